@@ -137,7 +137,7 @@ async def accept(page: Page, link: str, phone: Phone) -> None:
     await page.get_by_role("button", name="Continue in the messenger").click()
     await confirm(page, phone)
     await heading(page, "Is that you?")
-    await expect(page.locator(".lead")).to_contain_text(f"id {phone.messenger_id} confirmed")
+    await expect(page.locator(".lead")).to_contain_text(f"id {phone.messenger_id}, confirmed this sign-in")
     await page.get_by_role("button", name="Yes, link this account").click()
     await heading(page, "Projects")
 

@@ -227,7 +227,7 @@ async def test_keyboard(browser: Browser, sandbox: Service, addresses: list[str]
         places = list(dict.fromkeys(each["place"] for each in seen))  # A field for a date has several stops.
         assert len(places) == count, (path, count, [each["name"] for each in seen])
         assert places == sorted(places), path
-        assert seen[0]["name"] == "Skip to the content", path
+        assert seen[0]["name"] == "Skip to content", path
         for each in seen:
             assert each["outline"] >= 2, (path, each)
             assert each["colour"] == accent, (path, each)

@@ -158,7 +158,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             event_id, event, signature = received.wait_for(1)[0]
             assert signature == hmac.new(secrets["whsec"].encode(), event, hashlib.sha256).hexdigest()
             await page.goto(f"{project_page}/webhooks")
-            await expect(page.locator("#endpoint ~ p .badge").first).to_have_text("Works")
+            await expect(page.locator("#endpoint ~ p .badge").first).to_have_text("Working")
             await page.get_by_role("link", name="auth.confirmed").click()
             await heading(page, "Delivery of auth.confirmed")
             await expect(page.locator("#event-id")).to_have_text(event_id)

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.errors import ConsoleSessionNotFound
-from taproof.core.model import DeveloperSignIn
+from taproof.core.model import DeveloperSignIn, Project
 from taproof.core.request_context import Requester
 from taproof.http.limits.developers import DeveloperLimits
 from taproof.http.requester import requester_of
@@ -21,7 +21,7 @@ from taproof.service.projects import Projects
 
 SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"
-_SESSION: Final = "session"
+SESSION_COOKIE: Final = "session"
 _NEXT_LIMIT: Final = 500
 """Characters. The address is stored in a cookie, and browsers drop cookies of more than 4 KB."""
 
@@ -40,24 +40,26 @@ class Visitor:
         return Actor(self.developer, "console", self.session.id, self.address, self.session.grant)
 
 
+Endpoint = Callable[[Request], Awaitable[Response]]
 Page = Callable[[Request, Visitor], Awaitable[Response]]
+ProjectPage = Callable[[Request, Visitor, Project], Awaitable[Response]]
 
 
+@dataclass(slots=True)
 class Access:
     """Recognises visitors by their cookie."""
 
-    def __init__(self, console_sessions: ConsoleSessions, projects: Projects, limits: DeveloperLimits) -> None:
-        self._console_sessions = console_sessions
-        self._projects = projects
-        self._limits = limits
+    console_sessions: ConsoleSessions
+    projects: Projects
+    limits: DeveloperLimits
 
     async def visitor(self, request: Request, *, by_itself: bool = False) -> Visitor | None:
         """Return the visitor who is signed in with this browser, if any.
 
         `by_itself`: a script of the page sent the request, not a person.
         """
-        cookie = read_cookie(request, _SESSION)
-        signed_in = await self._console_sessions.authenticate(cookie, by_itself=by_itself)
+        cookie = read_cookie(request, SESSION_COOKIE)
+        signed_in = await self.console_sessions.authenticate(cookie, by_itself=by_itself)
         if signed_in is None:
             return None
         return Visitor(signed_in.developer, signed_in.session, client_address(request))
@@ -70,7 +72,7 @@ class Access:
         across_projects: bool = False,
         way_out: bool = False,
         shows_data: bool = True,
-    ) -> Callable[[Request], Awaitable[Response]]:
+    ) -> Endpoint:
         """Return an endpoint that answers signed-in visitors and redirects others to the sign-in page.
 
         Args:
@@ -91,15 +93,24 @@ class Access:
             # A form may take seconds to arrive, and its session may end meanwhile.
             request.state.is_signed_in = partial(self._is_signed_in, request)
             writes = request.method not in {"GET", "HEAD"}
-            self._limits.take(request.scope, visitor.actor, writes=writes, way_out=way_out)
+            self.limits.take(request.scope, visitor.actor, writes=writes, way_out=way_out)
             if not across_projects and not way_out:
                 return await page(request, visitor)
             if across_projects:
-                await self._limits.weigh(visitor.developer.id, self._projects.count_projects)
-            async with self._limits.turn(visitor.developer.id):
+                await self.limits.weigh(visitor.developer.id, self.projects.count_projects)
+            async with self.limits.turn(visitor.developer.id):
                 return await page(request, visitor)
 
         return answer
+
+    def on_project(self, page: ProjectPage, *, across_projects: bool = False) -> Endpoint:
+        """Return an endpoint as `signed_in` does, which also reads the project in the path for the page."""
+
+        async def answer(request: Request, visitor: Visitor) -> Response:
+            project = await self.projects.read_project(visitor.developer, request.path_params["project_id"])
+            return await page(request, visitor, project)
+
+        return self.signed_in(answer, across_projects=across_projects)
 
     async def _is_signed_in(self, request: Request) -> bool:
         return await self.visitor(request) is not None
@@ -111,19 +122,15 @@ class Access:
         return RedirectResponse(f"{SIGN_IN}?{back}" if back else SIGN_IN, 303)
 
     async def sign_in(
-        self,
-        request: Request,
-        developer: Developer,
-        *,
-        opened_with: AccessToken | DeveloperSignIn,
+        self, request: Request, developer: Developer, *, opened_with: AccessToken | DeveloperSignIn
     ) -> str:
-        """Open a console session, return its cookie for `remember`, and set the visitor of the request.
+        """Open a console session, set the visitor of the request, and return the value for `SESSION_COOKIE`.
 
         The session is always new, which prevents session fixation. The session that the browser had ends. For
         `opened_with` and the errors see `ConsoleSessions.open_session`.
         """
         before = await self.visitor(request)
-        cookie = await self._console_sessions.open_session(
+        cookie = await self.console_sessions.open_session(
             developer,
             opened_with=opened_with,
             address=client_address(request),
@@ -131,21 +138,11 @@ class Access:
         )
         if before is not None:
             with contextlib.suppress(ConsoleSessionNotFound):
-                await self._console_sessions.end_session(before.actor, before.session.id, signed_out=True)
-        signed_in = await self._console_sessions.authenticate(cookie)
+                await self.console_sessions.end_session(before.actor, before.session.id, signed_out=True)
+        signed_in = await self.console_sessions.authenticate(cookie)
         if signed_in is not None:
             request.state.visitor = Visitor(signed_in.developer, signed_in.session, client_address(request))
         return cookie
-
-    @staticmethod
-    def remember(request: Request, response: Response, cookie: str) -> None:
-        """Set the session's cookie in the browser."""
-        set_cookie(request, response, _SESSION, cookie)
-
-    @staticmethod
-    def forget(request: Request, response: Response) -> None:
-        """Delete the session's cookie from the browser."""
-        delete_cookie(request, response, _SESSION)
 
 
 def client_address(request: Request) -> str:
@@ -205,19 +202,13 @@ def read_cookie(request: Request, name: str) -> str | None:
 
 def set_cookie(request: Request, response: Response, name: str, value: str, *, max_age: int | None = None) -> None:
     """Set a cookie that scripts cannot read; without `max_age` (seconds) it ends with the browser session."""
-    response.set_cookie(
-        _cookie_name(request, name),
-        value,
-        max_age=max_age,
-        path="/",
-        secure=request.scope["scheme"] == "https",
-        httponly=True,
-        samesite="lax",
-    )
+    response.set_cookie(_cookie_name(request, name), value, max_age=max_age, **_attributes(request))
 
 
 def delete_cookie(request: Request, response: Response, name: str) -> None:
     """Delete a cookie from the browser."""
-    response.delete_cookie(
-        _cookie_name(request, name), path="/", secure=request.scope["scheme"] == "https", httponly=True, samesite="lax"
-    )
+    response.delete_cookie(_cookie_name(request, name), **_attributes(request))
+
+
+def _attributes(request: Request) -> dict[str, Any]:
+    return {"path": "/", "secure": request.scope["scheme"] == "https", "httponly": True, "samesite": "lax"}

@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
@@ -23,28 +24,27 @@ _FIELDS: Final = ("date", "sessions", *_FIRST[1:], "unique_users", "reported")
 """The columns of the file. New ones go last, since readers may refer to columns by position."""
 
 
+@dataclass(frozen=True, slots=True)
 class AnalyticsPages:
     """Shows the outcomes of recent sessions."""
 
-    def __init__(self, access: Access, pages: PageRenderer, analytics: AnalyticsReader) -> None:
-        self._access = access
-        self._pages = pages
-        self._analytics = analytics
+    access: Access
+    pages: PageRenderer
+    analytics: AnalyticsReader
 
     def routes(self) -> list[Route]:
-        """Return the pages with their addresses."""
+        """Return the routes of these pages."""
         return [
-            Route("/console/analytics", self._access.signed_in(self.show, across_projects=True)),
-            Route("/console/analytics.csv", self._access.signed_in(self.download, across_projects=True)),
+            Route("/console/analytics", self.access.signed_in(self._show, across_projects=True)),
+            Route("/console/analytics.csv", self.access.signed_in(self._download, across_projects=True)),
         ]
 
-    async def show(self, request: Request, visitor: Visitor) -> Response:
-        """Show the charts and the tables."""
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
         days, project_id = _asked(request)
-        analytics = await self._analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
+        analytics = await self.analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
         project = next(({"id": id_, "name": name} for id_, name in analytics.projects if id_ == project_id), None)
         chosen = {"project_id": project_id} if project_id else {}
-        return self._pages.render(
+        return self.pages.render(
             request,
             "analytics.html",
             {
@@ -62,10 +62,9 @@ class AnalyticsPages:
             },
         )
 
-    async def download(self, request: Request, visitor: Visitor) -> Response:
-        """Send the same figures as a CSV file."""
+    async def _download(self, request: Request, visitor: Visitor) -> Response:
         days, project_id = _asked(request)
-        analytics = await self._analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
+        analytics = await self.analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
         # Only letters, digits, "-" and "_": the service has refused any value that is no project id.
         parts = ["taproof-analytics", project_id, f"{days}-days-to-{iso_date(analytics.daily[-1].day)}"]
         name = "-".join(part for part in parts if part)

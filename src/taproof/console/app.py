@@ -23,10 +23,11 @@ from taproof.console.projects import ProjectPages
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import STATIC, PageRenderer
 from taproof.console.sessions import SessionPages
-from taproof.console.sign_in import COOKIE_SECONDS, SignInPages
+from taproof.console.sign_in import SignInPages
 from taproof.console.team import TeamPages
 from taproof.console.tokens import TokenPages
 from taproof.console.try_it import TryItPages
+from taproof.console.waiting import COOKIE_SECONDS
 from taproof.console.webhooks import WebhookPages
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
@@ -76,12 +77,12 @@ class Console:
 
     Args:
         services: the use cases.
-        encryptor: encrypts the cookies of the console.
+        encryptor: encrypts the console's cookies.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        base_url: the address that clients use, for snippets and links.
+        base_url: the address of this service as clients use it.
         version: the version of this release.
-        limits: the limits of one client address on pages and sign-in attempts.
+        limits: the limits of client addresses and developers.
         sandbox: whether the service runs in the sandbox.
     """
 
@@ -106,48 +107,20 @@ class Console:
         self._access = access
         self.live: Final = LiveSessions(access, pages, services.sessions, clock)
         """The streams of the list of sessions. `close` must end them when the service stops; nothing else does."""
+        developers, projects, deliveries = services.developers, services.projects, services.deliveries
+        invitations, sign_ins, plans = services.invitations, services.developer_sign_ins, services.plans
+        quick_start = QuickStart(base_url, sdk_release(version))
         each = (
-            SignInPages(
-                access,
-                pages,
-                started,
-                developer_sign_ins=services.developer_sign_ins,
-                invitations=services.invitations,
-                developers=services.developers,
-                limits=limits,
-                base_url=base_url,
-                sandbox=sandbox,
-            ),
-            AccountPages(
-                access,
-                pages,
-                services.console_sessions,
-                services.developers,
-                plans=services.plans,
-                invite_options=invite_options,
-            ),
-            TeamPages(access, pages, services.developers, services.invitations, base_url),
-            TokenPages(access, pages, services.developers, clock),
-            AuditPages(access, pages, services.audit, services.developers, services.projects),
-            ProjectPages(
-                access,
-                pages,
-                services.projects,
-                bots=services.bots,
-                plans=services.plans,
-                quick_start=QuickStart(base_url, sdk_release(version)),
-            ),
-            TryItPages(access, pages, services.projects, services.developer_sign_ins, clock, base_url=base_url),
-            WebhookPages(access, pages, services.projects, services.deliveries),
+            SignInPages(access, pages, started, sign_ins, invitations, developers, limits, base_url, sandbox),
+            AccountPages(access, pages, services.console_sessions, developers, plans, invite_options),
+            TeamPages(access, pages, developers, invitations, base_url),
+            TokenPages(access, pages, developers, clock),
+            AuditPages(access, pages, services.audit, developers, projects),
+            ProjectPages(access, pages, projects, services.bots, plans, quick_start),
+            TryItPages(access, pages, projects, sign_ins, clock, base_url),
+            WebhookPages(access, pages, projects, deliveries),
             self.live,  # Before the page of one session, whose route would match its address.
-            SessionPages(
-                access,
-                pages,
-                services.sessions,
-                projects=services.projects,
-                deliveries=services.deliveries,
-                clock=clock,
-            ),
+            SessionPages(access, pages, services.sessions, projects, deliveries, clock),
             ErasurePages(access, pages, services.erasure),
             AnalyticsPages(access, pages, services.analytics),
         )
@@ -169,7 +142,7 @@ class Console:
     async def _show_http_failure(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 — registered for this class only.
         sentences = {
-            404: "There is no such page. Look in the menu.",
+            404: "This page does not exist.",
             405: "This page does not accept that kind of request.",
         }
         request.state.visitor = await self._access.visitor(request)

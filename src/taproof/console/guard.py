@@ -44,12 +44,7 @@ class RequestFromElsewhere(TaproofError):
 
 
 class Guard:
-    """ASGI middleware around the console.
-
-    Args:
-        app: the application of the pages.
-        show_failure: renders the page of an error.
-    """
+    """ASGI middleware around the console."""
 
     def __init__(self, app: ASGIApp, show_failure: ShowFailure) -> None:
         self._app = app

@@ -22,13 +22,8 @@ NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
 def shown(project: Project) -> dict[str, Any]:
     """Return the values of the form for a project."""
     flags = {flag: getattr(project, flag) for flag in PROJECT_FLAGS}
-    origins = project.allowed_origins
-    return {
-        "name": visible_name(project.name),
-        "webhook_url": project.webhook_url,
-        "allowed_origins": origins,
-        **flags,
-    }
+    texts = {"webhook_url": project.webhook_url, "allowed_origins": project.allowed_origins}
+    return {"name": visible_name(project.name), **texts, **flags}
 
 
 def typed(form: Form, prefix: str = "") -> dict[str, Any]:
@@ -48,7 +43,7 @@ def new(form: Form) -> ProjectChanges:
 
 
 def changes(form: Form) -> ProjectChanges:
-    """Return the fields that differ from the values shown; another page may have changed the other fields meanwhile."""
+    """Return the fields that differ from the values shown. Another page may have changed the other fields."""
     before, after = typed(form, "was_"), typed(form)
     # The name as typed: invisible characters in it are refused, not dropped.
     before["name"], after["name"] = form["was_name"], form["name"]

@@ -23,12 +23,7 @@ _TITLES: Final = {"curl": "curl", "javascript": "JavaScript", "python": "Python"
 
 
 class QuickStart:
-    """Writes the sample programs of a project.
-
-    Args:
-        base_url: the address that clients use.
-        release: the release of the browser SDK.
-    """
+    """Writes the sample programs of a project."""
 
     def __init__(self, base_url: str, release: SdkRelease) -> None:
         self._base_url = base_url

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from taproof.console.access import Visitor
+from taproof.console.access import SESSION_COOKIE, SIGN_IN, Visitor, delete_cookie
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.core.clock import SECOND, Clock, iso8601
 from taproof.core.encryption import Encryptor
@@ -29,6 +29,7 @@ from taproof.http.errors import STATUS_HEADERS
 STATIC: Final = files("taproof.console") / "static"
 _FLASH_SECONDS: Final = 60
 """The lifetime of a notice to the next page. Browsers follow a redirect at once."""
+_NO_FLASH: Final = {"notice": "", "problem": "", "secrets": [], "secrets_hint": ""}
 _QR_CODES: Final = 1024
 """QR codes that a process keeps, of 2 KB each: those of the sign-ins that are pending."""
 
@@ -37,7 +38,7 @@ class PageRenderer:
     """Renders templates.
 
     Args:
-        encryptor: encrypts what a browser keeps for the next page. It may hold secrets that are shown once.
+        encryptor: encrypts the cookie for the next page, which may hold secrets.
         clock: returns the time in ms.
         entropy: returns random bytes.
         version: of this release, for the foot of each page.
@@ -61,22 +62,11 @@ class PageRenderer:
     def render(
         self, request: Request, template: str, context: Mapping[str, Any] | None = None, *, status: int = 200
     ) -> Response:
-        """Return the page, with what `redirect` left for it."""
+        """Return the page, with the notice and the secrets that `redirect` sent to it."""
         here = request.scope["path"]
         flash = self._flash.read(request, _flash_associated_data(request, here))
-        page = self._environment.get_template(template).render(
-            {
-                "visitor": getattr(request.state, "visitor", None),
-                "here": here,
-                "notice": flash.get("notice", ""),
-                "problem": flash.get("problem", ""),
-                "secrets": flash.get("secrets", []),
-                "secrets_hint": flash.get("secrets_hint", ""),
-                "now": self._clock(),
-                **(context or {}),
-            }
-        )
-        response = HTMLResponse(page, status)
+        everywhere = {"visitor": getattr(request.state, "visitor", None), "here": here, **_NO_FLASH, **flash}
+        response = HTMLResponse(self.fragment(template, {**everywhere, **(context or {})}), status)
         response.raw_headers += STATUS_HEADERS.get(status, [])
         # Without `flash` the cookie belongs to a page that another tab opens. A HEAD request shows no page.
         if flash and request.method != "HEAD":
@@ -84,7 +74,7 @@ class PageRenderer:
         return response
 
     def fragment(self, template: str, context: Mapping[str, Any]) -> str:
-        """Return a part of a page, for a script to put in place."""
+        """Return a part of a page as HTML, for a script that inserts it."""
         return self._environment.get_template(template).render({"now": self._clock(), **context})
 
     def redirect(
@@ -99,13 +89,20 @@ class PageRenderer:
     ) -> Response:
         """Redirect to a page that shows `notice` or `problem`, and once `secrets`: pairs of a label and a secret.
 
-        `secrets_hint` says what to do with them. It replaces the sentence about a server's key. They travel in a cookie
-        that no script can read, encrypted for this visitor and that page.
+        `secrets_hint` replaces the advice to store the secrets on a server. All of it travels in a cookie that no
+        script can read, encrypted for this visitor and that page.
         """
         response = RedirectResponse(path, 303)
         if notice or problem or secrets:
             flash = {"notice": notice, "problem": problem, "secrets": secrets or [], "secrets_hint": secrets_hint}
             self._flash.give(request, response, flash, _flash_associated_data(request, path))
+        return response
+
+    def redirect_signed_out(self, request: Request, notice: str) -> Response:
+        """Redirect to the sign-in page, and delete the cookie of the ended console session."""
+        request.state.visitor = None  # The next page has no visitor, and `notice` is encrypted for it.
+        response = self.redirect(request, SIGN_IN, notice=notice)
+        delete_cookie(request, response, SESSION_COOKIE)
         return response
 
 

@@ -217,10 +217,6 @@ class BodiesInTime:
     """ASGI middleware that ends requests with late bodies, for applications that read bodies themselves.
 
     The application sees a disconnected client. The client gets the same answer as everywhere.
-
-    Args:
-        app: the application.
-        seconds: the time in which a whole body must arrive.
     """
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:

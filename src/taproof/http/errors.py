@@ -147,27 +147,19 @@ class AnswerFailures:
 
 def install_error_handlers(app: FastAPI) -> None:
     """Give every failure of a FastAPI application the one error shape."""
-    app.add_exception_handler(TaproofError, _on_taproof_error)
-    app.add_exception_handler(RequestValidationError, _on_validation_error)
-    app.add_exception_handler(HTTPException, _on_http_exception)
+    for kind in (TaproofError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _on_error)
     app.add_middleware(AnswerFailures)
 
 
-async def _on_taproof_error(_request: Request, error: Exception) -> Response:
-    return _as_response(error)
-
-
-async def _on_validation_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 — it is registered for nothing else.
-    return _as_response(InvalidRequest(validation_sentence(error.errors())))
-
-
-async def _on_http_exception(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 — it is registered for nothing else.
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return _as_response(MethodNotAllowed(), [(b"allow", ", ".join(_allowed_methods(request)).encode())])
-    if error.status_code == HTTPStatus.NOT_FOUND:
-        return _as_response(NotFound())
+async def _on_error(request: Request, error: Exception) -> Response:
+    match error:
+        case RequestValidationError():
+            return _as_response(InvalidRequest(validation_sentence(error.errors())))
+        case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
+            return _as_response(MethodNotAllowed(), [(b"allow", ", ".join(_allowed_methods(request)).encode())])
+        case HTTPException(status_code=HTTPStatus.NOT_FOUND):
+            return _as_response(NotFound())
     return _as_response(error)
 
 
@@ -181,8 +173,5 @@ def _as_response(error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] 
 def _allowed_methods(request: Request) -> list[str]:
     """Return all methods that the routes at this path answer. The router itself checks only the first route."""
     path = request.scope["path"]
-    found: set[str] = set()
-    for route in request.app.routes:
-        if route.path_regex.match(path):
-            found |= route.methods
-    return sorted(found)
+    found = (route.methods for route in request.app.routes if route.path_regex.match(path))
+    return sorted(set[str]().union(*found))

@@ -15,8 +15,7 @@
 | `taproof_info` | `version` | always 1: the release that runs |
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
-The limits are `generate_address`, `generate_project`, `verify_session`, `verify_unknown`, `sign_in`, `credential`,
-`developer`, `developer_write`, `page` and `bot_token`: see docs/reference/retention-and-limits.md.
+The limits are those of `LimitName`: see docs/reference/retention-and-limits.md.
 
 An attempt's outcome is one of these:
 
@@ -25,9 +24,9 @@ An attempt's outcome is one of these:
 - `dead`: it failed, and was the last one.
 - `turned_off`: as `dead`, and the project's webhook was turned off.
 - `skipped`: nothing was sent, since the endpoint's attempts kept failing.
-- `lost`: the event was ended meanwhile, or another worker has it.
+- `lost`: the event was ended in the meantime, or another worker has claimed it.
 
-Several processes on one port count in one directory, so that each of them answers for all. `process_*` then has the
+Processes that share a port count in one directory, so that each of them answers for all. `process_*` then has the
 label `process`, a number from 1.
 """
 
@@ -93,58 +92,42 @@ class Metrics:
         self.registry = exposed
         # Shared counters are read from the files of all processes, so this process's own ones are not exposed too.
         registry = exposed if shared is None else None
-        self.sessions_created = Counter(
-            "taproof_sessions_created_total", "Sign-in sessions that were created.", registry=registry
-        )
-        polls = Counter("taproof_polls_total", "Answered verify calls.", ["status"], registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        self.sessions_created = counter("taproof_sessions_created_total", "Sign-in sessions that were created.")
+        polls = counter("taproof_polls_total", "Answered verify calls.", ["status"])
         self.polls: dict[str, Counter] = {status: polls.labels(status) for status in get_args(Status)}
-        self.waiting_calls = Gauge(
+        self.waiting_calls = gauge(
             "taproof_waiting_calls",
             "Verify calls that wait for their session to leave pending.",
-            registry=registry,
             multiprocess_mode="livesum",
         )
-        self.waits_without_place = Counter(
+        self.waits_without_place = counter(
             "taproof_waits_without_place_total",
             "Verify calls with wait that were answered at once, because too many waited.",
-            registry=registry,
         )
-        limited = Counter(
-            "taproof_rate_limited_total",
-            "Calls that were refused because there were too many.",
-            ["limit"],
-            registry=registry,
+        limited = counter(
+            "taproof_rate_limited_total", "Calls that were refused because there were too many.", ["limit"]
         )
         self.rate_limited: dict[str, Counter] = {limit: limited.labels(limit) for limit in get_args(LimitName)}
-        self.developer_requests = Counter(
+        self.developer_requests = counter(
             "taproof_developer_requests_total",
             "Answered requests to the developer API.",
             ["method", "route", "status"],
-            registry=registry,
         )
-        attempts = Counter(
-            "taproof_webhook_attempts_total",
-            "Attempts to deliver a webhook event.",
-            ["outcome"],
-            registry=registry,
-        )
+        attempts = counter("taproof_webhook_attempts_total", "Attempts to deliver a webhook event.", ["outcome"])
         self._webhook_attempts = {outcome: attempts.labels(outcome) for outcome in get_args(AttemptOutcome)}
-        self._webhook_dead_letters = Counter(
-            "taproof_webhook_dead_letters_total", "Webhook events that were given up.", registry=registry
-        )
+        self._webhook_dead_letters = counter("taproof_webhook_dead_letters_total", "Webhook events that were given up.")
         # Every process reads the same store, so the sum would count one event several times.
-        self._webhook_oldest_due = Gauge(
+        self._webhook_oldest_due = gauge(
             "taproof_webhook_oldest_due_seconds",
             "How long the oldest due webhook event has been waiting.",
-            registry=registry,
             multiprocess_mode="livemax",
         )
         # One process runs all of them; every other one reports 0.
-        project_bots = Gauge(
+        project_bots = gauge(
             "taproof_own_bots",
             "Bots of projects, by whether they run or the messenger refuses their token.",
             ["state"],
-            registry=registry,
             multiprocess_mode="livesum",
         )
         self._project_bots = {state: project_bots.labels(state) for state in ("running", "broken")}

@@ -1,5 +1,5 @@
 """Rate limits: `rates.py` limits calls by project and by client address.
 
-`developers.py` limits each developer, `pages.py` the public pages, and `refused_credentials.py` an address whose
-credentials are refused.
+`developers.py` limits each developer and `pages.py` the public pages. `header_fields.py` tells callers what is left.
+`refused_credentials.py` logs refused credentials, up to a rate.
 """

@@ -16,15 +16,17 @@ limits thus cannot prevent its own revocation. Such calls of one developer take 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.accounts import Actor
-from taproof.core.clock import MINUTE, SECOND, Clock
+from taproof.core.clock import MINUTE, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
 from taproof.http.errors import bearer_token, send_error
+from taproof.http.limits.header_fields import Allowance, Told, rate_limit_fields
 from taproof.http.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
@@ -39,18 +41,13 @@ _TOLD: Final = "taproof_rate_limit"
 _REFUSED: Final = 10_000
 """The most access tokens that are kept as refused."""
 
-CountProjects = Callable[[str], Awaitable[int]]
-"""Returns the number of projects of the developer with this id."""
 
-
+@dataclass(slots=True)
 class _Turn:
     """The costly calls of one developer. One runs at a time; the next may begin at `free_at` (s, of the loop)."""
 
-    __slots__ = ("free_at", "lock")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.free_at = 0.0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    free_at: float = 0.0
 
 
 class DeveloperLimits:
@@ -92,34 +89,22 @@ class DeveloperLimits:
         Raises:
             RateLimited: there are too many calls; nothing is counted.
         """
-        told: list[tuple[str, Gcra, Standing]] = []
+        told: Told = []
         scope.setdefault("state", {})[_TOLD] = told
         now = self._clock()
         key = actor.developer.id
         if way_out:
-            if self._calls is not None:
-                self._take_way_out(actor.via_id, told, now)
+            if self._calls is not None and not _spend("way_out", self._ways_out, actor.via_id, now, told):
+                raise self._refusal("developer", told[-1].left.until_next)
             return
-        if self._calls is not None:
-            is_in = self._calls.spend(key, now)
-            told.append(("developer", self._calls.rule, self._calls.standing(key, now)))
-            if not is_in:
-                wait = told[-1][2].until_next
-                self._remember_refused(scope, now + wait)
-                raise self._refusal("developer", wait)
-        if self._writes is not None and writes:
-            is_in = self._writes.spend(key, now)
-            told.append(("writes", self._writes.rule, self._writes.standing(key, now)))
-            if not is_in:
-                if self._calls is not None:
-                    self._calls.give_back(key, now)
-                raise self._refusal("developer_write", told[-1][2].until_next)
-
-    def _take_way_out(self, key: str, told: list[tuple[str, Gcra, Standing]], now: int) -> None:
-        is_in = self._ways_out.spend(key, now)
-        told.append(("way_out", WAY_OUT, self._ways_out.standing(key, now)))
-        if not is_in:
-            raise self._refusal("developer", told[-1][2].until_next)
+        if self._calls is not None and not _spend("developer", self._calls, key, now, told):
+            wait = told[-1].left.until_next
+            self._remember_refused(scope, now + wait)
+            raise self._refusal("developer", wait)
+        if self._writes is not None and writes and not _spend("writes", self._writes, key, now, told):
+            if self._calls is not None:
+                self._calls.give_back(key, now)
+            raise self._refusal("developer_write", told[-1].left.until_next)
 
     def refuse_again(self, scope: Scope) -> RateLimited | None:
         """Return the error for an access token that was just refused; None for any other call.
@@ -136,7 +121,7 @@ class DeveloperLimits:
         if until <= now:
             del self._refused[key]
             return None
-        scope.setdefault("state", {})[_TOLD] = [("developer", self._calls.rule, Standing(0, until - now))]
+        scope.setdefault("state", {})[_TOLD] = [Allowance("developer", self._calls.rule, Standing(0, until - now))]
         return self._refusal("developer", until - now)
 
     def _remember_refused(self, scope: Scope, until: int) -> None:
@@ -173,13 +158,20 @@ class DeveloperLimits:
         async with turn.lock:
             yield
 
-    async def weigh(self, developer_id: str, count_projects: CountProjects) -> None:
-        """Count an admitted call once more for each hundred projects that it covers."""
+    async def weigh(self, developer_id: str, count_projects: Callable[[str], Awaitable[int]]) -> None:
+        """Count an admitted call once more for each hundred projects of the developer that it covers."""
         if self._calls is None:
             return
         now = self._clock()
         for _ in range(await count_projects(developer_id) // PROJECTS_OF_A_UNIT):
             self._calls.charge(developer_id, now)
+
+
+def _spend(name: str, limit: KeyedGcra, key: str, now: int, told: Told) -> bool:
+    """Count a call if it is allowed, and note what is left. Return whether it is allowed."""
+    is_allowed = limit.spend(key, now)
+    told.append(Allowance(name, limit.rule, limit.standing(key, now)))
+    return is_allowed
 
 
 class HoldLimits(Protocol):
@@ -202,14 +194,9 @@ class TellLimits:
             return
 
         async def telling_send(message: Message) -> None:
-            told: list[tuple[str, Gcra, Standing]] = scope.get("state", {}).get(_TOLD, [])
+            told: Told = scope.get("state", {}).get(_TOLD, [])
             if told and message["type"] == "http.response.start":
-                policies = ", ".join(f'"{name}";q={rule.number};w={rule.window // SECOND}' for name, rule, _ in told)
-                standings = ", ".join(
-                    f'"{name}";r={left.remaining};t={max(1, -(-left.until_next // SECOND))}' for name, _, left in told
-                )
-                fields = [(b"ratelimit-policy", policies.encode()), (b"ratelimit", standings.encode())]
-                message = {**message, "headers": [*message["headers"], *fields]}
+                message = {**message, "headers": [*message["headers"], *rate_limit_fields(told)]}
             await send(message)
 
         refusal = self._limits.developers.refuse_again(scope)

@@ -8,12 +8,7 @@ from taproof.http.limits.rates import RateLimits
 
 
 class PageLimit:
-    """ASGI middleware around an application that costs the event loop more than a cached answer does.
-
-    Args:
-        app: the application.
-        limits: has the limit for one client address.
-    """
+    """ASGI middleware around an application that costs the event loop more than a cached answer does."""
 
     def __init__(self, app: ASGIApp, limits: RateLimits) -> None:
         self._app = app

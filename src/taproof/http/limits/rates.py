@@ -27,9 +27,10 @@ from starlette.types import Message, Scope, Send
 
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
-from taproof.core.rate_limit import AddressLimit, Gcra, KeyedGcra, Rate, Standing, counted_address
+from taproof.core.rate_limit import AddressLimit, Gcra, KeyedGcra, Rate, counted_address
 from taproof.http.https_only import parse_address
 from taproof.http.limits.developers import DeveloperLimits
+from taproof.http.limits.header_fields import Allowance, Told, rate_limit_fields, seconds
 from taproof.http.limits.refused_credentials import RefusedCredentials
 from taproof.http.metrics import LimitName, Metrics
 
@@ -51,14 +52,8 @@ _NOBODY: Final = ("", 0)
 _EXPOSE: Final = (b"access-control-expose-headers", b"RateLimit, RateLimit-Policy")
 
 
-def _seconds(milliseconds: int) -> int:
-    """Return whole seconds, rounded up, so that a client that returns then is not too early."""
-    return max(1, -(-milliseconds // SECOND))
-
-
 POLL_REFUSALS: Final[Mapping[int, bytes]] = {
-    seconds: json.dumps({"error": RateLimited(seconds).sentence}).encode()
-    for seconds in range(1, _seconds(POLLS.window) + 1)
+    wait: json.dumps({"error": RateLimited(wait).sentence}).encode() for wait in range(1, seconds(POLLS.window) + 1)
 }
 """The bodies of all answers to refused verify calls, by the seconds of their `Retry-After`."""
 
@@ -174,7 +169,7 @@ class RateLimits:
 
     def _refused_poll(self, name: LimitName, wait: int) -> int:
         self._refused[name].inc()
-        return _seconds(wait)
+        return seconds(wait)
 
     # ---- the console, and the login from a terminal
 
@@ -198,7 +193,7 @@ class RateLimits:
     def refusal(self, name: LimitName, wait: int) -> RateLimited:
         """Return the error for a call that must wait for `wait` ms, and count the refusal."""
         self._refused[name].inc()
-        return RateLimited(_seconds(wait))
+        return RateLimited(seconds(wait))
 
     def _learn(self, host: str) -> str:
         address = parse_address(host)
@@ -226,8 +221,7 @@ class GenerateCall:
         self._address = limits.address(scope) if public else None
         self._send = send
         self._public = public
-        self._policies: list[str] = []
-        self._standings: list[str] = []
+        self._told: Told = []
 
     def take(self, project_id: str) -> None:
         """Count this call. When there are too many, raise RateLimited and count nothing."""
@@ -235,18 +229,21 @@ class GenerateCall:
         by_address, by_project = limits.generate_address, limits.generate_project
         if self._address is not None and by_address is not None:
             is_in = by_address.spend(self._address, now)
-            wait = self._tell("address", by_address.rule, by_address.standing(self._address, now))
+            left = by_address.standing(self._address, now)
+            self._told.append(Allowance("address", by_address.rule, left))
             if not is_in:
-                raise limits.refusal("generate_address", wait)
+                raise limits.refusal("generate_address", left.until_next)
         if by_project is not None:
             key = (self._public, project_id)
             is_in = by_project.spend(key, now)
-            if not self._public or not is_in:
-                wait = self._tell("project", by_project.rule, by_project.standing(key, now))
+            if self._public and is_in:
+                return
+            left = by_project.standing(key, now)
+            self._told.append(Allowance("project", by_project.rule, left))
             if not is_in:
                 if self._address is not None and by_address is not None:
                     by_address.give_back(self._address, now)
-                raise limits.refusal("generate_project", wait)
+                raise limits.refusal("generate_project", left.until_next)
 
     def give_back(self, project_id: str) -> None:
         """Count this call for its client only, since it started no session of the project."""
@@ -255,21 +252,12 @@ class GenerateCall:
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer, with the header fields."""
-        if self._standings and message["type"] == "http.response.start":
-            fields = [
-                (b"ratelimit-policy", ", ".join(self._policies).encode()),
-                (b"ratelimit", ", ".join(self._standings).encode()),
-            ]
+        if self._told and message["type"] == "http.response.start":
+            fields = rate_limit_fields(self._told)
             if self._public and message["status"] == 200:  # Error answers expose these fields already.
                 fields.append(_EXPOSE)
             message = {**message, "headers": [*message["headers"], *fields]}
         await self._send(message)
-
-    def _tell(self, name: str, rule: Gcra, left: Standing) -> int:
-        """Note what is left for the header fields; return the ms until one more call is possible."""
-        self._policies.append(f'"{name}";q={rule.number};w={rule.window // SECOND}')
-        self._standings.append(f'"{name}";r={left.remaining};t={_seconds(left.until_next)}')
-        return left.until_next
 
 
 def _burst_of_all(rate: Rate) -> Gcra:

@@ -20,11 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class RefusedCredentials:
-    """Logs the credentials that this process refuses.
-
-    Args:
-        clock: returns the time in ms.
-    """
+    """Logs the credentials that this process refuses."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
