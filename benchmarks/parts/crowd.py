@@ -1,4 +1,4 @@
-"""Ten thousand clients that wait in one process: its memory, and how soon a client hears of its tap."""
+"""Ten thousand clients that wait in one process: its memory, and the time from a tap to the client's answer."""
 
 import asyncio
 import resource
@@ -16,7 +16,7 @@ from benchmarks.stores import Postgres, sqlite_copy
 
 CLIENTS: Final = 10_000
 _AT_ONCE: Final = 100
-"""Connections that are opened at the same time: fewer than the server's backlog holds."""
+"""Connections opened at the same time: fewer than the server's backlog."""
 _TAPS: Final = 500
 _TAPS_PER_SECOND: Final = 100
 _TAPPERS: Final = 8
@@ -24,7 +24,7 @@ _WAIT: Final = 30
 
 
 class Crowd:
-    """Clients that wait for their sign-in, and once it is done begin the next one: their number stays."""
+    """Clients that wait for their sign-in and then start the next one, so that their number stays constant."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -45,7 +45,7 @@ class Crowd:
             await asyncio.sleep(0.1)
 
     def check(self) -> None:
-        """End the run when a client has failed."""
+        """End the run if a client has failed."""
         for client in self._clients:
             if client.done() and not client.cancelled():
                 client.result()
@@ -86,7 +86,7 @@ class Crowd:
 
 
 async def _taps(crowd: Crowd, target: Target) -> list[float]:
-    """Tap at a steady rate, whether or not the answers keep up."""
+    """Tap at a steady rate, even if the answers do not keep up."""
     tappers = [await connect(target.port) for _ in range(_TAPPERS)]
     free: asyncio.Queue[Connection] = asyncio.Queue()
     for each in tappers:
@@ -141,7 +141,7 @@ async def _measure_crowd(plan: Plan, crowd: Crowd, target: Target, store: str) -
 
 
 def measure_crowd(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
-    """Measure on SQLite, and on PostgreSQL when there is one."""
+    """Measure on SQLite, and on PostgreSQL if it is available."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < CLIENTS + 1_000:
         fail(f"{CLIENTS:,} clients need as many file descriptors, and `ulimit -Hn` is {hard:,}.")

@@ -1,4 +1,4 @@
-"""Beside speed: two hundred approved sign-ins, each redeemed over eight connections at once. One may get the proof."""
+"""Redeem two hundred approved sign-ins over eight connections at once. Only one may get the proof of each."""
 
 import json
 from contextlib import ExitStack
@@ -21,7 +21,7 @@ _HEAD: Final = ["who", "processes", "attempts", "more than one result", "exactly
 
 
 def race_taproof(url: str, processes: int) -> Race:
-    """Approve the attempts at one process, and let the redeems of each meet at all of them."""
+    """Approve the sign-ins on one process, and redeem each on all of them at once."""
     cores = str(SERVER_CORE) if processes == 1 else f"{SERVER_CORE},{LOAD_CORE}"
     with ExitStack() as stack:
         services = [stack.enter_context(running(url, cores=cores)) for _ in range(processes)]

@@ -1,4 +1,4 @@
-"""Poll and create with many stored sessions against a few: does a sign-in cost more as the store grows?"""
+"""Poll and create with many stored sessions and with few: does a sign-in cost more as the store grows?"""
 
 from contextlib import ExitStack
 from typing import Final
@@ -14,7 +14,7 @@ _FIGURES: Final = ("poll", "create")
 
 
 def measure_scale(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
-    """Measure on SQLite, and on PostgreSQL when there is one; a size of 0 leaves a store out."""
+    """Measure on SQLite, and on PostgreSQL if it is available; a size of 0 leaves a store out."""
     outcome = AttemptOutcome()
     if plan.many:
         with (
@@ -46,7 +46,7 @@ def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, urls: dict[int, 
     few, many = urls
     notes = []
     for figure in _FIGURES:
-        # The time of one request, so the ratio the other way round than that of requests a second.
+        # This is the time of one request, so the ratio is inverted compared with requests a second.
         ratio = median_ratio(rounds[few, figure], rounds[many, figure], "per_second")
         cpu_ratio = median(rounds[many, figure], "cost") / median(rounds[few, figure], "cost")
         outcome.values |= {f"scale.{store}.{figure}": ratio, f"scale.{store}.{figure}_cpu": cpu_ratio}

@@ -1,4 +1,4 @@
-"""How soon `taproof serve` answers after its start, and how much memory it takes when nothing happens."""
+"""Measure how soon `taproof serve` answers after its start, and its memory when idle."""
 
 import asyncio
 import statistics
@@ -12,7 +12,7 @@ from benchmarks.stores import project_ids, sqlite_copy
 
 _STARTS: Final = 5
 _IDLE_SECONDS: Final = 3
-"""How long it is left alone before its memory is looked at."""
+"""Seconds that it is left alone before its memory is read."""
 
 
 async def _measure(url: str) -> tuple[list[float], list[float], list[float]]:

@@ -1,4 +1,4 @@
-"""Deliveries a second on one core, beside a bare HTTP client; and what a webhook adds to the cost of a decision."""
+"""Deliveries a second on one core, compared with a bare HTTP client, and the cost that a webhook adds to a decision."""
 
 import json
 import statistics
@@ -19,7 +19,7 @@ from benchmarks.serving import stop
 from benchmarks.stores import Postgres, sqlite_copy
 
 _EVENTS: Final = 5_000
-"""Events of a round for each second that a figure is to take."""
+"""Events in a round for each second that a figure should take."""
 _SCHEMES: Final = ("http", "https")
 _NEW_CERTIFICATE: Final = (
     "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=benchmark "
@@ -38,12 +38,12 @@ class Figure:
 
 
 Rounds = dict[str, list[Figure]]
-"""The rounds of each figure that sender.py has."""
+"""The rounds of each figure in the output of sender.py."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where the events lie, and how the receiver is spoken to. It is trusted by its own certificate."""
+    """The store of the events, and the receiver's protocol. The receiver is trusted by its own certificate."""
 
     store: Store
     scheme: str
@@ -53,7 +53,7 @@ class Setting:
 
     @property
     def title(self) -> str:
-        """How it is called in tables."""
+        """Return its title in tables."""
         return f"{STORES[self.store]}, {self.scheme.upper()}"
 
 
@@ -126,7 +126,7 @@ def _middle(rounds: list[Figure], field: str) -> float:
 
 
 def _ratio(rounds: list[Figure], others: list[Figure], field: str) -> float:
-    """Return the median of the rounds' ratios: what the neighbours do in a round touches both sides of it."""
+    """Return the median of the rounds' ratios. Other load on the machine affects both sides of a round alike."""
     pairs = zip(rounds, others, strict=True)
     return float(statistics.median(getattr(each, field) / getattr(other, field) for each, other in pairs))
 
@@ -153,7 +153,7 @@ def _rounds(plan: Plan, setting: Setting) -> Rounds:
 
 
 def _lines(plan: Plan, setting: Setting, *options: str) -> Iterator[str]:
-    """Run sender.py with a receiver of its own, and yield what it prints. It gets SIGTERM should this process die."""
+    """Run sender.py with a separate receiver, and yield its output. It gets SIGTERM if this process dies."""
     with _receiver(setting) as port:
         command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "benchmarks.sender"]
         command += ["--database", setting.database_url, "--receiver", f"{setting.scheme}://127.0.0.1:{port}"]
