@@ -195,7 +195,7 @@ class Counted:
     def hard_texts(self) -> Iterator[tuple[str, str, str]]:
         """Yield a beginning, a repeated part, and an end.
 
-        The repeated part is a character of each kind that the pattern can tell apart, two of them, a text that a repeat in
+        The repeated part is one or two characters of each kind that the pattern can tell apart, a text that a repeat in
         the pattern matches, or the beginning of the pattern.
         """
         nodes = list(_walk(self.tree, self.flags))

@@ -156,7 +156,7 @@ class PostgresServer:
         )
 
     def _runnable(self, programs: Path) -> Path:
-        """Return a path from which the unprivileged account may run the programs; they are copied out of root's home."""
+        """Return a path where the unprivileged account may run the programs; they are copied out of root's home."""
         try:
             _run(programs / "postgres", "--version", user=self._user)
         except PermissionError:
