@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.machine import BUILD, LOAD_CORE, ROOT, SERVER_CORE, BenchmarkFailed, facts, fail, measure_fsync, say
-from benchmarks.outcome import AttemptOutcome, Plan
+from benchmarks.outcome import PartOutcome, Plan
 from benchmarks.parts.bot import measure_bot
 from benchmarks.parts.console import measure_console
 from benchmarks.parts.crowd import measure_crowd
@@ -37,7 +37,7 @@ _ENOUGH_ROUNDS: Final = 3
 RESULTS: Final = ROOT / "benchmarks" / "RESULTS.md"
 PLOT: Final = ROOT / "benchmarks" / "results.svg"
 
-Part = Callable[[Plan, Postgres], AttemptOutcome]
+Part = Callable[[Plan, Postgres], PartOutcome]
 PARTS: Final[dict[str, Part]] = {
     "sqlite": lambda plan, _: measure_sqlite(plan),
     "postgres": measure_postgres,
@@ -54,9 +54,9 @@ PARTS: Final[dict[str, Part]] = {
 _NEED_PEERS: Final = {"peers", "race"}
 
 
-def run(parts: list[str], plan: Plan) -> tuple[AttemptOutcome, dict[str, str]]:
+def run(parts: list[str], plan: Plan) -> tuple[PartOutcome, dict[str, str]]:
     """Measure the parts one after the other; return their outcome and the facts about the machine."""
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     if _NEED_PEERS & set(parts):
         say("installing the peers")
         install()

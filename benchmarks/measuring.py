@@ -39,12 +39,12 @@ class Slice:
     cycles_per_second: float
 
 
-def median(rounds: Sequence[Slice], field: str) -> float:
+def median(rounds: Sequence[object], field: str) -> float:
     """Return the median of a field over the rounds."""
     return float(statistics.median(getattr(each, field) for each in rounds))
 
 
-def median_ratio(rounds: Sequence[Slice], others: Sequence[Slice], field: str) -> float:
+def median_ratio(rounds: Sequence[object], others: Sequence[object], field: str) -> float:
     """Return the median of the rounds' ratios. Other load on the machine affects both sides of a round alike."""
     pairs = zip(rounds, others, strict=True)
     return float(statistics.median(getattr(each, field) / getattr(other, field) for each, other in pairs))

@@ -17,14 +17,14 @@ class Table:
 
 
 @dataclass(slots=True)
-class AttemptOutcome:
+class PartOutcome:
     """The measurements. `values` are named `part.figure`; `aims.py` compares them with the aims."""
 
     values: dict[str, float] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
 
-    def add(self, other: "AttemptOutcome") -> None:
+    def add(self, other: "PartOutcome") -> None:
         """Add the outcome of another part."""
         self.values |= other.values
         self.tables += other.tables

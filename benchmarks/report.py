@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.aims import aim_rows
-from benchmarks.outcome import AttemptOutcome, Plan
+from benchmarks.outcome import PartOutcome, Plan
 
 _OURS: Final = "#2563eb"
 _FLOOR: Final = "#9ca3af"
@@ -27,20 +27,20 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
-def tables_text(outcome: AttemptOutcome) -> str:
+def tables_text(outcome: PartOutcome) -> str:
     """Return the tables with their notes."""
     return "\n\n".join(
         "\n\n".join(filter(None, (f"## {each.title}", markdown(each.rows), each.note))) for each in outcome.tables
     )
 
 
-def aims_text(outcome: AttemptOutcome) -> str:
+def aims_text(outcome: PartOutcome) -> str:
     """Return the aims with the measured values; empty if none was measured."""
     rows = aim_rows(outcome.values)
     return f"## Aims\n\n{markdown(rows)}" if len(rows) > 1 else ""
 
 
-def run_text(outcome: AttemptOutcome, plan: Plan, facts: dict[str, str]) -> str:
+def run_text(outcome: PartOutcome, plan: Plan, facts: dict[str, str]) -> str:
     """Return the method, the versions and the machine."""
     parts = "; ".join(f"{name} {value}" for name, value in (outcome.versions | facts).items())
     return (
@@ -49,7 +49,7 @@ def run_text(outcome: AttemptOutcome, plan: Plan, facts: dict[str, str]) -> str:
     )
 
 
-def bars(outcome: AttemptOutcome, figure: str) -> list[Bar]:
+def bars(outcome: PartOutcome, figure: str) -> list[Bar]:
     """Return the bars of a panel: a label, a value, a colour. Ours first, then peers and the floor, each by value."""
     ours: list[Bar] = [
         (f"Taproof on {store}", outcome.values[f"{name}.{figure}"], _OURS)
@@ -71,7 +71,7 @@ def bars(outcome: AttemptOutcome, figure: str) -> list[Bar]:
     return ours + sorted(others, key=lambda bar: -bar[1])
 
 
-def plot(outcome: AttemptOutcome, path: Path) -> bool:
+def plot(outcome: PartOutcome, path: Path) -> bool:
     """Draw a panel of bars for each figure; return False if there is nothing to draw."""
     import matplotlib as mpl  # noqa: PLC0415 — it takes a second, and memory that the load could use.
 

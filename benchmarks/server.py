@@ -1,11 +1,10 @@
 """Start the measured server on one core: the service as `taproof serve` composes it, or the bare app.
 
 Usage: python -m benchmarks.server --database URL --cores LIST [--bare] [--profile FILE]. Listens on a free port of
-127.0.0.1, then prints one line of JSON, and stops when its standard input ends, so it never outlives its
-parent.
+127.0.0.1, then prints one line of JSON, and stops when its standard input ends, so it never outlives its parent.
 
-It differs from `taproof serve` in two ways. No bot runs; the link base is a setting. In three added routes a pretend user
-acts through the use cases that the bot calls: /bench/open opens a deeplink, /bench/confirm taps Confirm, and
+It differs from `taproof serve` in two ways. No bot runs; the link base is a setting. In three added routes a pretend
+user acts through the use cases that the bot calls: /bench/open opens a deeplink, /bench/confirm taps Confirm, and
 /bench/decide does both.
 """
 

@@ -19,7 +19,7 @@ from benchmarks.bot_api import Phones, bot_api
 from benchmarks.client import check_confirmed, connect, create, verify
 from benchmarks.commands import Started, taproof_serve
 from benchmarks.machine import LOAD_CORE, busy_seconds, cpu_seconds, fail, percentile, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.profiles import profile_table, read_shares
 from benchmarks.stores import project_ids, sqlite_copy
 
@@ -93,9 +93,9 @@ async def _rounds(url: str, projects: list[str], updates: Updates, repeat: int, 
         return found
 
 
-def measure_bot(plan: Plan) -> AttemptOutcome:
+def measure_bot(plan: Plan) -> PartOutcome:
     """Measure with updates by webhook and with polled updates, and profile both."""
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     rows = [["updates by", "sign-ins/s", "p50 ms", "p99 ms", "server ms", "load ms", "server core", "load core"]]
     profiles: dict[str, dict[str, float]] = {}
     functions: dict[str, dict[str, float]] = {}

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from benchmarks.machine import cpu_seconds, fail, percentile, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.parts.speed import STORES, Store
 from benchmarks.server import DEVELOPER, bench_settings
 from benchmarks.serving import Target, running
@@ -81,16 +81,16 @@ class Browser:
         self._connection.close()
 
 
-def measure_console(plan: Plan, postgres: Postgres) -> AttemptOutcome:
+def measure_console(plan: Plan, postgres: Postgres) -> PartOutcome:
     """Measure on both stores."""
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     with sqlite_copy(plan.sessions, plan.directory, "console") as url:
         _measure(plan, outcome, "sqlite", url)
     _measure(plan, outcome, "postgres", postgres.database("speed", plan.sessions))
     return outcome
 
 
-def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, url: str) -> None:
+def _measure(plan: Plan, outcome: PartOutcome, store: Store, url: str) -> None:
     credentials = asyncio.run(_credentials(url))
     with running(url) as target:
         _make_pending(target)

@@ -10,7 +10,7 @@ from typing import Final
 import uvloop
 from benchmarks.client import Connection, check_confirmed, connect, create, verify
 from benchmarks.machine import cpu_seconds, fail, percentile, resident_megabytes, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.serving import Target, running
 from benchmarks.stores import Postgres, sqlite_copy
 
@@ -110,7 +110,7 @@ async def _taps(crowd: Crowd, target: Target) -> list[float]:
     return found
 
 
-async def _measure(plan: Plan, target: Target, store: str) -> tuple[AttemptOutcome, list[str]]:
+async def _measure(plan: Plan, target: Target, store: str) -> tuple[PartOutcome, list[str]]:
     crowd = Crowd(target)
     try:
         return await _measure_crowd(plan, crowd, target, store)
@@ -118,7 +118,7 @@ async def _measure(plan: Plan, target: Target, store: str) -> tuple[AttemptOutco
         await crowd.leave()
 
 
-async def _measure_crowd(plan: Plan, crowd: Crowd, target: Target, store: str) -> tuple[AttemptOutcome, list[str]]:
+async def _measure_crowd(plan: Plan, crowd: Crowd, target: Target, store: str) -> tuple[PartOutcome, list[str]]:
     before, _ = resident_megabytes(target.pid)
     await crowd.gather()
     rounds, memory = [], 0.0
@@ -137,16 +137,16 @@ async def _measure_crowd(plan: Plan, crowd: Crowd, target: Target, store: str) -
     name = store.lower()
     values = {f"crowd.{name}.memory": memory, f"crowd.{name}.p50": p50, f"crowd.{name}.p99": p99}
     row = [store, f"{before:.0f}", f"{memory:.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{busy:.0%}"]
-    return AttemptOutcome(values), row
+    return PartOutcome(values), row
 
 
-def measure_crowd(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
+def measure_crowd(plan: Plan, postgres: Postgres | None) -> PartOutcome:
     """Measure on SQLite, and on PostgreSQL if it is available."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < CLIENTS + 1_000:
         fail(f"{CLIENTS:,} clients need as many file descriptors, and `ulimit -Hn` is {hard:,}.")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     rows = [["store", "MB before", "MB, all waiting", "tap p50 ms", "tap p99 ms", "server core"]]
     with sqlite_copy(plan.sessions, plan.directory, "crowd") as url:
         _add(plan, outcome, rows, url, "SQLite")
@@ -161,7 +161,7 @@ def measure_crowd(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
     return outcome
 
 
-def _add(plan: Plan, outcome: AttemptOutcome, rows: list[list[str]], url: str, store: str) -> None:
+def _add(plan: Plan, outcome: PartOutcome, rows: list[list[str]], url: str, store: str) -> None:
     say(f"{store}: {CLIENTS:,} clients connect")
     with running(url) as target, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         found, row = runner.run(_measure(plan, target, store))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.machine import LOAD_CORE, SERVER_CORE, fail, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.parts.speed import STORES
 from benchmarks.peers.catalog import PEERS
 from benchmarks.peers.measuring import Message, ask
@@ -51,9 +51,9 @@ def _is_result(status: int, body: bytes) -> bool:
     return fail(f"The race ended: a redeem was answered {status} {body[:300].decode(errors='replace')}")
 
 
-def measure_race(plan: Plan, postgres: Postgres | None, *, with_peers: bool) -> AttemptOutcome:
+def measure_race(plan: Plan, postgres: Postgres | None, *, with_peers: bool) -> PartOutcome:
     """Race Taproof on its stores, then each peer."""
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     rows = [_HEAD]
     with sqlite_copy(plan.few, plan.directory, "race") as sqlite:
         urls = {STORES["sqlite"]: sqlite}

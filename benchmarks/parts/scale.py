@@ -5,7 +5,7 @@ from typing import Final
 
 from benchmarks.machine import say
 from benchmarks.measuring import WARM_UP, Slice, measure, median, median_ratio, write_pool, write_projects
-from benchmarks.outcome import SPEED_HEAD, AttemptOutcome, Plan, Table, speed_row
+from benchmarks.outcome import SPEED_HEAD, PartOutcome, Plan, Table, speed_row
 from benchmarks.parts.speed import STORES, Store
 from benchmarks.serving import running
 from benchmarks.stores import Postgres, sqlite_copy
@@ -13,9 +13,9 @@ from benchmarks.stores import Postgres, sqlite_copy
 _FIGURES: Final = ("poll", "create")
 
 
-def measure_scale(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
+def measure_scale(plan: Plan, postgres: Postgres | None) -> PartOutcome:
     """Measure on SQLite, and on PostgreSQL if it is available; a size of 0 leaves a store out."""
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     if plan.many:
         with (
             sqlite_copy(plan.few, plan.directory, "few") as few,
@@ -28,7 +28,7 @@ def measure_scale(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
     return outcome
 
 
-def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, urls: dict[int, str]) -> None:
+def _measure(plan: Plan, outcome: PartOutcome, store: Store, urls: dict[int, str]) -> None:
     rounds: dict[tuple[int, str], list[Slice]] = {(size, figure): [] for figure in _FIGURES for size in urls}
     projects = plan.directory / "projects.txt"
     with ExitStack() as stack:

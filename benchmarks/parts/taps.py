@@ -15,7 +15,7 @@ from typing import Final
 import uvloop
 from benchmarks.client import Connection, check_confirmed, connect, create, verify
 from benchmarks.machine import fail, percentile, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.parts.speed import STORES, Store
 from benchmarks.serving import Target, running
 from benchmarks.stores import Postgres, sqlite_copy
@@ -77,9 +77,9 @@ async def sign_ins(waiting_at: Target, tapped_at: Target, count: int, thinking: 
     return found
 
 
-def measure_taps(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
+def measure_taps(plan: Plan, postgres: Postgres | None) -> PartOutcome:
     """Measure on SQLite, and on PostgreSQL if it is available."""
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     rows = [["store", "processes", "p50 ms", "p99 ms", "slowest ms", "requests per sign-in"]]
     for store in STORES:
         with ExitStack() as stack:
@@ -103,7 +103,7 @@ def measure_taps(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
     return outcome
 
 
-def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, waiting_at: Target, tapped_at: Target) -> list[str]:
+def _measure(plan: Plan, outcome: PartOutcome, store: Store, waiting_at: Target, tapped_at: Target) -> list[str]:
     processes = 1 if waiting_at is tapped_at else 2
     rounds = []
     for number in range(plan.repeat + 1):
@@ -121,7 +121,7 @@ def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, waiting_at: Targ
     return [STORES[store], str(processes), f"{p50:.1f}", f"{p99:.1f}", f"{max(map(max, times)):.1f}", f"{requests:.2f}"]
 
 
-def _measure_slow(outcome: AttemptOutcome, service: Target) -> list[str]:
+def _measure_slow(outcome: PartOutcome, service: Target) -> list[str]:
     """Sign in with users who take longer than one wait lasts."""
     say(f"taps {_SLOW_THINKING:.0f} s after the wait began")
 

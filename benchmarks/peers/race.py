@@ -10,9 +10,10 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.machine import LOAD_CORE, SERVER_CORE
 from benchmarks.peers.catalog import Dialect, Peer
 from benchmarks.peers.measuring import Message, ask, create_sign_ins, decide_message, token_message
-from benchmarks.peers.running import LOAD_CORE, SERVER_CORE, running
+from benchmarks.peers.running import running
 
 ATTEMPTS: Final = 200
 REDEEMS: Final = 8

@@ -6,25 +6,20 @@ Usage: python -m benchmarks.peers.run [--seconds S] [--repeat R] [--connections 
 import argparse
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from benchmarks.machine import LOAD_CORE, SERVER_CORE, say
 from benchmarks.peers.catalog import BUILD, FLOOR, PEERS, Peer, versions
 from benchmarks.peers.installing import install
 from benchmarks.peers.measuring import Figure, measure_peers
 from benchmarks.peers.race import Race, race
-from benchmarks.peers.running import LOAD_CORE, SERVER_CORE
+from benchmarks.report import markdown
 
 TITLES = {"poll": "poll pending", "create": "create", "cycle": "full cycle (4 requests)"}
-
-
-def say(progress: str) -> None:
-    """Show the progress on one line of a terminal."""
-    if sys.stdout.isatty():
-        print(f"\r\x1b[K{progress}", end="", flush=True)
 
 
 def race_all(peers: Sequence[Peer], directory: Path) -> dict[tuple[Peer, int], Race | None]:
@@ -35,7 +30,7 @@ def race_all(peers: Sequence[Peer], directory: Path) -> dict[tuple[Peer, int], R
             if processes > peer.most_processes:
                 outcomes[peer, processes] = None
                 continue
-            say(f"race: {peer.name}, processes: {processes}")
+            say(f"race: {peer.name}, processes: {processes}", often=True)
             own = directory / f"race-{number}-{processes}"
             own.mkdir()
             outcomes[peer, processes] = race(peer, processes, own)
@@ -67,15 +62,6 @@ def race_rows(outcomes: dict[tuple[Peer, int], Race | None]) -> list[list[str]]:
             cells = [str(each) for each in numbers]
         rows.append([peer.name, str(processes), *cells])
     return rows
-
-
-def markdown(rows: list[list[str]]) -> str:
-    """Return a table as Markdown, aligned for reading in a terminal too."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
-    ]
-    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
 def arguments() -> argparse.Namespace:
@@ -113,7 +99,7 @@ def main() -> None:
             seconds=given.seconds,
             repeat=given.repeat,
             connections=given.connections,
-            tell=say,
+            tell=partial(say, often=True),
         )
         outcomes = race_all(racers(given.peers), directory)
     finally:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.machine import SERVER_CORE
 from benchmarks.peers.catalog import HERE, PYTHON_HOME, Peer, node
 
-SERVER_CORE: Final = 0
-LOAD_CORE: Final = 1
 _START_SECONDS: Final = 60
 _STOP_SECONDS: Final = 20
 _THREADS: Final = 4
