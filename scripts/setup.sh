@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Makes what the Makefile's commands need. Usage: setup.sh run | test | bench
+# Sets up the environment of the Makefile's targets. Usage: setup.sh run | test | bench
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
-# `test`: the same with the tools of the tests, Chromium, PgBouncer, and the npm packages of tests/npm and sdk/js.
-# `bench`: what `make bench` needs beside `test`; the peers are installed by the benchmarks themselves.
+# `test`: the same, and the tools of the tests, Chromium, PgBouncer, and the npm packages of tests/npm and sdk/js.
+# `bench`: additional tools of `make bench`; the benchmarks install their peers themselves.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
 
-# Install Debian packages, as root or through sudo; say what is missing when neither can be had.
+# Install Debian packages, as root or through sudo; without either, name the missing packages and exit.
 debian() {
   local as_root=()
   if [ "$(id -u)" != 0 ]; then
@@ -37,7 +37,7 @@ environment() { # environment run|test
     python=$(python_of_choice)
     rm -rf .venv
     "$python" -c 'import ensurepip' 2>/dev/null || debian python3-venv
-    say "Making a virtual environment in .venv"
+    say "Creating a virtual environment in .venv"
     "$python" -m venv .venv
   fi
   if ! cmp -s "requirements/$1.txt" ".venv/requirements-$1.txt"; then
@@ -50,13 +50,13 @@ environment() { # environment run|test
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall build/wheel/*.whl
 }
 
-# Install what the package-lock.json of a folder names, when it has changed.
+# Install the packages of a folder's package-lock.json if it has changed.
 npm_packages() { # npm_packages FOLDER
   local home=$1
   cmp -s "$home/package-lock.json" "$home/node_modules/.installed-package-lock.json" && return
   say "Installing the locked npm packages ($home/package-lock.json)"
   (cd "$home" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
-  # Last, so that an interrupted installation is made again.
+  # Last, so that an interrupted installation is repeated.
   cp "$home/package-lock.json" "$home/node_modules/.installed-package-lock.json"
 }
 
@@ -77,7 +77,7 @@ case "${1:-}" in
     export PATH="$PWD/.venv/bin:$PATH" # Its Node.js and npm.
     npm_packages tests/npm
     npm_packages sdk/js
-    touch .venv/.test # Last, so that whatever failed is done again.
+    touch .venv/.test # Last, so that a failed step is repeated.
     ;;
   bench)
     missing=()

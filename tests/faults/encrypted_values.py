@@ -1,4 +1,4 @@
-"""A store full of encrypted values of every kind, with what stands in each of them."""
+"""Fill a store with encrypted values of every kind, and check that each still decrypts to its plaintext."""
 
 import asyncio
 import hashlib
@@ -39,16 +39,16 @@ _AT_ONCE = 200
 
 @dataclass
 class EncryptedValues:
-    """What stands in each value of a store, by kind and by what it is bound to."""
+    """The plaintext of each value in a store, by kind and by the row that it is bound to."""
 
     developer: Developer
     plain: dict[str, str] = field(default_factory=dict)
     projects: list[str] = field(default_factory=list)
-    """Projects whose webhook secret nobody changes but who is told so."""
+    """Projects whose webhook secret changes only through a test that records the change."""
 
     @property
     def count(self) -> int:
-        """How many values there are, but for the check of the key."""
+        """Return the number of values, without the check of the key."""
         return len(self.plain)
 
 
@@ -63,7 +63,7 @@ class _Filling:
         self.now = system_clock()
 
     def encrypt(self, text: str, associated_data: str) -> bytes:
-        """Encrypt a value and note what stands in it."""
+        """Encrypt a value and record its plaintext."""
         self.values.plain[associated_data] = text
         return self.encryptor.encrypt(text, associated_data, system_entropy)
 
@@ -97,7 +97,7 @@ class _Filling:
         assert await give_bot(self.storage, self.values.developer.id, project_id, bot) == "set"
 
     async def session(self, number: int) -> None:
-        """Confirm a session whose user was asked for their phone number and gave it: of today, or of days before."""
+        """Confirm a session whose user gave the phone number that was asked for, on this day or an earlier one."""
         at = self.now - number % 3 * DAY
         session_id, project_id = f"sess_{number:022d}", self.values.projects[number % len(self.values.projects)]
         key = SessionKey(at // DAY, hashlib.sha256(session_id.encode()).digest())
@@ -126,7 +126,7 @@ class _Filling:
 
 
 def open_quick(path: Path) -> SqliteStorage:
-    """Open a database that loses its latest writes with the power: how long each takes is not what is tested."""
+    """Open a database that loses its latest writes in a power cut, because the test does not measure durable writes."""
     storage = SqliteStorage.open(path, system_clock(), system_clock)
     storage.database.writer._connection.pragma("synchronous", 0)
     return storage
@@ -139,21 +139,21 @@ async def _each(work: Callable[[int], Coroutine[Any, Any, None]], numbers: Itera
 
 
 async def fill(storage: Storage, encryptor: Encryptor, *, projects: int, others: int) -> EncryptedValues:
-    """Put so many projects into a store, and so many sessions, deliveries and bots; return what is encrypted there."""
+    """Put this many projects, sessions, deliveries and bots into a store; return the encrypted plaintexts."""
     await check_master_key(storage, encryptor, system_entropy)
     developer = await Developers(storage, system_clock, system_entropy).create_developer("ada@example.com", "business")
     filling = _Filling(storage, encryptor, EncryptedValues(developer), others)
     today = filling.now // DAY
     await storage.sessions.prepare_days(today - 3, today + 1)
     await _each(filling.project, range(projects))
-    filling.values.projects.sort()  # By number: they were added as each was stored.
+    filling.values.projects.sort()  # By number, because the values were added in the order of storing.
     for work in (filling.bot, filling.session, filling.delivery):
         await _each(work, range(others))
     return filling.values
 
 
 async def encrypted_rows(storage: Storage, kind: EncryptedKind) -> list[EncryptedRow]:
-    """Return all values of a kind, without the marks that are none."""
+    """Return all values of a kind, without the empty ones."""
     page = await storage.encrypted_values.list_encrypted_values(kind, None, 1_000)
     rows = page.rows
     while page.after is not None:
@@ -165,7 +165,7 @@ async def encrypted_rows(storage: Storage, kind: EncryptedKind) -> list[Encrypte
 async def check(
     storage: Storage, values: EncryptedValues, encryptor: Encryptor, *, old: Encryptor | None = None
 ) -> int:
-    """Open everything, and compare what is known; with `old` nothing may be left that it opens. Return how many."""
+    """Decrypt everything and compare it with what is known; the key `old` must decrypt nothing. Return the count."""
     plain = dict(values.plain)
     count = 0
     for kind, associated_data in ASSOCIATED_DATA.items():
