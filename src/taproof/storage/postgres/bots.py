@@ -6,7 +6,7 @@ import asyncpg
 
 from taproof.core.errors import BotTaken
 from taproof.core.model import BotChange
-from taproof.storage.postgres.batcher import Batcher
+from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.pool import PostgresPool
 from taproof.storage.postgres.transaction import add_entry
 from taproof.storage.protocol import UpdateClaim

@@ -18,7 +18,7 @@ from taproof.core.deliveries import (
     PassedOver,
 )
 from taproof.core.model import PageCursor, TurnOffReason
-from taproof.storage.postgres.batcher import Batcher
+from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.pool import PostgresPool, storable
 from taproof.storage.postgres.transaction import add_entry
 from taproof.storage.protocol import ENDED_AT_ONCE

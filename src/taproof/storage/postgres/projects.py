@@ -7,7 +7,7 @@ import asyncpg
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import BotChange, EncryptedWebhookSecrets, Project, ProjectChanges, SignInProject
-from taproof.storage.postgres.batcher import Batcher
+from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.bots import hold_projects, write_bot
 from taproof.storage.postgres.deliveries import FIND_ENDED_WEBHOOK, begin_ending, end_more
 from taproof.storage.postgres.pool import PostgresPool, storable

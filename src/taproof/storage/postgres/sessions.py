@@ -18,8 +18,8 @@ from taproof.core.model import (
     SessionKey,
     Status,
 )
+from taproof.storage.batcher import Batcher
 from taproof.storage.postgres import listing, notify
-from taproof.storage.postgres.batcher import Batcher
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.pool import PostgresPool

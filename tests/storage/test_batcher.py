@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.postgres.batcher import Batcher
+from taproof.storage.batcher import Batcher
 
 LIMIT = 4
 
