@@ -15,7 +15,7 @@ from tests.postgres_server import execute
 from taproof.core.clock import DAY, SECOND
 from taproof.core.deliveries import Delivery, DeliveryState, PassedOver
 from taproof.core.model import PageCursor, ProjectChanges
-from taproof.storage.postgres import deliveries
+from taproof.storage.postgres import deliveries, transaction
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.rows import attempt_values, columns, finish_values
@@ -109,7 +109,7 @@ async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
 ) -> None:
     """Finishing, giving back, sending again, turning off, changing the URL and erasing: no deadlock is ever found."""
     for module in ("projects", "deliveries"):
-        monkeypatch.setattr(f"taproof.storage.postgres.{module}.ENDED_AT_ONCE", 3)
+        monkeypatch.setattr(f"taproof.storage.queries.{module}.ENDED_AT_ONCE", 3)
     chance = random.Random(4)  # noqa: S311 — an order of calls.
     ada = await seed.developer()
     projects = [await seed.project(ada, webhook_url=URL) for _ in range(4)]
@@ -233,13 +233,13 @@ async def test_statements_read_the_events_that_they_need(
         (deliveries.RELEASE_DELIVERIES, [*columns((each.event.id, NOW + LEASE) for each in held), NOW]),
         (deliveries.LIST_DELIVERIES, list_values),
         (deliveries.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [], [], [])),
-        (deliveries.END_DELIVERIES, (NOW, project.id, 256)),
+        (transaction.END_DELIVERIES, (NOW, project.id, 256)),
     ):
         undone = connection.transaction()
         await undone.start()
-        if statement in {deliveries.CLAIM_DELIVERIES, deliveries.END_DELIVERIES}:
-            await connection.execute(deliveries._NO_SORT)
-        if statement == deliveries.END_DELIVERIES:
+        if statement in {deliveries.CLAIM_DELIVERIES, transaction.END_DELIVERIES}:
+            await connection.execute(transaction.NO_SORT)
+        if statement == transaction.END_DELIVERIES:
             await connection.execute("UPDATE projects SET webhook_url = ''")
         (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
         await undone.rollback()

@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 import apsw
 
 from taproof.core.accounts import AuditEntry
-from taproof.storage.queries import rights as queries
+from taproof.storage.queries.deliveries import END_DELIVERIES
+from taproof.storage.queries.rights import ADD_AUDIT_ENTRY
 from taproof.storage.rows import access_ended, entry_values
 from taproof.storage.sqlite.group_commit import rows
 
@@ -19,7 +20,7 @@ def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
     Raises:
         InvalidAccessToken, SignedOut: the acting credential has ended, so the transaction must not be committed.
     """
-    if entry is not None and not rows(connection, queries.ADD_AUDIT_ENTRY, entry_values(entry)):
+    if entry is not None and not rows(connection, ADD_AUDIT_ENTRY, entry_values(entry)):
         raise access_ended(entry)
 
 
@@ -39,6 +40,9 @@ class SqliteTransaction:
 
     async def lock_developers(self) -> None:
         """Do nothing: no other transaction writes at the same time."""
+
+    async def end_deliveries(self, project_id: str, now: int, limit: int) -> int:
+        return len(rows(self._connection, END_DELIVERIES, (now, project_id, limit)))
 
     async def add_entry(self, entry: AuditEntry | None) -> None:
         add_entry(self._connection, entry)
