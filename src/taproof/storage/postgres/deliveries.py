@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import asyncpg
 
@@ -19,7 +19,7 @@ from taproof.core.deliveries import (
 from taproof.core.model import PageCursor
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.pool import PostgresPool, storable
-from taproof.storage.postgres.transaction import NO_SORT
+from taproof.storage.postgres.transaction import NO_SORT, has_nul
 from taproof.storage.queries import deliveries as queries
 from taproof.storage.rows import (
     attempt_values,
@@ -197,50 +197,30 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
         before: PageCursor | None,
         limit: int,
     ) -> list[DeliveryRecord]:
-        if "\0" in project_id:
-            return []
         # The index begins with project, state and type. Each pair of state and type is one short walk, and the walks
         # are merged.
         states = [state] if state else get_args(DeliveryState)
         types = [event_type] if event_type else get_args(EventType)
-
-        async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
-            await connection.execute(_ONE_SNAPSHOT)
-            rows = await connection.fetch(LIST_DELIVERIES, project_id, states, types, *page_start(before), limit)
-            return await _with_attempts(connection, rows)
-
-        return await self._database.transact(read)
+        return await self._read(LIST_DELIVERIES, project_id, states, types, *page_start(before), limit)
 
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
-        if "\0" in event_id:
-            return None
-
-        async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
-            await connection.execute(_ONE_SNAPSHOT)
-            rows = await connection.fetch(queries.READ_DELIVERY, developer_id, event_id)
-            return await _with_attempts(connection, rows)
-
-        found = await self._database.transact(read)
+        found = await self._read(queries.READ_DELIVERY, developer_id, event_id)
         return found[0] if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
-        if "\0" in project_id + session_id:
-            return []
         states, types = get_args(DeliveryState), get_args(EventType)
+        return await self._read(FIND_DELIVERIES, project_id, states, types, created_at, session_id)
+
+    async def _read(self, statement: str, *values: Any) -> list[DeliveryRecord]:
+        """Return the deliveries that a statement finds, with their attempts, in one snapshot."""
 
         async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
             await connection.execute(_ONE_SNAPSHOT)
-            values = (project_id, states, types, created_at, session_id)
-            return await _with_attempts(connection, await connection.fetch(FIND_DELIVERIES, *values))
+            records = [DeliveryRecord(*row) for row in await connection.fetch(statement, *values)]
+            attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
+            event_ids = [each.event_id for each in records]
+            for event_id, *attempt in await connection.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
+                attempts[event_id].append(attempt)
+            return [with_attempts(each, attempts[each.event_id]) for each in records]
 
-        return await self._database.transact(read)
-
-
-async def _with_attempts(connection: asyncpg.Connection, rows: list[asyncpg.Record]) -> list[DeliveryRecord]:
-    """Return the records of these rows of deliveries, with their attempts."""
-    attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
-    records = [DeliveryRecord(*row) for row in rows]
-    event_ids = [each.event_id for each in records]
-    for event_id, *attempt in await connection.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
-        attempts[event_id].append(attempt)
-    return [with_attempts(each, attempts[each.event_id]) for each in records]
+        return [] if has_nul(*values) else await self._database.transact(read)

@@ -9,9 +9,10 @@ from taproof.core.errors import BotTaken
 from taproof.storage.rows import access_ended, entry_values
 
 _LOCK_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
+_LOCK_USER: Final = "SELECT lock_people(ARRAY[$1::TEXT], ARRAY[$2::TEXT])"
 NO_SORT: Final = "SET LOCAL enable_sort = off"
-"""Makes the planner read due events in the order of an index, and only as many as needed. With the statistics of a
-quiet hour, reading and sorting all of them looks cheaper."""
+"""Makes the planner read rows in the order of an index, and only as many as needed. With the statistics of a quiet
+hour, reading and sorting all of them looks cheaper."""
 # If the project has a webhook again, its new events must not end. The due events are found in the order of their index.
 # Otherwise the limit makes reading the whole table look cheap.
 END_DELIVERIES: Final = """
@@ -84,8 +85,14 @@ class PostgresTransaction:
             raise
         return rows
 
-    async def end_deliveries(self, project_id: str, now: int, limit: int) -> int:
+    async def lock_user(self, developer_id: str, messenger_id: str) -> None:
+        await self.fetch(_LOCK_USER, developer_id, messenger_id)
+
+    async def read_in_order(self) -> None:
         await self._connection.execute(NO_SORT)
+
+    async def end_deliveries(self, project_id: str, now: int, limit: int) -> int:
+        await self.read_in_order()
         ended: int = await self._connection.fetchval(END_DELIVERIES, now, project_id, limit)
         return ended
 

@@ -28,6 +28,12 @@ class Transaction(Protocol):
             BotTaken: on PostgreSQL, another node has just given the same bot to another project.
         """
 
+    async def lock_user(self, developer_id: str, messenger_id: str) -> None:
+        """Keep others from counting the sign-ins of a user to a developer's projects."""
+
+    async def read_in_order(self) -> None:
+        """Make the following reads use the order of an index, as far as needed, instead of sorting all rows."""
+
     async def end_deliveries(self, project_id: str, now: int, limit: int) -> int:
         """End at most `limit` due deliveries of a project without a webhook; return their number."""
 

@@ -41,6 +41,12 @@ class SqliteTransaction:
     async def lock_developers(self) -> None:
         """Do nothing: no other transaction writes at the same time."""
 
+    async def lock_user(self, developer_id: str, messenger_id: str) -> None:
+        """Do nothing, as for `lock_developers`."""
+
+    async def read_in_order(self) -> None:
+        """Do nothing: SQLite always reads in the order of an index if there is one."""
+
     async def end_deliveries(self, project_id: str, now: int, limit: int) -> int:
         return len(rows(self._connection, END_DELIVERIES, (now, project_id, limit)))
 
