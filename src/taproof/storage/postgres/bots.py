@@ -1,6 +1,6 @@
 """The bots of projects on PostgreSQL."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.pool import PostgresPool
@@ -31,15 +31,8 @@ WITH claimed AS MATERIALIZED (
 UPDATE bot_updates u SET done = 1 FROM claimed c WHERE u.bot_id = c.bot_id AND u.update_id = c.update_id"""
 
 _UPDATES: Final = 256
-
-
-class _Claim(NamedTuple):
-    """A call of `claim_update`."""
-
-    bot_id: int
-    update_id: int
-    now: int
-    stale_before: int
+_Claim = tuple[int, int, int, int]
+"""The values of a call of `claim_update`."""
 
 
 class PostgresBots(queries.BotQueries[PostgresPool]):
@@ -56,7 +49,7 @@ class PostgresBots(queries.BotQueries[PostgresPool]):
         await self._finished.close()
 
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
-        return await self._claims.run(_Claim(bot_id, update_id, now, stale_before))
+        return await self._claims.run((bot_id, update_id, now, stale_before))
 
     async def _claim_updates(self, items: list[_Claim]) -> list[UpdateClaim]:
         values = columns(items)

@@ -21,14 +21,7 @@ from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.pool import PostgresPool, storable
 from taproof.storage.postgres.transaction import NO_SORT, has_nul
 from taproof.storage.queries import deliveries as queries
-from taproof.storage.rows import (
-    attempt_values,
-    columns,
-    delivery_from,
-    finish_values,
-    page_start,
-    with_attempts,
-)
+from taproof.storage.rows import attempt_values, columns, delivery_from, finish_values, page_start, with_attempts
 
 _WRITES: Final = 256
 """The maximum number of events in one statement. It bounds how long the statement holds its locks."""

@@ -9,7 +9,6 @@ import asyncpg
 
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.pool import PostgresPool
-from taproof.storage.protocol import OpenedDay
 from taproof.storage.queries import erasure as queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns
@@ -41,29 +40,28 @@ class PostgresErasure(queries.ErasureQueries[PostgresPool]):
     """See `storage.protocol.ErasureStorage`."""
 
     def __init__(self, pool: PostgresPool, partitions: Partitions) -> None:
-        super().__init__(pool, _erase_sessions)
+        super().__init__(pool)
         self._partitions = partitions
 
-    async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
-        oldest = min(await self._partitions.days(), default=0)
-        found = await self._database.read(*queries.opened_days(developer_id, after, oldest, limit))
-        return [OpenedDay(*row) for row in found]
+    async def _oldest_day(self) -> int:
+        return min(await self._partitions.days(), default=0)
 
-
-async def _erase_sessions(transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str) -> int:
-    # The sessions are locked first. So a session that is just being confirmed is either found here with its event, or
-    # is not confirmed.
-    held: list[tuple[int, list[asyncpg.Record]]] = []
-    for day, of_day in groupby(sorted(keys), key=itemgetter(0)):
-        hashes = [token_hash for _, token_hash in of_day]
-        held.append((day, await transaction.fetch(_HOLD_SESSIONS, day, hashes, messenger_id)))
-    sessions = [row for _, found in held for row in found]
-    if not sessions:
-        return 0
-    events = await transaction.fetch(_FIND_EVENTS, *columns(row[1:] for row in sessions))
-    await transaction.fetch(_ERASE_EVENTS, [row[0] for row in events])
-    for day, found in held:
-        hashes = [row[0] for row in found]
-        await transaction.fetch(_ERASE_PHONE_REQUESTS, day, hashes)
-        await transaction.fetch(_ERASE_SESSIONS, day, hashes)
-    return len(sessions)
+    async def _erase_sessions(
+        self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
+    ) -> int:
+        # The sessions are locked first. So a session that is just being confirmed is either found here with its event,
+        # or is not confirmed.
+        held: list[tuple[int, list[asyncpg.Record]]] = []
+        for day, of_day in groupby(sorted(keys), key=itemgetter(0)):
+            hashes = [token_hash for _, token_hash in of_day]
+            held.append((day, await transaction.fetch(_HOLD_SESSIONS, day, hashes, messenger_id)))
+        sessions = [row for _, found in held for row in found]
+        if not sessions:
+            return 0
+        events = await transaction.fetch(_FIND_EVENTS, *columns(row[1:] for row in sessions))
+        await transaction.fetch(_ERASE_EVENTS, [row[0] for row in events])
+        for day, found in held:
+            hashes = [row[0] for row in found]
+            await transaction.fetch(_ERASE_PHONE_REQUESTS, day, hashes)
+            await transaction.fetch(_ERASE_SESSIONS, day, hashes)
+        return len(sessions)

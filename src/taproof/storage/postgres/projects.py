@@ -38,9 +38,6 @@ ERASE_SESSIONS: Final = """
 WITH old AS MATERIALIZED
   (SELECT token_hash FROM sessions WHERE day = $1 AND project_id = $2 LIMIT $3 FOR UPDATE SKIP LOCKED)
 DELETE FROM sessions s USING old WHERE s.day = $1 AND s.token_hash = old.token_hash RETURNING s.day"""
-ERASE_EVENTS: Final = """
-WITH old AS MATERIALIZED (SELECT id FROM webhook_events WHERE project_id = $1 LIMIT $2 FOR UPDATE SKIP LOCKED)
-DELETE FROM webhook_events e USING old WHERE e.id = old.id RETURNING e.id"""
 ERASE_PEOPLE: Final = "SELECT erase_people($1, $2, $3)"
 _READS: Final = 512
 
@@ -106,7 +103,7 @@ async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record
         sessions = max(1, len(await connection.fetch(ERASE_SESSIONS, day, project_id, left)))
         erased += sessions
         left -= sessions
-    erased += len(await connection.fetch(ERASE_EVENTS, project_id, limit))
+    erased += len(await connection.fetch(queries.ERASE_EVENTS.postgres, project_id, limit))
     erased += await connection.fetchval(ERASE_PEOPLE, developer_id, project_id, limit // 5 + 1)
     if erased == 0:
         # Counts are not personal data. Counts that a late statement adds are erased with the project's row.

@@ -196,15 +196,14 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
     Args:
         pool: runs statements.
         partitions: the partitions of sessions, one for each day.
-        clock: read again when a decision is written. Without it, the `now` of the decision counts.
+        clock: see `SessionQueries`.
         hears: true to receive decisions of other nodes. LISTEN needs its own connection to the server, so it is
             impossible behind a PgBouncer in transaction mode.
     """
 
     def __init__(self, pool: PostgresPool, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
-        super().__init__(pool)
+        super().__init__(pool, clock)
         self._partitions = partitions
-        self._clock = clock
         self._hears = hears
         self._announcer = Announcer(pool)
         self._looked_back: int | None = None
@@ -222,10 +221,6 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
             await batcher.close()
         await self._consumptions.close()
         await self._announcer.close()
-
-    def _deadline(self, now: int) -> int:
-        """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
-        return now if self._clock is None else max(now, self._clock())
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         return await self._creations.run((session, public))

@@ -45,16 +45,6 @@ RETURNING id"""
 """Like `queries.rights.ADD_AUDIT_ENTRY`, but the acting credential cannot end before this transaction does."""
 
 
-async def add_entry(connection: asyncpg.Connection, entry: AuditEntry | None) -> None:
-    """Add an entry to the audit log, in the transaction of the change that it records.
-
-    Raises:
-        InvalidAccessToken, SignedOut: the acting credential has ended, so the transaction must not be committed.
-    """
-    if entry is not None and not await connection.fetch(_ADD_AUDIT_ENTRY, *entry_values(entry)):
-        raise access_ended(entry)
-
-
 def has_nul(*values: Any) -> bool:
     """Return whether a text value has a NUL. PostgreSQL accepts no NUL, so no row can match."""
     return any(isinstance(value, str) and "\0" in value for value in values)
@@ -97,4 +87,5 @@ class PostgresTransaction:
         return ended
 
     async def add_entry(self, entry: AuditEntry | None) -> None:
-        await add_entry(self._connection, entry)
+        if entry is not None and not await self.add(_ADD_AUDIT_ENTRY, *entry_values(entry)):
+            raise access_ended(entry)

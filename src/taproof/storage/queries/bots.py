@@ -4,6 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import BotChange, ProjectBot
+from taproof.storage.protocol import UpdateClaim
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 
@@ -55,6 +56,18 @@ class BotQueries(Queries[AnyDatabase]):
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         return bool(await self._database.change(RENAME_BOT, username, bot_id))
+
+    async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
+        async def claim(transaction: Transaction) -> UpdateClaim:
+            if await transaction.fetch(CLAIM_UPDATE, bot_id, update_id, now, stale_before):
+                return "claimed"
+            ((done,),) = await transaction.fetch(READ_UPDATE, bot_id, update_id)
+            return "done" if done else "in_progress"
+
+        return await self._database.in_transaction(claim)
+
+    async def finish_update(self, bot_id: int, update_id: int) -> None:
+        await self._database.change(FINISH_UPDATE, bot_id, update_id)
 
     async def release_update(self, bot_id: int, update_id: int) -> None:
         await self._database.change(RELEASE_UPDATE, bot_id, update_id)

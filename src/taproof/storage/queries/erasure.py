@@ -1,7 +1,7 @@
 """The statements that erase one user. For the lock order on PostgreSQL, see `postgres/__init__.py`."""
 
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
@@ -51,17 +51,8 @@ DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
   SELECT project_id FROM blocks WHERE messenger_id = $1 LIMIT $2) RETURNING project_id"""
 
 
-EraseSessions = Callable[[Transaction, Iterable[tuple[int, bytes]], str], Awaitable[int]]
-"""Erases those of the sessions with these keys that still belong to the account, with their webhook events and phone
-requests; returns their number."""
-
-
 class ErasureQueries(Queries[AnyDatabase]):
     """See `storage.protocol.ErasureStorage`."""
-
-    def __init__(self, database: AnyDatabase, erase_sessions: EraseSessions) -> None:
-        super().__init__(database)
-        self._erase_sessions = erase_sessions
 
     async def erase_user(
         self,
@@ -83,6 +74,18 @@ class ErasureQueries(Queries[AnyDatabase]):
             return erased
 
         return await self._database.in_transaction(erase)
+
+    async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
+        place = (*(after or _BEFORE_ALL), await self._oldest_day(), limit)
+        if developer_id is None:
+            found = await self._database.read(LIST_OPENED_DAYS, *place)
+        else:
+            found = await self._database.read(LIST_OPENED_DAYS_OF_DEVELOPER, developer_id, *place)
+        return [OpenedDay(*row) for row in found]
+
+    async def _oldest_day(self) -> int:
+        ((oldest,),) = await self._database.read(OLDEST_DAY)
+        return oldest or 0
 
     async def erase_opened(
         self,
@@ -114,6 +117,18 @@ class ErasureQueries(Queries[AnyDatabase]):
 
         return await self._database.in_transaction(erase)
 
+    async def _erase_sessions(
+        self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
+    ) -> int:
+        """Erase those of these sessions that still belong to the account, with their events and phone requests."""
+        erased = 0
+        for key in keys:
+            for session in await transaction.fetch(ERASE_SESSION, *key, messenger_id):
+                await transaction.fetch(ERASE_EVENTS_OF_SESSION, *session)
+                await transaction.fetch(ERASE_PHONE_REQUEST, *key)
+                erased += 1
+        return erased
+
     async def _erase_sign_ins(
         self, transaction: Transaction, messenger_id: str, developer_id: str | None, limit: int
     ) -> int:
@@ -144,14 +159,6 @@ async def _forget_person(
 async def _erase_rest(transaction: Transaction, messenger_id: str, limit: int) -> int:
     requests = await transaction.fetch(ERASE_PHONE_REQUESTS_OF_USER, messenger_id)
     return len(requests) + len(await transaction.fetch(ERASE_BLOCKS_OF_USER, messenger_id, limit))
-
-
-def opened_days(developer_id: str | None, after: OpenedDay | None, oldest: int, limit: int) -> tuple[Any, ...]:
-    """Return the statement that lists opened days from the day `oldest` on, and its values."""
-    place = (*(after or _BEFORE_ALL), oldest, limit)
-    if developer_id is None:
-        return (LIST_OPENED_DAYS, *place)
-    return (LIST_OPENED_DAYS_OF_DEVELOPER, developer_id, *place)
 
 
 def _opened_starts(of: OpenedDay, after: OpenedPlace | None) -> list[OpenedPlace]:

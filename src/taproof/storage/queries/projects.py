@@ -7,7 +7,7 @@ from taproof.core.errors import BotTaken
 from taproof.core.model import PROJECT_FLAGS, BotChange, NamedProject, Project, ProjectChanges
 from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT
 from taproof.storage.queries.bots import is_taken, write_bot
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOINT, begin_ending, continue_ending
 from taproof.storage.queries.rights import FIND_DEVELOPER
 from taproof.storage.queries.transaction import Transaction
@@ -72,11 +72,8 @@ DELETE_PROJECT: Final = "DELETE FROM projects WHERE developer_id = $1 AND id = $
 REMEMBER_DELETED_PROJECT: Final = "INSERT INTO deleted_projects (id, developer_id) VALUES ($1, $2)"
 NEXT_DELETED_PROJECT: Final = "SELECT id, developer_id FROM deleted_projects ORDER BY id LIMIT 1"
 FORGET_DELETED_PROJECT: Final = "DELETE FROM deleted_projects WHERE id = $1"
-ERASE_SESSIONS: Final = """
-DELETE FROM sessions WHERE (day, token_hash) IN
-  (SELECT day, token_hash FROM sessions WHERE project_id = $1 LIMIT $2) RETURNING day"""
-ERASE_EVENTS: Final = """
-DELETE FROM webhook_events WHERE id IN (SELECT id FROM webhook_events WHERE project_id = $1 LIMIT $2) RETURNING id"""
+ERASE_SESSIONS: Final = Purge("sessions", "day, token_hash", "project_id = $1")
+ERASE_EVENTS: Final = Purge("webhook_events", "id", "project_id = $1")
 
 
 class ProjectQueries(Queries[AnyDatabase]):

@@ -20,13 +20,7 @@ from taproof.core.deliveries import (
 )
 from taproof.core.model import PageCursor
 from taproof.storage.queries import deliveries as queries
-from taproof.storage.rows import (
-    attempt_values,
-    delivery_from,
-    finish_values,
-    page_start,
-    with_attempts,
-)
+from taproof.storage.rows import attempt_values, delivery_from, finish_values, page_start, with_attempts
 from taproof.storage.sqlite.database import Read, SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
 
@@ -99,19 +93,15 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
         return _with_attempts(self._database.rows, DeliveryRecord(*found[0])) if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
-        # One transaction covers all states, so an event that is finished meanwhile is seen exactly once.
-        self._database.rows("BEGIN", ())
-        try:
+        def look(read: Read) -> list[DeliveryRecord]:
             return [
-                _with_attempts(self._database.rows, DeliveryRecord(*row))
-                for state in get_args(DeliveryState)
-                for event_type in get_args(EventType)
-                for row in self._database.rows(
-                    queries.FIND_DELIVERIES, (project_id, state, event_type, created_at, session_id)
-                )
+                _with_attempts(read, DeliveryRecord(*row))
+                for state, event_type in itertools.product(get_args(DeliveryState), get_args(EventType))
+                for row in read(queries.FIND_DELIVERIES, (project_id, state, event_type, created_at, session_id))
             ]
-        finally:
-            self._database.rows("COMMIT", ())
+
+        # One snapshot covers all states, so an event that is finished meanwhile is seen exactly once.
+        return await self._database.in_snapshot(look)
 
 
 def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageCursor) -> Iterator[DeliveryRecord]:

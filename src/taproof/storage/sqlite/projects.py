@@ -42,8 +42,8 @@ class SqliteProjects(queries.ProjectQueries[SqliteDatabase]):
             if not found:
                 return 0
             project_id, developer_id = found[0]
-            erased = len(rows(connection, queries.ERASE_SESSIONS, (project_id, limit)))
-            erased += len(rows(connection, queries.ERASE_EVENTS, (project_id, limit)))
+            erased = len(rows(connection, queries.ERASE_SESSIONS.sqlite, (project_id, limit)))
+            erased += len(rows(connection, queries.ERASE_EVENTS.sqlite, (project_id, limit)))
             erased += erase_users(connection, developer_id, project_id, limit // 5 + 1)
             if erased == 0:
                 connection.execute(count_queries.ERASE_DAILY_COUNTS, (project_id,))

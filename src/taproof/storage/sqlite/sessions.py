@@ -34,8 +34,7 @@ from taproof.storage.rows import (
     session_from,
 )
 from taproof.storage.sqlite import listing, notify
-from taproof.storage.sqlite.counters import Counters
-from taproof.storage.sqlite.counts import count_user
+from taproof.storage.sqlite.counts import Counters, count_user
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
 
@@ -48,18 +47,12 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
     Args:
         database: reads and writes.
         counters: counts the changes of a group of writes.
-        clock: read again when a decision is written, which may be seconds later while another process holds the lock.
-            Without it, the `now` of the decision counts.
+        clock: see `SessionQueries`.
     """
 
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
-        super().__init__(database)
+        super().__init__(database, clock)
         self._counters = counters
-        self._clock = clock
-
-    def _deadline(self, now: int) -> int:
-        """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
-        return now if self._clock is None else max(now, self._clock())
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         values = new_session_values(session, public=public)

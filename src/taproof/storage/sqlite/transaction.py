@@ -14,16 +14,6 @@ from taproof.storage.sqlite.group_commit import rows
 T = TypeVar("T")
 
 
-def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
-    """Add an entry to the audit log, in the transaction of the change that it records.
-
-    Raises:
-        InvalidAccessToken, SignedOut: the acting credential has ended, so the transaction must not be committed.
-    """
-    if entry is not None and not rows(connection, ADD_AUDIT_ENTRY, entry_values(entry)):
-        raise access_ended(entry)
-
-
 class SqliteTransaction:
     """Implements `storage.queries.transaction.Transaction`. None of its methods waits."""
 
@@ -51,7 +41,8 @@ class SqliteTransaction:
         return len(rows(self._connection, END_DELIVERIES, (now, project_id, limit)))
 
     async def add_entry(self, entry: AuditEntry | None) -> None:
-        add_entry(self._connection, entry)
+        if entry is not None and not rows(self._connection, ADD_AUDIT_ENTRY, entry_values(entry)):
+            raise access_ended(entry)
 
 
 def finish(work: Coroutine[Any, Any, T]) -> T:
