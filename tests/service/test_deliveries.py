@@ -357,7 +357,7 @@ async def test_a_reported_sign_in_is_not_sent_again(node: "Node", answer: Webhoo
     if answer is not None:
         await attempt(node, answer)
     seen = await node.signin.report_session(token, "1001")
-    assert (seen.outcome, seen.was_read) == ("reported", answer is not None)
+    assert (seen.outcome, seen.was_used) == ("reported", answer is not None)
     found = await only(node, developer, project)
     with pytest.raises(SignInReported, match="not sent again"):
         await node.deliveries.resend_delivery(acting(developer), found.record.event_id)

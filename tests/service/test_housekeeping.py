@@ -21,7 +21,7 @@ from taproof.service import housekeeping
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import WebhookResponse
-from taproof.storage.sqlite import deliveries
+from taproof.storage.queries import deliveries
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:

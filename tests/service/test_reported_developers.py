@@ -128,7 +128,7 @@ async def test_whoever_came_in_is_out(door: Door, other_door: Door) -> None:
     cookie, token = await door.browser(ada, by_browser), await door.terminal(ada, by_terminal)
     assert (await door.is_in(cookie), await door.is_valid(token)) == (True, True)
     seen = await other_door.report(by_browser)
-    assert (seen.outcome, seen.changed, seen.signed_out, seen.was_read) == ("reported", True, True, False)
+    assert (seen.outcome, seen.changed, seen.signed_out, seen.was_used) == ("reported", True, True, False)
     assert (await door.is_in(cookie), await door.is_valid(token)) == (False, False)
     told = {"reported_sign_in": (await door.stored(by_browser)).id}
     entries = {entry.action: entry for entry in await door.log(ada)}
@@ -223,10 +223,10 @@ async def test_what_ends_nothing(door: Door) -> None:
     assert key is not None
     assert (await door.node.signin.verify_session(project.id, token, public=True)).proof is not None
     seen = await door.control.report_sign_in(key, "1001")
-    assert (seen.was_read, seen.signed_out) == (True, False)
+    assert (seen.was_used, seen.signed_out) == (True, False)
     # Nobody was signed in by it, so the answer must not say that somebody may still be.
     seen = await door.report(await door.confirmed(CONSOLE, BOB), "2002")
-    assert (seen.outcome, seen.was_read, seen.signed_out) == ("reported", False, False)
+    assert (seen.outcome, seen.was_used, seen.signed_out) == ("reported", False, False)
     assert (await door.report(started, "2002")).outcome == "foreign"
     assert await door.is_in(cookie)
     assert await door.log(ada) == []

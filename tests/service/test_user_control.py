@@ -197,9 +197,9 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
         proofs = {proof for proof in await asyncio.gather(*readers) if proof is not None}
         assert len(proofs) <= 1
         assert (seen.outcome, seen.changed) == ("reported", True)
-        assert not proofs or seen.was_read
+        assert not proofs or seen.was_used
         session = await stored(node, token)
-        assert (session.status, session.used_at is not None) == ("used", seen.was_read)
+        assert (session.status, session.used_at is not None) == ("used", seen.was_used)
         assert [await read(reader, token) for reader in (node, other_node)] == [None, None]
         return bool(proofs)
 

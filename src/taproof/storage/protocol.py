@@ -2,7 +2,8 @@
 
 A store is composed of parts (`store.sessions`, `store.projects`, …), one Protocol each. Any method may raise
 `StoreUnavailable` when the database is locked, full, read-only or out of reach; then nothing was changed. Times are
-milliseconds since the epoch.
+milliseconds since the epoch. A method that returns False, None or an empty result where it would change something has
+changed nothing.
 
 A method that takes an `entry` adds it to the audit log in the transaction of the change, if anything was changed. If an
 access token or a console session made the entry, the change requires that this credential still exists. The same
@@ -160,8 +161,7 @@ class SessionStorage(Protocol):
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         """Store a pending session and count it.
 
-        Return False and store nothing if the project does not exist or is paused. The same applies if `public` is true
-        and the project's public access is off.
+        False if the project does not exist, is paused or, with `public`, has no public access.
         """
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
@@ -178,8 +178,8 @@ class SessionStorage(Protocol):
     ) -> bool:
         """Move a session from pending to confirmed if `identity` opened it, and store the identity.
 
-        `event` is recorded if the project has a webhook. `encrypted_phone` is the user's encrypted phone number. With
-        one, nothing changes unless the project collects phone numbers and its developer's plan is not "free".
+        `event` is recorded if the project has a webhook. With `encrypted_phone`, nothing changes unless the project
+        collects phone numbers and its developer's plan is not "free".
         """
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
@@ -203,8 +203,7 @@ class SessionStorage(Protocol):
         erased, so that the event is not sent again. That event ends unless it was delivered before. An attempt in
         progress counts as interrupted.
 
-        Return None and change nothing if `opener_id` did not open the session, or if it has expired at `now`. The same
-        applies if it was cancelled or reported before.
+        None if `opener_id` did not open the session, or if it has expired at `now` or was cancelled or reported.
         """
 
     async def expire_sessions(self, now: int, limit: int) -> int:
@@ -221,19 +220,15 @@ class SessionStorage(Protocol):
         since: int = 0,
         messenger_id: str | None = None,
     ) -> list[Session]:
-        """Return sessions newest first, strictly after `before`, with the status that a reader sees at `now`.
+        """Return the sessions created since `since`, newest first, strictly after `before`.
 
-        Only sessions created at `since` (ms) or later are returned. With `messenger_id`, only those that this account
-        confirmed.
+        Their status is that which a reader sees at `now`. With `messenger_id`, only those that this account confirmed.
         """
 
     async def list_sign_ins(
         self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
     ) -> list[Session]:
-        """Return the sessions created since `since` that an account confirmed, newest first.
-
-        With `project_id`, only the sessions of that project are returned.
-        """
+        """Return the sessions created since `since` that an account confirmed, of one project or all, newest first."""
 
     async def find_session(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
@@ -243,17 +238,17 @@ class SessionStorage(Protocol):
     async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
         """Call `wake` with each session that any process confirms or cancels. Run until cancelled.
 
-        A decision may be missed or announced twice, so callers must also poll now and then. While `needed` is not set,
-        nobody is waiting and the store may stop watching. Errors of the store do not end the watch.
+        A decision may be missed or announced twice, so callers must also poll now and then. The store may stop watching
+        while `needed` is not set. Errors of the store do not end the watch.
         """
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
         """Prepare the storage for the sessions of these days, both included; for example, create their partitions."""
 
     async def purge_sessions(self, before_day: int, limit: int) -> int:
-        """Erase sessions created before that day: at most about `limit`, or all sessions of some days.
+        """Erase sessions created before that day, at most about `limit` or all of some days. Their counts stay.
 
-        Their counts stay. Pending sessions are erased too, so `before_day` must be so far back that none is pending.
+        Pending sessions are erased too, so `before_day` must be so far back that none is pending.
         """
 
 
@@ -271,11 +266,10 @@ class ProjectStorage(Protocol):
     ) -> bool:
         """Store a project, together with its bot if `bot` is given.
 
-        Return False and store nothing if the developer already has `limit` projects. The same applies if the project
-        collects phone numbers and the developer's plan is "free".
+        False if the developer has `limit` projects, or if the project collects phone numbers on the plan "free".
 
         Raises:
-            BotTaken: the bot serves another project, and this change does not take it away. Nothing is stored.
+            BotTaken: the bot serves another project, and this change does not take it away.
         """
 
     async def read_project(self, project_id: str) -> Project | None:
@@ -294,10 +288,7 @@ class ProjectStorage(Protocol):
         """Return the number of a developer's projects."""
 
     async def name_projects(self, developer_id: str) -> list[NamedProject]:
-        """Return the id and name of each project of a developer, oldest first.
-
-        Unlike `list_projects`, the cost does not grow with the usage of the projects.
-        """
+        """Return the id and name of each project of a developer, oldest first, without the cost of their counts."""
 
     async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
         """Return the projects with these ids that belong to this developer, with their counts, oldest first."""
@@ -317,8 +308,7 @@ class ProjectStorage(Protocol):
     ) -> Project | None:
         """Change the fields that are not None, and the bot if `bot` is given: all of them or nothing.
 
-        Return None and change nothing if this developer has no such project. The same applies if the change turns the
-        collection of phone numbers on and the developer's plan is "free".
+        None if this developer has no such project, or if the change starts to collect phone numbers on the plan "free".
 
         Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them now, and the others in
         `end_deliveries`. Until then, the others are shown as due, but no worker can claim them. A new webhook URL is
@@ -326,7 +316,7 @@ class ProjectStorage(Protocol):
         endpoint: since when it has been failing, and that it was turned off.
 
         Raises:
-            BotTaken: the bot serves another project, and this change does not take it away. Nothing is changed.
+            BotTaken: the bot serves another project, and this change does not take it away.
         """
 
     async def replace_project_secrets(
@@ -385,18 +375,16 @@ class BotStorage(Protocol):
     ) -> bool:
         """Record that the messenger has refused this token since `now`. Setting another token clears the mark.
 
-        Return False and change nothing if the project has another token by now, or if the bot is already marked.
+        False if the project has another token by now, or if the bot is already marked.
         """
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         """Store a bot's username; False if it has not changed, or if no project has this bot."""
 
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
-        """Claim a bot update for handling.
+        """Claim a bot update. Only the caller that gets "claimed" handles it, and then calls `finish_update`.
 
-        "claimed": the caller handles the update and then calls `finish_update`. "done": it was already handled.
-        "in_progress": another caller claimed it after `stale_before` and has not finished, so the messenger must
-        deliver it again.
+        "in_progress": another caller claimed it after `stale_before`, so the messenger must deliver it again.
         """
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:
@@ -413,7 +401,7 @@ class UserStorage(Protocol):
     """Requests for users' phone numbers, and the projects that users have blocked."""
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
-        """Record that a user is asked for their contact. Repeating the call is safe: it only advances `asked_at`.
+        """Record that a user is asked for their contact. Repeating the call is safe.
 
         The stored `asked_at` is later than that of any other request of this bot to this user.
         """
@@ -424,8 +412,7 @@ class UserStorage(Protocol):
     async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
         """Return the latest request of this bot to this user, which is the one that a contact answers.
 
-        Its session may have been decided or have expired meanwhile, so that a contact sent twice gets the same answer
-        twice.
+        Its session may have been decided or have expired: a contact that is sent twice gets the same answer twice.
         """
 
     async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
@@ -450,10 +437,7 @@ class DeliveryStorage(Protocol):
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
-        """Lease at most `limit` events that are due at `now` and not leased, those due longest first.
-
-        Events that `passed_over` names are left out.
-        """
+        """Lease at most `limit` events that are due at `now`, not leased and not `passed_over`; longest due first."""
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
         """Give up the leases of events that were not sent, so that they are due at once. Skip leases already lost."""
@@ -467,7 +451,7 @@ class DeliveryStorage(Protocol):
         attempt on, unless it was failing before. If `reached` is False, no request was made, and the endpoint's state
         does not change. Only the event's latest `ATTEMPTS_SHOWN` attempts are kept.
 
-        Return False and change nothing if another worker has taken the lease, or if the webhook was removed meanwhile.
+        False if another worker has taken the lease, or if the webhook was removed meanwhile.
         """
 
     async def turn_off_webhook(
@@ -482,8 +466,8 @@ class DeliveryStorage(Protocol):
     ) -> bool:
         """Clear a project's webhook URL and end its due deliveries, as `update_project` does.
 
-        The old URL and `reason` are kept for the developer to see. False if the URL has changed meanwhile. Also False
-        if `failing_before` is given and the endpoint has not been failing since that time.
+        The old URL and `reason` are kept for the developer to see. False if the URL has changed, or if the endpoint has
+        not been failing since `failing_before`, if given.
         """
 
     async def end_deliveries(self, limit: int) -> int:
@@ -498,8 +482,7 @@ class DeliveryStorage(Protocol):
     async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
         """Store an event with the only attempt to send it; False if its project does not exist.
 
-        With "delivered", the endpoint no longer counts as failing. Any other state does not change the endpoint's
-        state.
+        With "delivered", the endpoint no longer counts as failing.
         """
 
     async def list_deliveries(
@@ -521,10 +504,9 @@ class DeliveryStorage(Protocol):
     async def resend_delivery(
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        """Make an event due at once, and restart its schedule of retries.
+        """Make an event due at once, and restart its schedule of retries, unless a worker is sending it at `now`.
 
-        An event that a worker is sending at `now` is left alone. False if this developer has no such event, or if its
-        project has no webhook URL. Also False if the event's body was erased because the user reported the sign-in.
+        False if this developer has no such event, its project has no webhook URL, or its body was erased by a report.
         """
 
     async def purge_events(self, finished_before: int, limit: int) -> int:
@@ -547,10 +529,7 @@ class DeveloperStorage(Protocol):
         """Return all developers, oldest first."""
 
     async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
-        """Return the developer with credentials or rights that derive from a sign-in.
-
-        Without one, return the developer that this account signs in to the console.
-        """
+        """Return the developer whose rights derive from a sign-in, or else the one that this account signs in."""
 
     async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
         """End, in one transaction, all credentials and rights that derive from a developer's reported sign-in.
@@ -569,13 +548,10 @@ class DeveloperStorage(Protocol):
     async def create_invitation(
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
-        """Store an invitation under the SHA-256 of its code.
-
-        It replaces all other invitations for the same developer or the same address (compared without case).
-        """
+        """Store an invitation, which replaces all others for the same developer or address (compared without case)."""
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
-        """Return the invitation with this hash; None if there is none or it has expired at `now`."""
+        """Return the invitation whose code has this SHA-256; None if there is none or it has expired at `now`."""
 
     async def list_invitations(self, now: int) -> list[Invitation]:
         """Return the invitations with an e-mail address that have not expired at `now`, newest first."""
@@ -600,13 +576,8 @@ class DeveloperStorage(Protocol):
         a developer exists. "email_taken" and "identity_taken": another developer has that address or that messenger
         account. Linking another account to a developer ends that developer's console sessions.
 
-        Args:
-            code_hash: the SHA-256 of the invitation's code.
-            developer: the developer to store. For an invitation with a `developer_id`, the existing developer with that
-                id, with the messenger account to link.
-            now: the current time in ms.
-            sign_in: the sign-in that confirmed the messenger account.
-            entry: the entry for the audit log.
+        For an invitation with a `developer_id`, `developer` is the existing developer with the messenger account to
+        link. `sign_in` is the sign-in that confirmed this account.
         """
 
 
@@ -627,8 +598,8 @@ class CredentialStorage(Protocol):
         `sign_in` is the sign-in that directly created the token, by `taproof login`. The account that confirmed it must
         still sign the developer in; otherwise this raises AccessDenied.
 
-        Return False and store nothing if the developer has `limit` tokens that have not expired when the token is
-        created. Of the expired ones, the `EXPIRED_TOKENS_KEPT` that expired last are kept.
+        False if the developer has `limit` tokens that have not expired. Of the expired ones, the `EXPIRED_TOKENS_KEPT`
+        that expired last are kept.
         """
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
@@ -643,13 +614,10 @@ class CredentialStorage(Protocol):
     async def delete_access_token(
         self, developer_id: str, token_id: str, *, keep_created: bool = False, describe: DescribeTokens | None = None
     ) -> list[EndedToken]:
-        """Revoke a token permanently, with all tokens that it created, directly or indirectly.
+        """Revoke a token with all tokens that it created, directly or indirectly; return them, this one first.
 
         With `keep_created` the created tokens stay, and the parent of this token becomes theirs. Console sessions that
         were opened with a revoked token end.
-
-        Returns:
-            The revoked tokens, this one first; an empty list if this developer has no such token.
         """
 
     async def create_console_session(
@@ -662,10 +630,8 @@ class CredentialStorage(Protocol):
     ) -> bool:
         """Store a console session under the SHA-256 of its cookie.
 
-        Return False and store nothing if the access token used to sign in was revoked or has expired. Without an access
-        token, the same applies if the developer has another messenger account by now.
-
-        The developer's least recently seen sessions end, so that at most `CONSOLE_SESSIONS_KEPT` remain.
+        False if the access token used to sign in has ended or, without one, the developer has another messenger account
+        by now. The developer's least recently seen sessions end, so that at most `CONSOLE_SESSIONS_KEPT` remain.
         """
 
     async def read_console_session(
@@ -674,8 +640,7 @@ class CredentialStorage(Protocol):
         """Return the session with this hash and its developer.
 
         None if it is unknown or was last seen at or before `idle_since`. Also None if the access token used to sign in
-        was revoked or has expired at `now`. Without an access token, also None if the developer has another messenger
-        account by now.
+        has ended at `now` or, without one, the developer has another messenger account by now.
         """
 
     async def touch_console_session(self, session_id: str, now: int) -> None:
@@ -693,10 +658,9 @@ class CredentialStorage(Protocol):
         """End all sessions of a developer; return their number."""
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
-        """Erase idle console sessions and expired invitations, at most `limit` of each; return their total number.
+        """Erase console sessions last seen at or before `idle_since`, and invitations that have expired at `now`.
 
-        A console session is idle if it was last seen at or before `idle_since`. An invitation is expired if its time is
-        over at `now`.
+        At most `limit` of each are erased.
         """
 
 
@@ -725,15 +689,11 @@ class PlanStorage(Protocol):
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
         """Change a developer's plan; False if there is no such developer, or if they are on this plan already.
 
-        With "free", all their projects stop collecting phone numbers. A concurrent change cannot turn the collection on
-        again, because `create_project` and `update_project` check the plan too.
+        With "free", all their projects stop collecting phone numbers, and no concurrent change can turn this on again.
         """
 
     async def read_used(self, developer_id: str, first_day: int) -> Used:
-        """Return a developer's usage since `first_day`. A sign-in counts on the day on which its session was created.
-
-        Users of deleted projects count too.
-        """
+        """Return a developer's usage since `first_day`, by the day of the session, with users of deleted projects."""
 
     async def purge_removed_usage(self, before_day: int, limit: int) -> int:
         """Erase the usage of deleted projects before that day; return the number of erased days, at most `limit`."""
@@ -746,19 +706,13 @@ class CountStorage(Protocol):
         """Return the counts of each project and day from `first_day` on. Days without counts are left out."""
 
     async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
-        """Return the counts of each day from `first_day` on, over all projects of a developer.
-
-        `project_id` is "", and distinct users are left at 0: see `read_daily_users`.
-        """
+        """Return the counts of each day over all projects of a developer, without distinct users or a `project_id`."""
 
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
         """Return distinct users per day over all projects of a developer, from `first_day` on."""
 
     async def purge_user_days(self, before_day: int, limit: int) -> int:
-        """Erase the records of who confirmed on days before that one, at most `limit`.
-
-        The counts of distinct users since any later day stay exact.
-        """
+        """Erase the users of days before that one, at most `limit`. Counts since any later day stay exact."""
 
 
 class ErasureStorage(Protocol):
@@ -806,16 +760,10 @@ class EncryptedValueStorage(Protocol):
     """All encrypted values, for the rotation of the master key."""
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
-        """Return the next encrypted values of a kind, from at most `limit` rows.
-
-        A walk returns every value whose row existed when it began and still exists. It may miss rows added meanwhile.
-        """
+        """Return the next encrypted values of a kind, from at most `limit` rows. Rows added meanwhile may be missed."""
 
     async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
-        """Replace each value that is still the old one; return their number. Other columns do not change.
-
-        On PostgreSQL each replacement is a transaction of its own, so that it does not block others.
-        """
+        """Replace each value that is still the old one; return their number."""
 
 
 class LeaseStorage(Protocol):

@@ -86,18 +86,18 @@ token_from = _reader(AccessToken, scopes=read_scopes)
 console_session_from = _reader(ConsoleSession, scopes=read_scopes)
 project_from = _reader(Project, **dict.fromkeys(PROJECT_FLAGS, bool), allowed_origins=lambda text: tuple(text.split()))
 sign_in_project_from = _reader(SignInProject, is_active=bool, public_access=bool, show_context=bool, match_code=bool)
-_TOKEN_WIDTH: Final = len(signature(AccessToken).parameters)
-_CONSOLE_SESSION_WIDTH: Final = len(signature(ConsoleSession).parameters)
 
 
-def token_and_developer_from(row: Row) -> tuple[AccessToken, Developer]:
-    """Return the token at the beginning of a row, and its developer."""
-    return token_from(row), developer_from(row[_TOKEN_WIDTH:])
+def _with_developer(
+    model: Callable[..., Model], read: Callable[[Row], Model]
+) -> Callable[[Row], tuple[Model, Developer]]:
+    """Return a function that makes a model from the beginning of a row, and its developer from the rest."""
+    width = len(signature(model).parameters)
+    return lambda row: (read(row), developer_from(row[width:]))
 
 
-def session_and_developer_from(row: Row) -> tuple[ConsoleSession, Developer]:
-    """Return the console session at the beginning of a row, and its developer."""
-    return console_session_from(row), developer_from(row[_CONSOLE_SESSION_WIDTH:])
+token_and_developer_from = _with_developer(AccessToken, token_from)
+session_and_developer_from = _with_developer(ConsoleSession, console_session_from)
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
@@ -106,30 +106,17 @@ def session_from(row: Row, now: int | None = None) -> Session:
     Only `READ_SESSION` has the columns of the prompt as well.
     """
     day, token_hash, session_id, project_id, project_name, status, created_at, expires_at, *rest = row
-    opened_at, opener_id, confirmed_at, cancelled_at, used_at, messenger_id, name, username, phone, *rest = rest
-    reported_at, *rest = rest
+    opened_at, opener_id, confirmed_at, cancelled_at, used_at, *rest = rest
+    messenger_id, name, username, phone, reported_at, *of_prompt = rest
+    seen = status if now is None else visible_status(status, expires_at, now)
+    identity = None if messenger_id is None else MessengerIdentity(messenger_id, name, username)
     prompt = None
-    if rest:
-        bot_id, context, code, choices, collect_phone, phone_required = rest
+    if of_prompt:
+        bot_id, context, code, choices, collect_phone, phone_required = of_prompt
         prompt = PromptDetails(bot_id, context, code, choices, bool(collect_phone), bool(phone_required))
-    return Session(
-        SessionKey(day, token_hash),
-        session_id,
-        project_id,
-        project_name,
-        status if now is None else visible_status(status, expires_at, now),
-        created_at,
-        expires_at,
-        opened_at,
-        opener_id,
-        confirmed_at,
-        cancelled_at,
-        used_at,
-        None if messenger_id is None else MessengerIdentity(messenger_id, name, username),
-        phone,
-        reported_at,
-        prompt,
-    )
+    named = (SessionKey(day, token_hash), session_id, project_id, project_name)
+    moves = (opened_at, opener_id, confirmed_at, cancelled_at, used_at)
+    return Session(*named, seen, created_at, expires_at, *moves, identity, phone, reported_at, prompt)
 
 
 def consumed_from(row: Row) -> ConsumedSession:

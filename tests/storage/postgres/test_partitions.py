@@ -75,8 +75,8 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
     texts, times = ["x"] * 64, [NOW] * 64
     for statement, values in (
         (sessions.POLL_SESSIONS, ()),
-        (sessions.OPEN_SESSIONS, (texts, times, times)),
-        (sessions.CANCEL_SESSIONS, (texts, times, times, texts, texts, hashes, times, texts)),
+        (sessions.OPEN_SESSIONS, (times, times, texts)),
+        (sessions.CANCEL_SESSIONS, (times, times, texts, texts, texts, hashes, times, texts)),
         (sessions.CONSUME_SESSIONS, (times,)),
     ):
         lines = await connection.fetch(f"EXPLAIN {statement}", [TODAY], days, hashes, *values)

@@ -393,7 +393,7 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
 
 
 async def test_text_with_a_nul_finds_nothing(postgres: PostgresStorage, seed: "Seed") -> None:
-    """PostgreSQL refuses such text, SQLite looks for it in vain: a caller cannot tell the difference."""
+    """PostgreSQL refuses such text and SQLite finds nothing; callers see the same result."""
     project = await seed.project()
     nul = f"{project.id}\0"
     changes = ProjectChanges(name="New")

@@ -59,7 +59,7 @@ def unblock_reply(texts: ControlTexts, projects: Sequence[NamedProject]) -> Repl
 
 def reported_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
     """Return the message that explains the effect of a report, with a button to unblock the project."""
-    template = texts.reported_used if seen.was_read else texts.reported
+    template = texts.reported_used if seen.was_used else texts.reported
     if seen.signed_out:
         template = texts.reported_developer
     text = template.format(project=shown_project(seen.project_name), unblock=texts.unblock_button)

@@ -59,7 +59,7 @@ class SeenSession:
     `changed`: this call decided it. `project_name` is exactly what the developer typed: show it through
     `core.names.isolated_name` only. `choices`: the match codes that replace Confirm; empty if there are none.
     `context`: where the request came from; a stranger may have written it. `phone_asked`: the user was asked for their
-    contact, so a keyboard for it may be showing. `was_read`: somebody may have received the result of the reported
+    contact, so a keyboard for it may be showing. `was_used`: somebody may have received the result of the reported
     session, and the project must sign them out. `signed_out`: the project is the service's own, and the developer who
     reported the session was signed out there.
     """
@@ -75,7 +75,7 @@ class SeenSession:
     choices: tuple[str, ...] = ()
     phone_required: bool = True
     phone_asked: bool = False
-    was_read: bool = False
+    was_used: bool = False
     signed_out: bool = False
 
 
@@ -265,7 +265,7 @@ class Decisions:
             _seen_as("reported", session),
             decided_at=now,
             changed=status is not None,
-            was_read=now_is is not None and signed_out is None and await self._was_told(now_is),
+            was_used=now_is is not None and signed_out is None and await self._was_told(now_is),
             signed_out=bool(signed_out),
         )
         return await self._note_phone(session, seen)

@@ -11,17 +11,7 @@ from typing import Any, Final
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable, TaproofError
-from taproof.storage.export.format import (
-    ANY,
-    CHUNK,
-    COUNT,
-    SELECT,
-    TABLES,
-    ExportFileWrong,
-    NotEmpty,
-    Row,
-    wrong_line,
-)
+from taproof.storage.export.format import ANY, CHUNK, COUNT, SELECT, TABLES, ExportFileWrong, NotEmpty, Row, wrong_line
 from taproof.storage.postgres.partitions import SESSION_TABLES
 
 _CONNECT_PATIENCE: Final = 5.0

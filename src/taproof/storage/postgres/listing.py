@@ -4,16 +4,16 @@ A page reads only the days that it covers.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, get_args
+from typing import Final
 
 import asyncpg
 
 from taproof.core.clock import day_number
-from taproof.core.model import PageCursor, Session, Status
+from taproof.core.model import Session
 from taproof.storage.postgres.pool import PostgresPool, storable
-from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.listing import Walk
 from taproof.storage.queries.sessions import SESSION_COLUMNS
-from taproof.storage.rows import columns, page_start, session_from
+from taproof.storage.rows import columns, session_from
 
 # The index leads from one project to the next, as on SQLite. The ordering rules out any other index.
 LIST_PROJECTS_OF_USER: Final = """
@@ -79,31 +79,21 @@ _LAST_DAY: Final = 2**31 - 1
 _WEEK: Final = 7
 
 
-async def list_sessions(  # noqa: PLR0917 — the Protocol's parameters, in its order.
-    pool: PostgresPool,
-    project_ids: Sequence[str],
-    status: Status | None,
-    before: PageCursor | None,
-    limit: int,
-    now: int,
-    *,
-    since: int,
-    messenger_id: str | None,
+async def read_page(  # noqa: PLR0917 — the values of `list_sessions`, in its order.
+    pool: PostgresPool, project_ids: Sequence[str], walks: list[Walk], messenger_id: str | None, limit: int, now: int
 ) -> list[Session]:
-    """Return a page of sessions, as `storage.protocol.SessionStorage` defines it."""
-    start = page_start(before)
+    """Return the first `limit` sessions of these walks, newest first."""
     project_ids = storable(project_ids)
     of_user = [] if messenger_id is None else [messenger_id]
-    walks = session_walks(status, start, since, now, messenger_id)
     if not project_ids or not walks or storable(of_user) != of_user:
         return []
     statement = LIST_SESSIONS_OF_USER if of_user else LIST_SESSIONS
-    oldest = day_number(min(walk.since for walk in walks))
+    newest, oldest = max(walk.created_at for walk in walks), day_number(min(walk.since for walk in walks))
 
     async def read(connection: asyncpg.Connection) -> list[Session]:
         await connection.execute(_ONE_SNAPSHOT_IN_ORDER)
         found: list[Session] = []
-        for first_day, last_day in _windows(start.created_at, now, oldest):
+        for first_day, last_day in _windows(newest, now, oldest):
             values = (first_day, last_day, limit - len(found), *of_user)
             rows = await connection.fetch(statement, project_ids, *columns(walks), *values)
             found += [session_from(row, now) for row in rows]
@@ -126,12 +116,3 @@ def _windows(created_before: int, now: int, oldest: int) -> Iterator[tuple[int, 
     for first, until in ((newest, last), (newest - _WEEK, newest - 1), (0, newest - _WEEK - 1)):
         if max(first, oldest) <= until:
             yield max(first, oldest), until
-
-
-async def find_session(
-    pool: PostgresPool, project_ids: Sequence[str], created_at: int, session_id: str, now: int
-) -> Session | None:
-    """Return one session, as `storage.protocol.SessionStorage` defines it."""
-    values = (day_number(created_at), created_at, session_id)
-    found = await pool.read(FIND_SESSION, storable(project_ids), get_args(Status), *values)
-    return session_from(found[0], now) if found else None

@@ -13,7 +13,7 @@ import asyncpg
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.storage import migrate
-from taproof.storage.postgres.transaction import PostgresTransaction, add_entry, has_nul
+from taproof.storage.postgres.transaction import PostgresTransaction, has_nul
 from taproof.storage.queries.database import Purge
 from taproof.storage.queries.transaction import Transaction
 
@@ -149,13 +149,13 @@ class PostgresPool:
         if entry is None:
             return await self.fetch(statement, *values)
 
-        async def add(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            changed: list[asyncpg.Record] = await connection.fetch(statement, *values)
+        async def add(transaction: Transaction) -> list[asyncpg.Record]:
+            changed = await transaction.add(statement, *values)
             if changed:
-                await add_entry(connection, entry)
+                await transaction.add_entry(entry)
             return changed
 
-        return await self.transact(add)
+        return await self.in_transaction(add)
 
     async def purge(self, purge: Purge, before: int, limit: int) -> int:
         return len(await self.fetch(purge.postgres, before, limit))

@@ -5,7 +5,6 @@ from typing import Self
 from taproof.core.clock import Clock
 from taproof.storage import protocol
 from taproof.storage.postgres.bots import PostgresBots
-from taproof.storage.postgres.counts import PostgresCounts
 from taproof.storage.postgres.deliveries import PostgresDeliveries
 from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
 from taproof.storage.postgres.erasure import PostgresErasure
@@ -14,6 +13,7 @@ from taproof.storage.postgres.pool import PostgresPool, migrate_postgres
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.sessions import PostgresSessions
 from taproof.storage.queries.audit import AuditQueries
+from taproof.storage.queries.counts import CountQueries
 from taproof.storage.queries.credentials import CredentialQueries
 from taproof.storage.queries.developers import DeveloperQueries
 from taproof.storage.queries.leases import LeaseQueries
@@ -43,7 +43,7 @@ class PostgresStorage:
         self.credentials: protocol.CredentialStorage = CredentialQueries(pool)
         self.audit: protocol.AuditStorage = AuditQueries(pool)
         self.plans: protocol.PlanStorage = PlanQueries(pool)
-        self.counts: protocol.CountStorage = PostgresCounts(pool)
+        self.counts: protocol.CountStorage = CountQueries(pool)
         self.erasure: protocol.ErasureStorage = PostgresErasure(pool, partitions)
         self.encrypted_values: protocol.EncryptedValueStorage = PostgresEncryptedValues(pool, partitions)
         self.leases: protocol.LeaseStorage = LeaseQueries(pool)
@@ -56,14 +56,12 @@ class PostgresStorage:
         Args:
             dsn: `postgresql://user:password@host:port/database`.
             now: the time recorded for migrations, in ms.
-            clock: see `PostgresSessions`.
+            clock: see `SessionQueries`.
             pgbouncer: true if the address is that of a PgBouncer in transaction mode. Then nothing is prepared by name,
                 and no decisions are received from other nodes.
 
         Raises:
-            PostgresTooOld: the server is older than 14.
-            StoreUnavailable: the database cannot be reached; the sentence says what to check.
-            MigrationChanged: a release with a different history created the schema.
+            PostgresTooOld, StoreUnavailable, MigrationChanged: as for `migrate_postgres`.
         """
         await migrate_postgres(dsn, now)
         return cls(await PostgresPool.open(dsn, pgbouncer=pgbouncer), clock, pgbouncer=pgbouncer)

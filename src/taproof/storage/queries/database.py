@@ -15,7 +15,7 @@ class Purge(NamedTuple):
     Args:
         table: the name of the table.
         key: the columns of its primary key, separated by commas.
-        is_old: the condition for an old row, with a time or day as `$1`.
+        is_old: the condition for a row to erase, with a time, a day or a deleted project as `$1`.
     """
 
     table: str

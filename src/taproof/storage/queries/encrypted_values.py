@@ -1,10 +1,11 @@
 """The columns of all encrypted values, and the statements that list and replace them when the master key rotates."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from taproof.storage.protocol import EncryptedKind, EncryptedPage, EncryptedRow, RowKey
+from taproof.storage.protocol import EncryptedKind, EncryptedPage, EncryptedRow, Replacement, RowKey
 from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.transaction import Transaction
 
 
 class EncryptedColumn(NamedTuple):
@@ -72,3 +73,12 @@ class EncryptedValueQueries(Queries[AnyDatabase]):
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
         start = ENCRYPTED_COLUMNS[kind].before_all if after is None else after
         return encrypted_page(await self._database.read(LIST_ENCRYPTED[kind], *start, limit), limit)
+
+    async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
+        async def replace(transaction: Transaction) -> int:
+            statement = REPLACE_ENCRYPTED[kind]
+            return sum(
+                [len(await transaction.fetch(statement, each.new, *each.key, each.old)) for each in replacements]
+            )
+
+        return await self._database.in_transaction(replace) if replacements else 0

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from taproof.core.clock import Clock
 from taproof.core.model import ConsumedSession, Session, SessionKey
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.rows import consumed_from, session_from
@@ -82,7 +83,21 @@ RETURNING project_id, day"""
 
 
 class SessionQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.SessionStorage`."""
+    """See `storage.protocol.SessionStorage`.
+
+    Args:
+        database: reads and writes.
+        clock: read again when a decision is written, which may be seconds later while another process holds a lock.
+            Without it, the `now` of the decision counts.
+    """
+
+    def __init__(self, database: AnyDatabase, clock: Clock | None) -> None:
+        super().__init__(database)
+        self._clock = clock
+
+    def _deadline(self, now: int) -> int:
+        """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
+        return now if self._clock is None else max(now, self._clock())
 
     async def read_session(self, key: SessionKey) -> Session | None:
         found = await self._database.read(READ_SESSION, *key)

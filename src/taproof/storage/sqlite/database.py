@@ -15,8 +15,8 @@ from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.queries.database import Purge
 from taproof.storage.queries.transaction import Transaction
-from taproof.storage.sqlite.group_commit import GroupCommit, rows
-from taproof.storage.sqlite.transaction import SqliteTransaction, add_entry, finish
+from taproof.storage.sqlite.group_commit import GroupCommit
+from taproof.storage.sqlite.transaction import SqliteTransaction, finish
 
 Found = TypeVar("Found")
 Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
@@ -73,13 +73,13 @@ class SqliteDatabase:
         return await self.in_snapshot(lambda read: read(statement, values))
 
     async def change(self, statement: str, *values: Any, entry: AuditEntry | None = None) -> list[tuple[Any, ...]]:
-        def write(connection: apsw.Connection) -> list[tuple[Any, ...]]:
-            found = rows(connection, statement, values)
+        async def write(transaction: Transaction) -> list[tuple[Any, ...]]:
+            found = await transaction.fetch(statement, *values)
             if found:
-                add_entry(connection, entry)
+                await transaction.add_entry(entry)
             return found
 
-        return await self.writer.run(write)
+        return await self.in_transaction(write)
 
     add = change
 

@@ -6,12 +6,13 @@ anything was committed (`PRAGMA data_version`, 2 µs). Only then does it read th
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import apsw
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey
+from taproof.storage.sqlite.database import Read
 
 KEPT: Final = 10_000
 """The decisions kept for other processes. A process that falls further behind learns the rest by polling the
@@ -25,8 +26,6 @@ _TRIM: Final = "DELETE FROM decisions WHERE id <= ?"
 _VERSION: Final = "PRAGMA data_version"
 _LAST: Final = "SELECT COALESCE(MAX(id), 0) FROM decisions"
 _AFTER: Final = "SELECT id, day, token_hash FROM decisions WHERE id > ? ORDER BY id"
-
-Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
 def record(connection: apsw.Connection, key: SessionKey) -> None:

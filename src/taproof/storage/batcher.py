@@ -1,7 +1,7 @@
-"""Combines concurrent calls into one statement.
+"""Combines concurrent calls into one statement or one transaction.
 
-A round trip to the database costs about the same for one row as for a hundred. So calls that arrive while a statement
-is running wait, and leave together in the next one. A lone call does not wait: there is no timer.
+A round trip to PostgreSQL, or a commit of SQLite, costs about the same for one row as for a hundred. So calls that
+arrive while a batch is running wait, and leave together in the next one. A lone call does not wait.
 """
 
 import asyncio
@@ -19,11 +19,12 @@ class Batcher(Generic[Item, Result]):
     """Collects calls of one kind into batches. At most one batch is running at a time.
 
     Args:
-        send: runs one statement for all items, and returns one result for each, in their order. If it raises anything
-            but `StoreUnavailable`, it must have changed nothing.
+        send: handles all items at once, and returns one result for each, in their order. If it raises anything but
+            `StoreUnavailable`, it must have changed nothing.
         limit: the maximum number of items in one batch.
         key: returns the key of an item. Two items with the same key never share a batch; the second one waits for a
             later batch. Use it for statements that cannot order two changes to one row.
+        gather: called before each batch with the number of waiting items. It may wait for more of them.
     """
 
     def __init__(
@@ -32,10 +33,12 @@ class Batcher(Generic[Item, Result]):
         *,
         limit: int,
         key: Callable[[Item], Hashable] | None = None,
+        gather: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         self._send = send
         self._limit = limit
         self._key = key
+        self._gather = gather
         # Two lists instead of pairs: polling must not allocate more than it needs.
         self._items: list[Item] = []
         self._futures: list[asyncio.Future[Result]] = []
@@ -88,6 +91,8 @@ class Batcher(Generic[Item, Result]):
         futures: list[asyncio.Future[Result]] = []
         try:
             while self._items:
+                if self._gather is not None and not self._closed:
+                    await self._gather(len(self._items))
                 items, futures = self._take_batch()
                 if items:
                     await self._answer(items, futures)
