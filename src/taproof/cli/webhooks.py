@@ -36,10 +36,8 @@ _HTTPS_ONLY: Final = (
 )
 
 
-class SecretsUnusable(TaproofError):
+class SecretsUnusable(TaproofError, code="secrets_unusable"):
     """There is no webhook secret to check with."""
-
-    code = "secrets_unusable"
 
 
 def add_to(webhooks: typer.Typer) -> None:
