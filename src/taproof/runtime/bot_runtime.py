@@ -147,7 +147,7 @@ def connect_messenger(
 
     return BotRuntime(
         bot,
-        WebhookEndpoint(intake, secrets),
+        WebhookEndpoint(intake.handle, secrets),
         ProjectBots(bots, connect, receive, bot, show_project_bots),
         ProjectBotWebhooks(bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
         close,

@@ -201,7 +201,7 @@ async def test_1000_forged_updates_change_nothing(
     scene = Scene(phone)
     await scene.set_up(asking, own)
     before = dump(tmp_path / "taproof.db")
-    endpoint = WebhookEndpoint(asking.intake, lambda: [SECRET])
+    endpoint = WebhookEndpoint(asking.intake.handle, lambda: [SECRET])
     sent = refused = 0
 
     groups = (scene.made_up, scene.others, scene.elsewhere, scene.words, scene.other_kinds, scene.odd_ids)

@@ -161,7 +161,7 @@ def test_answers() -> None:
     )
     assert (refused.ok, refused.result, refused.description) == (False, None, "Too Many Requests")
     assert refused.parameters is not None
-    assert (refused.parameters.retry_after, refused.parameters.migrate_to_chat_id) == (7, None)
+    assert refused.parameters.retry_after == 7
     info = {"url": "https://x/y", "has_custom_certificate": False, "pending_update_count": 2, "ip_address": "1.2.3.4"}
     assert WebhookInfo.model_validate(info).url == "https://x/y"
 

@@ -19,7 +19,7 @@ HEADER = (b"x-telegram-bot-api-secret-token", SECRET.encode())
 
 @pytest.fixture
 def endpoint(intake: UpdateIntake) -> WebhookEndpoint:
-    return WebhookEndpoint(intake, lambda: [SECRET])
+    return WebhookEndpoint(intake.handle, lambda: [SECRET])
 
 
 class Exchange:
@@ -85,7 +85,7 @@ async def test_stranger_is_refused_unread(
 async def test_each_secret_of_a_rotation_is_accepted(intake: UpdateIntake) -> None:
     """While one takes the place of another both are good, and from then on the old one is not, without a restart."""
     secrets = ["new", SECRET]
-    endpoint = WebhookEndpoint(intake, lambda: secrets)
+    endpoint = WebhookEndpoint(intake.handle, lambda: secrets)
     new = (HEADER[0], b"new")
     for header in (HEADER, new):
         assert (await Exchange(b'{"update_id": "x"}', headers=(header,)).to(endpoint))[0] == 200
@@ -165,7 +165,7 @@ async def test_whole_sign_in(phone: Phone, endpoint: WebhookEndpoint) -> None:
 async def test_secret_is_mandatory(secret: str, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
     """There is no way to run the webhook without a secret that the Bot API takes."""
     with pytest.raises(ValueError, match="secret"):
-        WebhookEndpoint(intake, lambda: [SECRET, secret])
+        WebhookEndpoint(intake.handle, lambda: [SECRET, secret])
     with pytest.raises(ValueError, match="secret"):
         await register_webhook(bot, "https://example.org/bot/webhook", secret)
     assert api.calls == []

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, MutableMapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
@@ -62,11 +63,20 @@ class ProjectBotWebhooks:
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Answer 200 once the update is handled, 503 if it must be delivered again, and 401 to a wrong secret."""
-        # Every number has a secret that a stranger does not know, so a stranger's request causes no lookup.
+        # The bot is looked up only once the secret has shown that the messenger sent the update. Every number has a
+        # secret that a stranger does not know.
         number = scope["path"].rpartition("/")[2]
         bot_id = int(number) if number.isascii() and number.isdigit() and len(number) <= _ID_LENGTH else 0
-        endpoint = WebhookEndpoint(_Late(self, bot_id), lambda: self._secrets(bot_id))
+        endpoint = WebhookEndpoint(partial(self._handle, bot_id), partial(self._secrets, bot_id))
         await endpoint(scope, receive, send)
+
+    async def _handle(self, bot_id: int, update: dict[str, Any]) -> Handling:
+        """Handle an update once. Return "retry" if no bot is found, since that may be temporary."""
+        try:
+            intake = await self.find_intake(bot_id)
+        except (StoreUnavailable, DecryptionFailed):
+            return "retry"
+        return "retry" if intake is None else await intake.handle(update)
 
     async def find_intake(self, bot_id: int) -> UpdateIntake | None:
         """Return the handler of a bot's updates, None if no project has the bot any more or it is broken.
@@ -84,19 +94,3 @@ class ProjectBotWebhooks:
             intake = self._make_intake(self._bots.open_token(bot))
             self._intakes[bot_id] = (bot.encrypted_token, intake)
         return intake
-
-
-class _Late:
-    """Looks up the bot of an update, only once the secret has shown that the messenger sent it."""
-
-    def __init__(self, webhooks: ProjectBotWebhooks, bot_id: int) -> None:
-        self._webhooks = webhooks
-        self._bot_id = bot_id
-
-    async def handle(self, update: dict[str, Any]) -> Handling:
-        """Handle an update once. Return "retry" if no bot is found, since that may be temporary."""
-        try:
-            intake = await self._webhooks.find_intake(self._bot_id)
-        except (StoreUnavailable, DecryptionFailed):
-            return "retry"
-        return "retry" if intake is None else await intake.handle(update)

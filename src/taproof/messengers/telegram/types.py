@@ -187,7 +187,6 @@ class ResponseParameters(_Type):
     """https://core.telegram.org/bots/api#responseparameters."""
 
     retry_after: int | None = None
-    migrate_to_chat_id: int | None = None
 
 
 class Response(_Type):

@@ -94,28 +94,23 @@ class _UserControlActs:
             await _show_gone(tap)
 
     async def block(self, tap: ButtonTap, data: str) -> None:
-        if not is_project_id(data):
-            await _refuse(tap)
-            return
-        project = await self._control.block_project(tap.user_id, data, tap.bot_id)
-        if project is None:
-            await _show_gone(tap)
-            return
-        texts = texts_for(tap.user.language_code).control
-        await tap.replace(blocked_reply(texts, project))
-        await tap.answer(texts.blocked_notice)
+        await self._set_block(tap, data, blocks=True)
 
     async def unblock(self, tap: ButtonTap, data: str) -> None:
-        if not is_project_id(data):
+        await self._set_block(tap, data, blocks=False)
+
+    async def _set_block(self, tap: ButtonTap, project_id: str, *, blocks: bool) -> None:
+        if not is_project_id(project_id):
             await _refuse(tap)
             return
-        project = await self._control.unblock_project(tap.user_id, data, tap.bot_id)
+        change = self._control.block_project if blocks else self._control.unblock_project
+        project = await change(tap.user_id, project_id, tap.bot_id)
         if project is None:
             await _show_gone(tap)
             return
         texts = texts_for(tap.user.language_code).control
-        await tap.replace(unblocked_reply(texts, project))
-        await tap.answer(texts.unblocked_notice)
+        await tap.replace(blocked_reply(texts, project) if blocks else unblocked_reply(texts, project))
+        await tap.answer(texts.blocked_notice if blocks else texts.unblocked_notice)
 
 
 async def _refuse(tap: ButtonTap) -> None:

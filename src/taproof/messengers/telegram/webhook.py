@@ -4,7 +4,7 @@ import hmac
 import json
 import re
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
@@ -25,18 +25,11 @@ _SECRET_HEADER: Final = b"x-telegram-bot-api-secret-token"
 _log = structlog.get_logger(__name__)
 
 
-class TakesUpdates(Protocol):
-    """A handler of updates: `UpdateIntake`, or an object that finds the right one."""
-
-    async def handle(self, update: dict[str, Any]) -> Handling:
-        """Handle an update once, however often it is delivered."""
-
-
 class WebhookEndpoint:
     """The ASGI application behind `POST /bot/webhook`.
 
     Args:
-        intake: the handler of the updates.
+        handle: handles an update, as `UpdateIntake.handle` does.
         secret_tokens: returns the valid values of `X-Telegram-Bot-Api-Secret-Token`: one secret, or several during a
             rotation. Without a secret, anybody could post updates in any user's name.
 
@@ -44,10 +37,12 @@ class WebhookEndpoint:
         ValueError: a secret is not in the form that the Bot API accepts: 1 to 256 of `A-Z a-z 0-9 _ -`.
     """
 
-    def __init__(self, intake: TakesUpdates, secret_tokens: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self, handle: Callable[[dict[str, Any]], Awaitable[Handling]], secret_tokens: Callable[[], Sequence[str]]
+    ) -> None:
         for each in secret_tokens():
             _require_secret(each)
-        self._intake = intake
+        self._handle = handle
         self._secret_tokens = secret_tokens
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -71,7 +66,7 @@ class WebhookEndpoint:
         if not isinstance(update, dict):
             await _refuse(send, 400, "invalid_request", "The body must be one update as a JSON object.")
             return
-        if await self._intake.handle(update) == "done":
+        if await self._handle(update) == "done":
             await _respond(send, 200, {})
             return
         retry_after = (b"retry-after", str(RETRY_SECONDS).encode())
