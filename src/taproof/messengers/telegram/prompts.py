@@ -1,6 +1,5 @@
 """The messages about a session: the prompt with its buttons, the question for a phone number, and the outcome."""
 
-import html
 from typing import Final
 
 from taproof.core.clock import MINUTE, SECOND
@@ -8,7 +7,7 @@ from taproof.core.names import isolated_name
 from taproof.core.request_context import RequestContext
 from taproof.messengers.browsers import UNKNOWN_BROWSER, Browser
 from taproof.messengers.telegram.chat import Reply
-from taproof.messengers.telegram.shown import shown_project, shown_time
+from taproof.messengers.telegram.shown import shown_text, shown_time
 from taproof.messengers.telegram.types import (
     InlineKeyboardButton,
     InlineKeyboardMarkup,
@@ -41,7 +40,7 @@ def opened_reply(
         return outcome_reply(texts, seen)
     choose = f"{texts.choose_code.format(cancel=texts.cancel_button)}\n\n" if seen.choices else ""
     text = texts.prompt.format(
-        project=shown_project(seen.project_name),
+        project=shown_text(seen.project_name),
         context=_context(texts, seen.context, browser),
         age=_age(texts, now - seen.created_at),
         choose=choose,
@@ -61,13 +60,13 @@ def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
         row = [InlineKeyboardButton(text=label, callback_data=f"{WITHOUT_PHONE}:{session_token}"), cancel]
         template = texts.phone.prompt_optional
         labels["without"] = label
-    text = template.format(project=shown_project(seen.project_name), **labels)
+    text = template.format(project=shown_text(seen.project_name), **labels)
     return Reply(text, InlineKeyboardMarkup(inline_keyboard=[row, [not_me_button(texts.control, session_token)]]))
 
 
 def phone_keyboard(texts: Texts, seen: SeenSession) -> Reply:
     """Return the message that shows the button to share the user's contact. A reply keyboard needs its own message."""
-    return Reply(texts.phone.keyboard.format(project=shown_project(seen.project_name)), keyboard=_keyboard(texts))
+    return Reply(texts.phone.keyboard.format(project=shown_text(seen.project_name)), keyboard=_keyboard(texts))
 
 
 def wrong_contact_reply(texts: Texts, seen: SeenSession) -> Reply:
@@ -97,7 +96,7 @@ def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
         "expired": texts.expired,
         "foreign": texts.foreign,
     }.get(seen.outcome, texts.unknown)
-    return Reply(template.format(project=shown_project(seen.project_name), when=_when(seen)))
+    return Reply(template.format(project=shown_text(seen.project_name), when=_when(seen)))
 
 
 def outcome_notice(texts: Texts, seen: SeenSession) -> str:
@@ -139,7 +138,7 @@ def _context(texts: Texts, context: RequestContext, browser: Browser) -> str:
     """Return one line for each known fact about the origin of the request."""
     lines = []
     if context.domain:
-        lines.append(texts.context.page_line.format(page=_stranger(_end(context.domain))))
+        lines.append(texts.context.page_line.format(page=shown_text(_end(context.domain))))
     elif context.hides_page:
         lines.append(texts.context.page_line.format(page=isolated_name(texts.context.page_not_told)))
     if browser.program:
@@ -148,13 +147,8 @@ def _context(texts: Texts, context: RequestContext, browser: Browser) -> str:
             name = texts.context.browser_on.format(browser=name, system=browser.system)
         lines.append(texts.context.browser_line.format(browser=isolated_name(name)))
     if context.place:
-        lines.append(texts.context.place_line.format(place=_stranger(context.place)))
+        lines.append(texts.context.place_line.format(place=shown_text(context.place)))
     return "".join(f"{line}\n" for line in lines)
-
-
-def _stranger(text: str) -> str:
-    """Return a stranger's text for HTML. Like a project's name, it is escaped and cannot become a link."""
-    return f"<code>{html.escape(isolated_name(text), quote=False)}</code>"
 
 
 def _end(domain: str) -> str:

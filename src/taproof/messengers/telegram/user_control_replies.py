@@ -7,7 +7,7 @@ from typing import Final
 from taproof.core.model import NamedProject, SessionKey
 from taproof.core.names import isolated_name
 from taproof.messengers.telegram.chat import Reply
-from taproof.messengers.telegram.shown import shown_project, shown_time
+from taproof.messengers.telegram.shown import shown_text, shown_time
 from taproof.messengers.telegram.types import InlineKeyboardButton, InlineKeyboardMarkup
 from taproof.messengers.texts.catalog import ControlTexts
 from taproof.service.sessions.decide import SeenSession
@@ -34,7 +34,7 @@ def sessions_reply(texts: ControlTexts, sign_ins: Sequence[RecentSignIn]) -> Rep
         return Reply(texts.no_sessions)
     lines, rows = [], []
     for number, each in enumerate(sign_ins, 1):
-        line = f"{number}. {shown_project(each.project.project_name)}\n{shown_time(each.confirmed_at)}"
+        line = f"{number}. {shown_text(each.project.project_name)}\n{shown_time(each.confirmed_at)}"
         if each.is_reported:
             line = f"{line}\n{texts.already_reported}"
         else:
@@ -62,24 +62,24 @@ def reported_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
     template = texts.reported_used if seen.was_read else texts.reported
     if seen.signed_out:
         template = texts.reported_developer
-    text = template.format(project=shown_project(seen.project_name), unblock=texts.unblock_button)
+    text = template.format(project=shown_text(seen.project_name), unblock=texts.unblock_button)
     return Reply(text, unblock_button(texts, seen.project_id))
 
 
 def blocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
     """Return the message that confirms a block, with a button to unblock the project."""
-    text = texts.blocked.format(project=shown_project(project.project_name))
+    text = texts.blocked.format(project=shown_text(project.project_name))
     return Reply(text, unblock_button(texts, project.project_id))
 
 
 def unblocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
     """Return the message that confirms the end of a block."""
-    return Reply(texts.unblocked.format(project=shown_project(project.project_name)))
+    return Reply(texts.unblocked.format(project=shown_text(project.project_name)))
 
 
 def blocked_link_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
     """Return the reply to a link of a blocked project: why it does nothing, and a button to unblock the project."""
-    project = shown_project(seen.project_name)
+    project = shown_text(seen.project_name)
     text = texts.blocked_link.format(project=project, unblock=texts.unblock_button)
     return Reply(text, unblock_button(texts, seen.project_id))
 
