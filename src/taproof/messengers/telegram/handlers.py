@@ -48,6 +48,10 @@ from taproof.service.sessions.decide import Decisions, SeenSession
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 _TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_-]{43})(?::([0-2]))?")
+_WRITTEN: Final = (
+    *("text", "contact", "location", "photo", "sticker", "document"),
+    *("animation", "audio", "video", "video_note", "voice"),
+)
 _CHOICES: Final = {CONFIRM, CANCEL, MATCH, WITHOUT_PHONE}
 _log = structlog.get_logger(__name__)
 
@@ -239,19 +243,7 @@ def _is_worth_an_answer(message: Message) -> bool:
     """Tell whether a person sent the message, unlike a service message such as a changed timer or a pinned message."""
     if message.venue or message.live_photo:
         return False  # A venue also has a location.
-    return bool(
-        message.text
-        or message.animation
-        or message.audio
-        or message.contact
-        or message.document
-        or message.location
-        or message.photo
-        or message.sticker
-        or message.video
-        or message.video_note
-        or message.voice
-    )
+    return any(getattr(message, kind) for kind in _WRITTEN)
 
 
 def _identity(chat: PrivateChat) -> MessengerIdentity:

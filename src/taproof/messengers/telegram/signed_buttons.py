@@ -25,23 +25,12 @@ from taproof.messengers.telegram.types import (
 
 PURPOSE: Final = "telegram callback data"
 """The purpose from which the keys of `ButtonSigner` are derived."""
-DATA_LIMIT: Final = 64
-"""The most bytes of callback data that the Bot API accepts."""
 TAG_LENGTH: Final = 12
 """The characters of a tag at the end of the data: 72 bits. The longest data, of a past sign-in, has no room for
 more."""
 _TAGS: Final = re.compile(r"</?code>")
 """The only tags in the bot's messages."""
-_SHOWN_AS_TYPED: Final = {
-    "code",
-    "mention",
-    "hashtag",
-    "cashtag",
-    "bot_command",
-    "url",
-    "email",
-    "phone_number",
-}
+_SHOWN_AS_TYPED: Final = {"code", "mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number"}
 """The entities that the messenger detects by itself, and `<code>`. Others, such as a spoiler or a folded quote, could
 hide words."""
 _REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
