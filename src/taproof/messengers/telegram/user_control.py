@@ -26,7 +26,6 @@ from taproof.messengers.telegram.user_control_replies import (
     unblock_reply,
     unblocked_reply,
 )
-from taproof.messengers.texts.catalog import texts_for
 from taproof.service.sessions.decide import Decisions, SeenSession
 from taproof.service.user_control import UserControl
 
@@ -56,15 +55,15 @@ class _UserControlActs:
 
     async def show_sessions(self, chat: PrivateChat, _payload: str) -> None:
         sign_ins = await self._control.list_sign_ins(chat.user_id, chat.bot_id)
-        await chat.send(sessions_reply(texts_for(chat.user.language_code).control, sign_ins))
+        await chat.send(sessions_reply(chat.texts.control, sign_ins))
 
     async def offer_block(self, chat: PrivateChat, _payload: str) -> None:
         projects = await self._control.list_blockable(chat.user_id, chat.bot_id)
-        await chat.send(block_reply(texts_for(chat.user.language_code).control, projects))
+        await chat.send(block_reply(chat.texts.control, projects))
 
     async def offer_unblock(self, chat: PrivateChat, _payload: str) -> None:
         projects = await self._control.list_blocks(chat.user_id, chat.bot_id)
-        await chat.send(unblock_reply(texts_for(chat.user.language_code).control, projects))
+        await chat.send(unblock_reply(chat.texts.control, projects))
 
     async def report_prompt(self, tap: ButtonTap, data: str) -> None:
         if session_key(data) is None:
@@ -80,16 +79,15 @@ class _UserControlActs:
         await self._show_report(tap, await self._control.report_sign_in(key, tap.user_id, tap.bot_id))
 
     async def _show_report(self, tap: ButtonTap, seen: SeenSession) -> None:
-        texts = texts_for(tap.user.language_code)
         if seen.changed:
             _log.info("sign_in_reported", project_id=seen.project_id, session_id=seen.session_id)
         if seen.outcome == "reported":
-            await tap.replace(reported_reply(texts.control, seen), needed=seen.changed)
+            await tap.replace(reported_reply(tap.texts.control, seen), needed=seen.changed)
             if seen.phone_asked:
-                await tap.send(keyboard_gone(texts), needed=seen.changed)
-            await tap.answer(texts.control.reported_notice)
+                await tap.send(keyboard_gone(tap.texts), needed=seen.changed)
+            await tap.answer(tap.texts.control.reported_notice)
         elif seen.outcome == "foreign":
-            await tap.answer(texts.foreign, alert=True)
+            await tap.answer(tap.texts.foreign, alert=True)
         else:
             await _show_gone(tap)
 
@@ -108,18 +106,18 @@ class _UserControlActs:
         if project is None:
             await _show_gone(tap)
             return
-        texts = texts_for(tap.user.language_code).control
+        texts = tap.texts.control
         await tap.replace(blocked_reply(texts, project) if blocks else unblocked_reply(texts, project))
         await tap.answer(texts.blocked_notice if blocks else texts.unblocked_notice)
 
 
 async def _refuse(tap: ButtonTap) -> None:
     """Answer a tap whose data does not come from a button of this service."""
-    await tap.answer(texts_for(tap.user.language_code).unknown)
+    await tap.answer(tap.texts.unknown)
 
 
 async def _show_gone(tap: ButtonTap) -> None:
-    gone = texts_for(tap.user.language_code).control.gone
+    gone = tap.texts.control.gone
     await tap.replace(Reply(gone))
     await tap.answer(gone)
 
