@@ -23,8 +23,7 @@ from taproof.core.identifiers import session_key
 from taproof.core.model import NamedProject, SessionKey
 from taproof.messengers.telegram.signed_buttons import TAG_LENGTH
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import read_key
-from taproof.messengers.telegram.user_control_replies import sessions_reply, write_key
+from taproof.messengers.telegram.user_control_replies import read_key, sessions_reply, write_key
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.user_control import SHOWN, RecentSignIn
 from taproof.storage.sqlite.store import SqliteStorage

@@ -138,7 +138,7 @@ class BotApiClient:
 
         Args:
             token: the bot's token.
-            method: the name of the method.
+            method: such as `getMe`.
             returns: parses the result; it raises ValueError for a result of another type.
             parameters: the parameters of the method; those that are None are left out.
             seconds: the time limit of each attempt.
@@ -242,11 +242,7 @@ _are_commands: Final = TypeAdapter(list[BotCommand]).validate_python
 
 
 class Bot:
-    """One bot. Messages are HTML and show no link previews.
-
-    Args:
-        api: the client that makes the calls; several bots may share it.
-        token: the bot's token.
+    """One bot. Messages are HTML and show no link previews. Several bots may share one client.
 
     Raises:
         ValueError: the token is malformed. The message does not repeat it.

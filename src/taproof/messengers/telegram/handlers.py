@@ -60,14 +60,8 @@ class Conversation:
     """Answers one update at a time. Its only state is the number of messages to each user.
 
     Only two replies wait out the Bot API's flood limit, since a sign-in needs them: the prompt, and the outcome of a
-    decision that was just made. Any other reply that meets the limit is left out.
-
-    Args:
-        decisions: shows and decides sessions.
-        signer: signs buttons and verifies them.
-        clock: returns the time in ms.
-        acts: the handlers of other commands and buttons.
-        limits: the limits on messages to one user.
+    decision that was just made. Any other reply that meets the limit is left out. `acts` handles all other commands
+    and buttons.
     """
 
     def __init__(

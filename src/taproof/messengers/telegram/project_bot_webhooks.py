@@ -1,15 +1,17 @@
 """Webhook delivery for the bots of projects: each has the path `/bot/webhook/<bot id>` and its own secret."""
 
 import asyncio
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
+
+from starlette.types import Receive, Scope, Send
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import Handling, UpdateIntake
-from taproof.messengers.telegram.webhook import Receive, Send, WebhookEndpoint, register_webhook
+from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
 from taproof.service.bots import Bots
 
 CHECK_SECONDS: Final = 60.0
@@ -49,10 +51,7 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
 class ProjectBotWebhooks:
     """The ASGI application behind `POST /bot/webhook/<bot id>`, in any process.
 
-    Args:
-        bots: the bots of all projects.
-        intake: returns the handler of the updates of the bot with this token.
-        secrets: returns the valid secrets of each bot.
+    `intake` returns the handler of the updates of the bot with this token.
     """
 
     def __init__(self, bots: Bots, intake: Callable[[str], UpdateIntake], secrets: Secrets) -> None:
@@ -61,7 +60,7 @@ class ProjectBotWebhooks:
         self._secrets = secrets
         self._intakes: dict[int, tuple[bytes, UpdateIntake]] = {}
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 200 once the update is handled, 503 if it must be delivered again, and 401 to a wrong secret."""
         # The bot is looked up only once the secret has shown that the messenger sent the update. Every number has a
         # secret that a stranger does not know.

@@ -9,11 +9,11 @@ from taproof.messengers.browsers import UNKNOWN_BROWSER, Browser
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.shown import shown_text, shown_time
 from taproof.messengers.telegram.types import (
-    InlineKeyboardButton,
     InlineKeyboardMarkup,
     KeyboardButton,
     ReplyKeyboardMarkup,
     ReplyKeyboardRemove,
+    inline_keyboard,
 )
 from taproof.messengers.telegram.user_control_replies import blocked_link_reply, not_me_button
 from taproof.messengers.texts.catalog import Texts
@@ -52,16 +52,16 @@ def opened_reply(
 def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
     """Return the message that replaces a confirmed prompt if the project asks for a phone number."""
     labels = {"share": texts.phone.share_button, "cancel": texts.cancel_button}
-    cancel = InlineKeyboardButton(text=texts.cancel_button, callback_data=f"{CANCEL}:{session_token}")
+    cancel = (texts.cancel_button, f"{CANCEL}:{session_token}")
     row = [cancel]
     template = texts.phone.prompt
     if not seen.phone_required:
         label = texts.phone.without_button
-        row = [InlineKeyboardButton(text=label, callback_data=f"{WITHOUT_PHONE}:{session_token}"), cancel]
+        row = [(label, f"{WITHOUT_PHONE}:{session_token}"), cancel]
         template = texts.phone.prompt_optional
         labels["without"] = label
     text = template.format(project=shown_text(seen.project_name), **labels)
-    return Reply(text, InlineKeyboardMarkup(inline_keyboard=[row, [not_me_button(texts.control, session_token)]]))
+    return Reply(text, inline_keyboard(row, [not_me_button(texts.control, session_token)]))
 
 
 def phone_keyboard(texts: Texts, seen: SeenSession) -> Reply:
@@ -117,16 +117,12 @@ def _buttons(texts: Texts, session_token: str, choices: tuple[str, ...]) -> Inli
 
     Confirm and Cancel look alike and share a row, so that neither is the easier choice.
     """
-    cancel = InlineKeyboardButton(text=texts.cancel_button, callback_data=f"{CANCEL}:{session_token}")
+    cancel = (texts.cancel_button, f"{CANCEL}:{session_token}")
     not_me = not_me_button(texts.control, session_token)
     if choices:
-        codes = [
-            InlineKeyboardButton(text=code, callback_data=f"{MATCH}:{session_token}:{place}")
-            for place, code in enumerate(choices)
-        ]
-        return InlineKeyboardMarkup(inline_keyboard=[codes, [cancel], [not_me]])
-    confirm = InlineKeyboardButton(text=texts.confirm_button, callback_data=f"{CONFIRM}:{session_token}")
-    return InlineKeyboardMarkup(inline_keyboard=[[confirm, cancel], [not_me]])
+        codes = [(code, f"{MATCH}:{session_token}:{place}") for place, code in enumerate(choices)]
+        return inline_keyboard(codes, [cancel], [not_me])
+    return inline_keyboard([(texts.confirm_button, f"{CONFIRM}:{session_token}"), cancel], [not_me])
 
 
 def _keyboard(texts: Texts) -> ReplyKeyboardMarkup:

@@ -21,6 +21,7 @@ from taproof.messengers.telegram.types import (
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     Message,
+    inline_keyboard,
 )
 
 PURPOSE: Final = "telegram callback data"
@@ -56,23 +57,15 @@ class ButtonSigner:
     def sign(
         self, bot_id: int, user_id: int, text: str, buttons: InlineKeyboardMarkup, *, edited: bool
     ) -> InlineKeyboardMarkup:
-        """Return the buttons with a tag at the end of their data.
+        """Return the buttons, which have callback data only, with a tag at the end of their data.
 
-        Args:
-            bot_id: the bot's real id.
-            user_id: the id of the user who chats with the bot.
-            text: the message as HTML.
-            buttons: buttons with callback data only.
-            edited: true if this replaces an existing message, false if it is a new one.
+        `bot_id` is the bot's real id, and `text` the message as HTML. `edited` is true if it replaces an existing
+        message.
         """
         rows = [[(each.text, each.callback_data or "") for each in row] for row in buttons.inline_keyboard]
         covered = _covered(bot_id, user_id, _plain(text), rows, edited=edited)
         tag = _tag(self._keys()[0], covered).decode()
-        return InlineKeyboardMarkup(
-            inline_keyboard=[
-                [InlineKeyboardButton(text=label, callback_data=data + tag) for label, data in row] for row in rows
-            ]
-        )
+        return inline_keyboard(*([(label, data + tag) for label, data in row] for row in rows))
 
     def open(self, bot_id: int, query: CallbackQuery) -> str | None:
         """Return the data of a button that this service made for this user and message, None for any other button.

@@ -4,14 +4,9 @@ A report takes effect at once, without a second question, since the user may be 
 undoes its effect on the user.
 """
 
-import base64
-import re
-from typing import Final
-
 import structlog
 
 from taproof.core.identifiers import is_project_id, session_key
-from taproof.core.model import SessionKey
 from taproof.messengers.telegram.chat import Acts, ButtonTap, PrivateChat, Reply
 from taproof.messengers.telegram.prompts import keyboard_gone
 from taproof.messengers.telegram.user_control_replies import (
@@ -21,6 +16,7 @@ from taproof.messengers.telegram.user_control_replies import (
     UNBLOCK,
     block_reply,
     blocked_reply,
+    read_key,
     reported_reply,
     sessions_reply,
     unblock_reply,
@@ -28,8 +24,6 @@ from taproof.messengers.telegram.user_control_replies import (
 )
 from taproof.service.sessions.decide import Decisions, SeenSession
 from taproof.service.user_control import UserControl
-
-_KEY: Final = re.compile(r"([0-9]{1,5}):([A-Za-z0-9_-]{43})")
 
 _log = structlog.get_logger(__name__)
 
@@ -120,9 +114,3 @@ async def _show_gone(tap: ButtonTap) -> None:
     gone = tap.texts.control.gone
     await tap.replace(Reply(gone))
     await tap.answer(gone)
-
-
-def read_key(data: str) -> SessionKey | None:
-    """Return the key that `user_control_replies.write_key` wrote, None if the data is malformed."""
-    found = _KEY.fullmatch(data)
-    return None if found is None else SessionKey(int(found[1]), base64.urlsafe_b64decode(f"{found[2]}="))

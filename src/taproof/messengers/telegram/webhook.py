@@ -3,17 +3,15 @@
 import hmac
 import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import structlog
+from starlette.types import Receive, Scope, Send
 
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, Handling
-
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 BODY_LIMIT: Final = 1024 * 1024
 """The largest body, in bytes. An update is a few KB, and the largest that the Bot API sends are far below this."""
@@ -45,7 +43,7 @@ class WebhookEndpoint:
         self._handle = handle
         self._secret_tokens = secret_tokens
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer 200 once the update is handled, 503 if it must be delivered again."""
         if scope["method"] != "POST":
             await _refuse(send, 405, "method_not_allowed", "Updates are sent with POST.", (b"allow", b"POST"))
@@ -103,7 +101,7 @@ def _require_secret(secret_token: str) -> None:
         raise ValueError("The webhook's secret token must have 1 to 256 letters, digits, '_' or '-'.")
 
 
-async def _read_body(scope: MutableMapping[str, Any], receive: Receive) -> bytes | None:
+async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
     """Return the body, or None as soon as it exceeds the limit."""
     for name, value in scope["headers"]:
         if name.lower() == b"content-length" and (not value.isdigit() or len(value) > 18 or int(value) > BODY_LIMIT):
