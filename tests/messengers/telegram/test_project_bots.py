@@ -15,7 +15,7 @@ from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 from tests.messengers.telegram.conftest import HandClock, add_project
 from tests.whole_sign_in import WholeSignIn
 
-from taproof.core.encryption import Encryptor, bot_token_associated_data, new_master_key
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, StoreUnavailable
 from taproof.core.identifiers import session_key
@@ -74,7 +74,9 @@ class Farm:
 
     async def give(self, project_id: str, bot: ServedBot, token: str | None = None) -> None:
         """Store a bot as a project's, with the token that it has just now unless another is given."""
-        encrypted = self.encryptor.encrypt(token or bot.token, bot_token_associated_data(project_id), system_entropy)
+        encrypted = self.encryptor.encrypt(
+            token or bot.token, associated_data_of("bot_token", project_id), system_entropy
+        )
         given = ProjectBot(project_id, bot.id, bot.username, encrypted)
         assert await give_bot(self.storage, "dev_1", project_id, given) == "set"
 
@@ -258,7 +260,7 @@ async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -
         new = bot.revoke()
         (held,) = await farm.bots.list_bots()
         assert await farm.bots.mark_broken(held)
-        encrypted = farm.encryptor.encrypt(new, bot_token_associated_data(project), system_entropy)
+        encrypted = farm.encryptor.encrypt(new, associated_data_of("bot_token", project), system_entropy)
         loss = BotLoss(loser, service_entry("dev_1", "bot.removed", 1, system_entropy, subject=loser, details={}))
         change = BotChange(ProjectBot(project, bot.id, bot.username, encrypted), None, loss)
         assert await farm.storage.projects.update_project("dev_1", project, ProjectChanges(), 1, bot=change) is not None
