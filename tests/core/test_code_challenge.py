@@ -26,7 +26,7 @@ def test_any_other_verifier_proves_nothing(verifier: str | None) -> None:
 
 
 def test_a_session_without_a_challenge_needs_no_verifier() -> None:
-    """Clients of before go on as they were, whatever they send."""
+    """A session without a challenge can be read with any verifier or none."""
     assert is_proven(None, None)
     assert is_proven(None, "anything")
 

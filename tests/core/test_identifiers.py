@@ -80,7 +80,7 @@ def test_only_one_spelling_of_a_token_leads_to_a_session(raw: bytes, last: str) 
     ],
 )
 def test_what_has_not_the_form_of_a_token_is_refused(text: str) -> None:
-    """Whatever a stranger sends instead of a token ends in None, never in an exception."""
+    """Any text that is not a token gives None, never an exception."""
     assert session_key(text) is None
 
 
@@ -159,7 +159,7 @@ def test_dropping_and_swapping_characters_is_noticed(prefix: str, noise: bytes, 
 
 
 def test_a_preview_shows_eight_characters_at_most() -> None:
-    """What may be shown again gives the rest of the key away to nobody."""
+    """The preview does not reveal the rest of the key."""
     key = new_key("sk", system_entropy)
     preview = key_preview(key)
     assert preview == f"sk_{key[3:7]}…{key[-4:]}"
@@ -199,7 +199,7 @@ def test_event_ids_sort_by_time_and_keep_their_randomness(now: int, later: int, 
 
 @given(st.integers(0, 62**7 - 1), st.binary(min_size=15, max_size=15))
 def test_a_session_id_tells_when_it_was_made(now: int, noise: bytes) -> None:
-    """The time leads to the session; it comes back as it went in, and all that was drawn is behind it."""
+    """An id contains its time of creation exactly, followed by all of the random bytes."""
     made = new_session_id(now, lambda size: noise[:size])
     assert re.fullmatch(r"sess_[A-Za-z0-9]{27}", made)
     assert session_created_at(made) == now
@@ -246,5 +246,5 @@ def test_a_session_id_has_at_least_100_random_bits() -> None:
     ],
 )
 def test_what_has_not_the_form_of_a_session_id_tells_no_time(text: str) -> None:
-    """Whatever a stranger asks for ends in None, and the store is not asked."""
+    """Any text that is not a session id gives None, without a query."""
     assert session_created_at(text) is None

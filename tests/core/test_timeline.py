@@ -1,4 +1,4 @@
-"""What a developer reads about a session (service-spec.md, States and transitions)."""
+"""The sentences that a developer reads about a session (service-spec.md, States and transitions)."""
 
 from dataclasses import replace
 
@@ -99,7 +99,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
 
 @pytest.mark.parametrize("name", CASES)
 def test_each_course_of_a_session_is_told(name: str) -> None:
-    """Its steps in their order, each with its time or none, and a sentence that says how it ended or what it awaits."""
+    """The steps are in order, each with its time or None, and a sentence tells the outcome or the next event."""
     session, now, steps, outcome = CASES[name]
     assert [(step.name, step.at) for step in timeline(session, now)] == steps
     assert outcome_sentence(session, now).startswith(outcome)
@@ -117,7 +117,7 @@ def test_a_step_that_did_not_happen_does_not_read_as_if_it_had(name: str) -> Non
 
 @pytest.mark.parametrize("written_down", [PENDING, OPENED])
 def test_expiry_is_told_from_its_instant_on(written_down: Session) -> None:
-    """Whether or not housekeeping has been there: both read the same, at the instant and long after."""
+    """An expired session reads the same before and after housekeeping, from the instant of its expiry."""
     swept = replace(written_down, status="expired")
     for now in (EDGE, EDGE + MINUTE):
         assert timeline(written_down, now) == timeline(swept, now)
@@ -173,7 +173,7 @@ def test_no_tap_is_told_that_was_not_made(session: Session, prompt: PromptDetail
     ],
 )
 def test_what_the_user_left_undone(prompt: PromptDetails | None, said: str) -> None:
-    """Who confirmed and never shared the number has answered, but not to the end: that is not denied."""
+    """The sentence covers a user who confirmed but never shared the phone number."""
     session = replace(OPENED, prompt=prompt)
     assert said in outcome_sentence(session, EDGE)
     assert said.removeprefix("The user ").removesuffix(" within") in outcome_sentence(session, EDGE - 1)

@@ -1,4 +1,4 @@
-"""Which webhook URLs are accepted (contract.md, Developer endpoints)."""
+"""The webhook URLs that are accepted (contract.md, Developer endpoints)."""
 
 import pytest
 from hypothesis import given
@@ -202,7 +202,7 @@ def test_plain_http_to_elsewhere_is_refused_even_in_the_sandbox(url: str) -> Non
 @pytest.mark.parametrize(("url", "name"), INTERNAL)
 @pytest.mark.parametrize("sandbox", [False, True])
 def test_an_internal_address_is_refused_at_once(url: str, name: str, sandbox: bool) -> None:  # noqa: FBT001 — a column.
-    """The developer need not wait for a failed delivery; what the operator allows is taken."""
+    """A forbidden address is refused before any delivery fails; an address that the operator allows is accepted."""
     sentence = problem(url, sandbox=sandbox)
     assert sentence is not None
     assert f"this one is {name}," in sentence
@@ -228,7 +228,7 @@ def test_the_sentence_says_what_the_sandbox_takes_besides() -> None:
 
 
 def test_the_sentence_names_the_ports() -> None:
-    """Whoever reads it knows which port to use instead, as this operator has set them."""
+    """The sentence names the ports that this operator allows."""
     assert problem("https://example.com:444/") == "must use port 443 or 8443"
     rules, ports = AddressRules(), frozenset({9443})
     for url in ("https://example.com/", "https://example.com:443/"):

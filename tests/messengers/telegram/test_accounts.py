@@ -1,4 +1,4 @@
-"""Whose a bot token is: asked of the messenger, without a word about the token."""
+"""The account of a bot token, as the messenger returns it. No error contains the token."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ async def asking(api_url: str) -> AsyncIterator[BotApiClient]:
 
 
 async def test_a_token_that_is_known_names_its_bot() -> None:
-    """The id and the username are those that the messenger says."""
+    """The id and the username are those that the messenger returns."""
     async with BotsServer().serving() as server, asking(server.base) as api:
         bot = server.add("Shop_Bot")
         assert await fetch_account(api, bot.token) == BotAccount(bot.id, "Shop_Bot")
@@ -44,8 +44,8 @@ async def test_a_token_that_is_not_known_is_refused(answer: tuple[int, str]) -> 
 
 
 @pytest.mark.parametrize("answer", [(500, "Internal"), (502, "Bad Gateway"), (429, "Too Many Requests: retry after 9")])
-async def test_no_usable_answer_is_not_held_against_the_token(answer: tuple[int, str]) -> None:
-    """The developer is told to try again, and the token is in no error."""
+async def test_unusable_answer_does_not_refuse_the_token(answer: tuple[int, str]) -> None:
+    """The error asks the developer to try again and does not contain the token."""
     async with BotsServer().serving() as server, asking(server.base) as api:
         bot = server.add()
         bot.faults["getMe"] = lambda: answer
@@ -56,8 +56,8 @@ async def test_no_usable_answer_is_not_held_against_the_token(answer: tuple[int,
     assert caught.value.__suppress_context__
 
 
-async def test_a_messenger_out_of_reach_is_told_without_the_token() -> None:
-    """The address that could not be reached holds the token, so it is in no error that anybody may log."""
+async def test_error_about_an_unreachable_messenger_has_no_token() -> None:
+    """The URL that could not be reached contains the token, so no error may quote it."""
     async with asking("http://127.0.0.1:9") as api:
         with pytest.raises(MessengerUnavailable) as caught:
             await fetch_account(api, f"7000000001:{SECRET}")
@@ -68,7 +68,7 @@ async def test_a_messenger_out_of_reach_is_told_without_the_token() -> None:
 
 
 async def test_an_account_without_a_username_is_no_bot() -> None:
-    """Links are made of the username."""
+    """An account without a username is refused, because links need it."""
     async with BotsServer().serving() as server, asking(server.base) as api:
         bot = server.add("x")
         bot.username = ""
@@ -76,7 +76,7 @@ async def test_an_account_without_a_username_is_no_bot() -> None:
             await fetch_account(api, bot.token)
 
 
-async def test_one_connection_does_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_calls_share_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each token that is tried costs one call at most."""
     opened = []
 

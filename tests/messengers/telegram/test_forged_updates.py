@@ -1,4 +1,4 @@
-"""Whatever arrives that no user did: none of it leaves a trace in the database."""
+"""Forged updates, which no user caused, leave no trace in the database."""
 
 import itertools
 import json
@@ -70,7 +70,7 @@ class Scene:
         return self.phone.message(None, user, contact=contact, **more)
 
     def made_up(self) -> Iterator[dict[str, Any]]:
-        """Taps on what no button carries."""
+        """Return taps with data that no button has."""
         unknown = "AAAA" + "b" * 39
         token = self.tokens["opened"]
         junk = [
@@ -158,7 +158,7 @@ class Scene:
 
 
 def dump(path: Path) -> list[str]:
-    """Return everything that is stored but which updates were seen."""
+    """Return all stored rows except the claims of updates."""
     connection = sqlite3.connect(path)
     try:
         return [line for line in connection.iterdump() if '"bot_updates"' not in line]

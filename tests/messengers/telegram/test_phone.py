@@ -91,7 +91,7 @@ async def test_declining_cancels_and_takes_the_button_away(act: str, asking: Ask
 
 
 async def test_opening_the_link_again_asks_again(asking: Asking, api: ScriptedApi) -> None:
-    """Who lost the button gets question and button anew, not a second Confirm."""
+    """A user who opens the link again gets the question and the button again, not a second Confirm."""
     session_token = await asking.begin()
     await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
     question, keyboard = api.of("sendMessage")[-2:]
@@ -196,7 +196,7 @@ async def test_contact_too_late(asking: Asking, clock: HandClock) -> None:
 
 
 async def test_own_contact_that_is_no_number(asking: Asking) -> None:
-    """What cannot be a phone number is asked for again."""
+    """The bot asks again if the contact has no valid phone number."""
     session_token = await asking.begin()
     for number in ("", "0", "+999999999999999999", "call me", "+49151234567890123456", "٤٩١٥١٢٣٤٥٦٧٨٩"):
         await asking.intake.handle(asking.contact(number=number))

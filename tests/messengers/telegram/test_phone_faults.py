@@ -57,7 +57,7 @@ class Dying:
 async def test_killed_between_any_two_steps_one_effect(
     step: str, *, after: bool, asking: Asking, bot: Bot, encryptor: Encryptor, clock: HandClock
 ) -> None:
-    """Whatever was done before kill -9, the update that comes again brings it to its end, once, and is answered."""
+    """After kill -9 at any point, the repeated update completes its work once and is answered."""
     deaths = 0
     for last in itertools.count(1):
         user = 100 + last

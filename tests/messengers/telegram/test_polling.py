@@ -107,7 +107,7 @@ async def test_one_users_updates_stay_in_order(phone: Phone, bot: Bot, intake: U
 async def test_crash_before_the_end_loses_nothing(
     phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
-    """An update that was claimed by a process that died comes again and is handled, without waiting."""
+    """An update whose claim is from a process that died is handled at once when it comes again."""
     update = phone.message("/help")
     await phone.storage.bots.claim_update(bot.id, update["update_id"], 1_795_214_643_127, 0)
     api.updates = [update]
@@ -135,7 +135,7 @@ async def test_update_in_hand_is_finished_and_acknowledged_on_stop(
     assert (api.of("getUpdates")[-1]["timeout"], api.of("getUpdates")[-1]["limit"]) == (0, 1)
 
 
-async def test_stop_does_not_wait_for_what_cannot_be_done(
+async def test_stop_does_not_wait_for_updates_that_cannot_be_handled(
     phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An update that waits for another attempt is left unacknowledged, for the next start."""
@@ -284,7 +284,7 @@ async def test_webhook_that_is_still_set_is_removed(
 
 
 async def test_flood_limit_of_polling_is_honoured(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A poll that is told to wait waits that long before it polls again."""
+    """After a flood limit, the next poll comes only after the time that the Bot API asks for."""
     api.fail("getUpdates", Fault(429, "Too Many Requests: retry after 1", {"retry_after": 1}))
     loop = asyncio.get_running_loop()
     times: list[float] = []
@@ -306,7 +306,7 @@ async def test_unreadable_update_spoils_no_other(
 
 
 async def test_answer_without_update_ids_is_no_busy_loop(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A server that sends what is no update is not asked again without a pause."""
+    """After an answer without usable updates, the next poll comes after a pause."""
     api.updates = [{"message": "?"}]
     async with running(bot, intake):
         await asyncio.sleep(0.3)

@@ -73,7 +73,7 @@ class Farm:
         return project_id
 
     async def give(self, project_id: str, bot: ServedBot, token: str | None = None) -> None:
-        """Store a bot as a project's, with the token that it has just now unless another is given."""
+        """Store a bot as a project's, with its current token unless another is given."""
         encrypted = self.encryptor.encrypt(
             token or bot.token, associated_data_of("bot_token", project_id), system_entropy
         )
@@ -165,7 +165,7 @@ async def test_each_bot_serves_its_own_project(farm: Farm) -> None:
 
 
 async def test_a_foreign_bot_shows_nothing_and_changes_nothing(farm: Farm) -> None:
-    """Whose token a developer holds must not open, show or decide another project's sign-in, nor the service's own."""
+    """A project's bot must not open, show or decide a sign-in of another project or of the service's own bot."""
     first, second = farm.server.add(), farm.server.add()
     tokens = [
         await farm.start_session(await farm.add_project(second)),
@@ -205,7 +205,7 @@ async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm:
 
 
 async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
-    """What any node has stored is running a moment later; what was removed is polled no more."""
+    """A bot that any node has stored runs a moment later, and a removed one is no longer polled."""
     bot = farm.server.add()
     project = await farm.add_project()
     async with farm.running():
@@ -225,7 +225,7 @@ async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
 
 
 async def test_a_new_token_of_a_bot_takes_over(farm: Farm) -> None:
-    """After /revoke and a new token the same bot goes on, with what waited, and is never polled twice at once."""
+    """With a new token, the same bot continues with its pending updates, and never has two polls at once."""
     bot = farm.server.add()
     project = await farm.add_project(bot)
     async with farm.running():
@@ -482,7 +482,7 @@ async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> 
 
 
 async def test_a_store_out_of_reach_stops_no_bot(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which bots there are is asked again when the store is back; meanwhile those that run go on."""
+    """Running bots continue while the store is unavailable. The list is read again afterwards."""
     bot = farm.server.add()
     await farm.add_project(bot)
     list_bots = farm.bots.list_bots

@@ -121,7 +121,7 @@ def test_nothing_else_may_be_shown(change: str, signer: ButtonSigner, prompt: di
 
 
 def test_no_button_may_be_changed(signer: ButtonSigner, prompt: dict[str, Any]) -> None:
-    """Neither its label nor its place, nor what another one does, nor how it looks."""
+    """A change of a button's label, place or style, or of another button's data, makes the tag invalid."""
     [[confirm, cancel], [not_me]] = prompt["reply_markup"]["inline_keyboard"]
     bare = {**cancel, "callback_data": cancel["callback_data"][:-12]}
     link = {"text": cancel["text"], "url": "https://evil.example"}

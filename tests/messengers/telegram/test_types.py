@@ -153,7 +153,7 @@ def test_other_kinds_of_updates(kind: str) -> None:
 
 
 def test_answers() -> None:
-    """Of an answer: what it says, why it was refused, and when to ask again; of a webhook its address."""
+    """An answer has its result, or the reason of the refusal and the time to wait; a webhook has its URL."""
     taken = Response.model_validate({"ok": True, "result": [1], "description": "Webhook was set"})
     assert (taken.ok, taken.result, taken.parameters) == (True, [1], None)
     refused = Response.model_validate(

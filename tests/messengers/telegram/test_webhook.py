@@ -1,4 +1,4 @@
-"""Webhook delivery: only the messenger is heard, and it is told to deliver again what is not done."""
+"""Webhook delivery: only the messenger's updates are accepted, and those that fail are requested again."""
 
 import asyncio
 import json
@@ -96,7 +96,7 @@ async def test_each_secret_of_a_rotation_is_accepted(intake: UpdateIntake) -> No
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "HEAD", "OPTIONS"])
 async def test_only_post(method: str, endpoint: WebhookEndpoint) -> None:
-    """Updates are posted; anything else is told so."""
+    """Updates come with POST; any other method gets 405."""
     status, answer, given = await Exchange(method=method).to(endpoint)
     assert (status, list(answer), given[b"allow"]) == (405, ["error"], b"POST")
 
@@ -104,7 +104,7 @@ async def test_only_post(method: str, endpoint: WebhookEndpoint) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b"5", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"update_id": ' + b"9" * 5000]
 )
-async def test_what_is_no_json_object(body: bytes, endpoint: WebhookEndpoint) -> None:
+async def test_body_that_is_no_json_object(body: bytes, endpoint: WebhookEndpoint) -> None:
     """A body that is not one JSON object is refused with 400."""
     status, answer, _ = await Exchange(body).to(endpoint)
     assert (status, list(answer)) == (400, ["error"])
@@ -128,7 +128,7 @@ async def test_body_over_the_limit(endpoint: WebhookEndpoint) -> None:
 
 
 async def test_update_that_failed_is_asked_for_again(phone: Phone, endpoint: WebhookEndpoint, api: ScriptedApi) -> None:
-    """What could not be answered gets 503 with Retry-After, so that the messenger delivers it again."""
+    """An update whose reply failed gets 503 with Retry-After, so that the messenger delivers it again."""
     api.fail("sendMessage", Fault(502, raw="<html>"))
     status, answer, given = await Exchange(json.dumps(phone.message("/help")).encode()).to(endpoint)
     assert (status, list(answer)) == (503, ["error"])
