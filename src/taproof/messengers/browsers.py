@@ -70,9 +70,8 @@ async def name_browser(user_agent: str) -> Browser:
     """
     if not user_agent:
         return UNKNOWN_BROWSER
-    if _name.cache_info().currsize == 0:
-        return await asyncio.to_thread(_name, user_agent[:_AGENT_LIMIT])
-    return _name(user_agent[:_AGENT_LIMIT])
+    cut = user_agent[:_AGENT_LIMIT]
+    return _name(cut) if _name.cache_info().currsize else await asyncio.to_thread(_name, cut)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)

@@ -17,7 +17,6 @@ from typing import Final
 
 from taproof.messengers.telegram.types import (
     CallbackQuery,
-    InaccessibleMessage,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     Message,
@@ -98,7 +97,7 @@ def carries_button(query: CallbackQuery) -> bool:
     """Tell whether the message still has the tapped button. An app may show an older state of the message."""
     message = query.message
     if not isinstance(message, Message):
-        return isinstance(message, InaccessibleMessage)
+        return message is not None
     return any(each.callback_data == query.data for row in _keyboard(message) for each in row)
 
 

@@ -4,6 +4,8 @@ A report takes effect at once, without a second question, since the user may be 
 undoes its effect on the user.
 """
 
+from functools import partial
+
 import structlog
 
 from taproof.core.identifiers import is_project_id, session_key
@@ -36,8 +38,8 @@ def user_control_acts(control: UserControl, decisions: Decisions) -> Acts:
         taps={
             REPORT: acts.report_prompt,
             REPORT_SIGN_IN: acts.report_sign_in,
-            BLOCK: acts.block,
-            UNBLOCK: acts.unblock,
+            BLOCK: partial(acts.set_block, blocks=True),
+            UNBLOCK: partial(acts.set_block, blocks=False),
         },
     )
 
@@ -61,14 +63,14 @@ class _UserControlActs:
 
     async def report_prompt(self, tap: ButtonTap, data: str) -> None:
         if session_key(data) is None:
-            await _refuse(tap)
+            await tap.answer(tap.texts.unknown)
             return
         await self._show_report(tap, await self._decisions.report_session(data, tap.user_id, tap.bot_id))
 
     async def report_sign_in(self, tap: ButtonTap, data: str) -> None:
         key = read_key(data)
         if key is None:
-            await _refuse(tap)
+            await tap.answer(tap.texts.unknown)
             return
         await self._show_report(tap, await self._control.report_sign_in(key, tap.user_id, tap.bot_id))
 
@@ -85,15 +87,9 @@ class _UserControlActs:
         else:
             await _show_gone(tap)
 
-    async def block(self, tap: ButtonTap, data: str) -> None:
-        await self._set_block(tap, data, blocks=True)
-
-    async def unblock(self, tap: ButtonTap, data: str) -> None:
-        await self._set_block(tap, data, blocks=False)
-
-    async def _set_block(self, tap: ButtonTap, project_id: str, *, blocks: bool) -> None:
+    async def set_block(self, tap: ButtonTap, project_id: str, *, blocks: bool) -> None:
         if not is_project_id(project_id):
-            await _refuse(tap)
+            await tap.answer(tap.texts.unknown)
             return
         change = self._control.block_project if blocks else self._control.unblock_project
         project = await change(tap.user_id, project_id, tap.bot_id)
@@ -103,11 +99,6 @@ class _UserControlActs:
         texts = tap.texts.control
         await tap.replace(blocked_reply(texts, project) if blocks else unblocked_reply(texts, project))
         await tap.answer(texts.blocked_notice if blocks else texts.unblocked_notice)
-
-
-async def _refuse(tap: ButtonTap) -> None:
-    """Answer a tap whose data does not come from a button of this service."""
-    await tap.answer(tap.texts.unknown)
 
 
 async def _show_gone(tap: ButtonTap) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 import structlog
 from starlette.types import Receive, Scope, Send
 
+from taproof.http.errors import NO_PAGE
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, Handling
@@ -122,11 +123,7 @@ async def _refuse(send: Send, status: int, code: str, sentence: str, *headers: t
 
 async def _respond(send: Send, status: int, answer: dict[str, str], *headers: tuple[bytes, bytes]) -> None:
     body = json.dumps(answer).encode()
-    standard = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"x-content-type-options", b"nosniff"),
-        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    ]
+    length = str(len(body)).encode()
+    standard = [(b"content-type", b"application/json"), (b"content-length", length), *NO_PAGE]
     await send({"type": "http.response.start", "status": status, "headers": [*standard, *headers]})
     await send({"type": "http.response.body", "body": body})
