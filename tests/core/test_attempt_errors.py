@@ -1,4 +1,4 @@
-"""Why an attempt to deliver an event failed: the codes that are stored, and those that a status tells."""
+"""The reasons why an attempt to deliver an event failed: the stored codes, and those derived from a status."""
 
 from typing import get_args
 

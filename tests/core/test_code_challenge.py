@@ -33,7 +33,7 @@ def test_a_session_without_a_challenge_needs_no_verifier() -> None:
 
 @pytest.mark.parametrize("challenge", ["", CHALLENGE[:-1], CHALLENGE + "=", CHALLENGE[:-1] + "N", CHALLENGE[:-1] + "+"])
 def test_a_challenge_has_one_spelling(challenge: str) -> None:
-    """Base64url without padding of exactly 32 bytes: nothing else is taken for a digest."""
+    """Only the base64url of exactly 32 bytes, without padding, is a challenge."""
     assert challenge_digest(challenge) is None
 
 

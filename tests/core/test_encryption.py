@@ -73,7 +73,7 @@ def keys(count: int) -> list[str]:
 
 @pytest.mark.parametrize("between", [",", "\n", " , ", "\r\n"])
 def test_of_several_keys_the_first_seals_and_all_open(between: str) -> None:
-    """With commas as in the environment or line ends as in the file; the key id in the value tells which one it is."""
+    """Keys are separated by commas in the environment or line ends in the file, and the key id selects one."""
     old, new, other = keys(3)
     both = Encryptor(f"{new}{between}{old}\n")
     for encryptor in (Encryptor(old), Encryptor(new)):
@@ -89,7 +89,7 @@ def test_of_several_keys_the_first_seals_and_all_open(between: str) -> None:
         both.decrypt(encrypted, "row:2")
 
 
-def test_a_value_tells_which_key_it_is_encrypted_under() -> None:
+def test_a_value_contains_the_id_of_its_key() -> None:
     """A rotation skips values under the first key, and re-encrypts those under another known key."""
     old, new, other = keys(3)
     both = Encryptor(f"{new},{old}")

@@ -171,7 +171,7 @@ def test_event_ids_sort_by_time_and_keep_their_randomness(now: int, later: int, 
 
 
 @given(st.integers(0, 62**7 - 1), st.binary(min_size=15, max_size=15))
-def test_a_session_id_tells_when_it_was_made(now: int, noise: bytes) -> None:
+def test_a_session_id_contains_its_time_of_creation(now: int, noise: bytes) -> None:
     """An id contains its time of creation exactly, followed by all of the random bytes."""
     made = new_session_id(now, lambda size: noise[:size])
     assert re.fullmatch(r"sess_[A-Za-z0-9]{27}", made)

@@ -54,7 +54,7 @@ def test_control_characters_and_surrogates_are_refused(control: str) -> None:
     [*BIDI, *ZERO_WIDTH, *BLANK_LETTERS, *BLANK_MARKS],
 )
 def test_a_name_of_only_invisible_characters_is_refused(invisible: str) -> None:
-    """A prompt that names nobody would be a prompt that names anybody."""
+    """A prompt without a visible name could be from any project."""
     for name in (invisible, invisible * 7, f"{invisible} {invisible}"):
         assert name_problem(name) == "must contain something visible"
 

@@ -82,7 +82,7 @@ def test_a_poller_at_the_recommended_pace_is_never_refused_and_one_ten_times_as_
 
 
 @pytest.mark.parametrize("back", [MINUTE, HOUR, 400 * 24 * HOUR])
-def test_a_clock_that_is_set_back_locks_nobody_out(back: int) -> None:
+def test_a_clock_that_is_set_back_refuses_no_caller_for_long(back: int) -> None:
     """A caller that was counted an hour ahead of the clock would otherwise be refused for that hour."""
     keyed = KeyedGcra(Gcra(1, 1_450, 10))
     while keyed.spend("ada", NOW):
@@ -168,7 +168,7 @@ def test_what_was_made_up_is_dropped_when_its_time_is_over() -> None:
     assert len(keyed) == 2
 
 
-def test_made_up_keys_reset_nobody_who_goes_on_calling() -> None:
+def test_made_up_keys_do_not_reset_a_caller_that_continues() -> None:
     """A caller that is refused at each of its calls stays refused, even if a flood of keys fills the memory."""
     keyed = KeyedGcra(Gcra(1, HOUR, 2), keys=10)
     assert [keyed.spend("ada", NOW) for _ in range(3)] == [True, True, False]
@@ -179,7 +179,7 @@ def test_made_up_keys_reset_nobody_who_goes_on_calling() -> None:
 
 
 def test_a_reset_costs_two_memories_of_callers() -> None:
-    """Fewer than twice as many callers as a generation holds, each let in, give nobody a new burst."""
+    """Fewer than twice as many admitted callers as a generation holds give no caller a new burst."""
     keyed = KeyedGcra(Gcra(1, HOUR, 2), keys=10)
     while keyed.spend("ada", NOW):
         pass

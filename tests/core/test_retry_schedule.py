@@ -1,4 +1,4 @@
-"""When a webhook event that was not taken is sent again (contract.md, Webhooks)."""
+"""The times at which a webhook event that was not accepted is sent again (contract.md, Webhooks)."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -38,7 +38,7 @@ FORWARDED = {"forward_origin": {"type": "hidden_user", "date": 1795214000, "send
 
 
 class Scene:
-    """Sign-ins in every state, all of them the owner's, and the updates that nobody may be let through with."""
+    """Sign-ins of one owner in every state, and forged updates that must not change them."""
 
     def __init__(self, phone: Phone) -> None:
         self.phone = phone

@@ -138,7 +138,7 @@ async def test_update_in_hand_is_finished_and_acknowledged_on_stop(
 async def test_stop_does_not_wait_for_updates_that_cannot_be_handled(
     phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An update that waits for another attempt is left unacknowledged, for the next start."""
+    """An update that waits for another attempt stays unacknowledged, so the next start receives it."""
 
     async def unavailable(*_: object) -> None:
         raise StoreUnavailable
@@ -216,7 +216,7 @@ async def test_odd_answer_does_not_end_the_loop(
 async def test_bug_does_not_end_the_loop(
     phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error that nobody foresaw is logged once, by its type and place, and the loop goes on."""
+    """An unexpected error is logged once, by its type and place, and the loop continues."""
     bugs = 3
     user_of = polling._user_of
 
@@ -237,7 +237,7 @@ async def test_bug_does_not_end_the_loop(
     assert "secret" not in str(logs)
 
 
-async def test_unreachable_api_is_said_once(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_unreachable_api_is_logged_once(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
     """While the Bot API is away the loop keeps trying, logs one line, and one more when it is back."""
     api.fail("getUpdates", Fault(502, raw="<html>", times=4))
     with capture_logs() as logs:
@@ -248,7 +248,7 @@ async def test_unreachable_api_is_said_once(phone: Phone, bot: Bot, intake: Upda
     assert [entry["event"] for entry in logs] == ["bot_api_unreachable", "bot_api_reached"]
 
 
-async def test_wrong_token_is_said_clearly(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_wrong_token_is_logged_with_advice(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
     """A token that the Bot API does not know is named by its setting, and tried again, since it may be restored."""
     api.fail("getUpdates", Fault(401, "Unauthorized", times=2))
     with capture_logs() as logs:
@@ -259,7 +259,7 @@ async def test_wrong_token_is_said_clearly(bot: Bot, intake: UpdateIntake, api: 
     assert TOKEN not in str(logs)
 
 
-async def test_other_poller_is_said_clearly(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_other_poller_is_logged_with_advice(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
     """A second program that polls the same bot is named as the cause."""
     description = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
     api.fail("getUpdates", Fault(409, description, times=2))
@@ -313,7 +313,9 @@ async def test_answer_without_update_ids_is_no_busy_loop(bot: Bot, intake: Updat
     assert len(api.of("getUpdates")) < 12
 
 
-async def test_ids_that_start_anew_are_received(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_ids_that_start_again_lower_are_received(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
     """After a quiet week update ids may be lower than before: once all is acknowledged, no offset is asked for."""
     api.updates = [phone.message("/help")]
     async with running(bot, intake):

@@ -187,7 +187,7 @@ async def test_a_foreign_bot_shows_nothing_and_changes_nothing(farm: Farm) -> No
 
 
 async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm: Farm) -> None:
-    """The reverse: a project with a bot of its own is not asked for in the service's bot, whoever brings the link."""
+    """The service's own bot does not show a sign-in of a project with its own bot to any user."""
     token = await farm.start_session(await farm.add_project(farm.server.add()))
     service_bot = farm.server.bots[7_000_000_001]
     bot = Bot(BotApiClient(farm.server.base), service_bot.token)
@@ -313,7 +313,7 @@ async def test_a_revoked_token_breaks_its_project_alone(farm: Farm) -> None:
 
 
 async def test_a_token_that_was_wrong_from_the_start_is_found_out(farm: Farm) -> None:
-    """Also when the bot was deleted while nobody ran it: the Bot API then says 401, or 404."""
+    """A bot that was deleted while no process ran it is refused with 401 or 404."""
     bots = [farm.server.add() for _ in range(3)]
     for number, bot in enumerate(bots):
         await farm.add_project(bot)
@@ -449,7 +449,7 @@ async def test_commands_are_listed_once(farm: Farm) -> None:
 
 
 async def test_a_token_under_another_master_key_goes_on_without_a_break(farm: Farm) -> None:
-    """When the master key is rotated every token is encrypted anew; it is the same token, so nothing starts again."""
+    """A rotation of the master key re-encrypts every token, but no bot starts again, since its token is the same."""
     bot = farm.server.add()
     project = await farm.add_project(bot)
     async with farm.running():
@@ -463,7 +463,7 @@ async def test_a_token_under_another_master_key_goes_on_without_a_break(farm: Fa
 
 
 async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> None:
-    """The operator is told once which project it is; the bot is not broken, since its token may be right."""
+    """The log names the project once. The bot is not marked broken, since its token may be right."""
     bot, other = farm.server.add(), farm.server.add()
     project = await farm.add_project(bot)
     await farm.add_project(other)
@@ -506,7 +506,7 @@ async def test_a_store_out_of_reach_stops_no_bot(farm: Farm, monkeypatch: pytest
 
 
 async def test_stopping_finishes_what_is_in_hand(farm: Farm) -> None:
-    """An update that was begun is answered and acknowledged; after that nobody polls."""
+    """An update in progress is answered and acknowledged, and no poll follows."""
     bots = [farm.server.add() for _ in range(20)]
     for bot in bots:
         await farm.add_project(bot)

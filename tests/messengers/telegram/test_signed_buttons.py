@@ -203,7 +203,7 @@ async def test_a_prompt_and_its_phone_request_work_as_sent(asking: Asking, api: 
 async def test_a_tap_that_does_not_hold_is_answered_kindly(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, storage: SqliteStorage, clock: HandClock
 ) -> None:
-    """A button of an earlier release, or of who holds the bot's token: what to do next; a late second tap: nothing."""
+    """A button that is not valid gets an alert with the next step; a late second tap gets only a notice."""
     await add_project(storage, clock(), "Shop", "proj_0000000000000000000003")
     session_token = await opened(phone, intake)
     await intake.handle(phone.tap_as_is(f"c:{session_token}"))

@@ -96,7 +96,7 @@ async def test_tap_at_the_edge_does_not_confirm(
     assert api.of("answerCallbackQuery")[0]["text"] == EN.expired_notice
 
 
-async def test_foreign_tapper_is_told_and_learns_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_foreign_tap_gets_an_alert_without_details(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
     """Another account's tap, however it came by the button, decides nothing and learns nothing."""
     session_token = await opened(phone, intake)
     await intake.handle(phone.tap(f"c:{session_token}", 22))

@@ -132,7 +132,7 @@ def test_callback_query() -> None:
 
 
 def test_membership() -> None:
-    """A user who blocked the bot: the status tells, whatever else its kind carries."""
+    """The status shows that a user blocked the bot; other fields are ignored."""
     change = {
         "chat": CHAT,
         "from": ADA,

@@ -79,7 +79,7 @@ async def test_update_in_progress_elsewhere_is_requested_again(
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_what_the_poller_before_left_behind_is_taken_over_at_once(
+async def test_claims_of_the_previous_poller_are_taken_over_at_once(
     phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
 ) -> None:
     """After a crash the next poller need not wait for the claims of the one before to lapse."""
@@ -106,7 +106,7 @@ async def test_two_pollers_for_a_moment(
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_ones_own_claim_is_taken_up_again_at_once(
+async def test_own_claim_is_resumed_at_once(
     phone: Phone, intake: UpdateIntake, clock: HandClock, api: ScriptedApi
 ) -> None:
     """When the reply could not be sent, the only poller tries again without waiting for its own claim to lapse."""
@@ -229,7 +229,7 @@ async def test_passing_bug_is_survived(
 async def test_bug_of_the_store_does_not_stop_the_bot(
     phone: Phone, intake: UpdateIntake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error that nobody foresaw makes the update come again, and `handle` never raises."""
+    """An unexpected error makes the update come again, and `handle` never raises."""
 
     async def broken(*_: Any) -> None:
         raise RuntimeError("secret")

@@ -50,7 +50,7 @@ def report_of(session_token: str) -> str:
 
 
 def buttons_of(message: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the buttons below a message, each of which stands in a row of its own."""
+    """Return the buttons below a message, each of which has its own row."""
     rows = message.get("reply_markup", {"inline_keyboard": []})["inline_keyboard"]
     assert all(len(row) == 1 for row in rows)
     return untagged([row[0] for row in rows])
@@ -66,7 +66,7 @@ async def reported_count(phone: Phone) -> int:
 async def test_report_on_a_prompt_cancels_blocks_and_counts(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
-    """One tap: nobody is signed in, the project is blocked, its developer sees the count, and Unblock is offered."""
+    """One tap signs nobody in, blocks the project, adds to its developer's count, and offers Unblock."""
     session_token = await opened(phone, intake)
     assert await intake.handle(phone.tap(f"r:{session_token}")) == "done"
     session = await phone.session(session_token)
@@ -171,7 +171,9 @@ async def test_sessions_lists_the_latest_with_a_button_each(
     assert all(len(button["callback_data"].encode()) <= 64 - TAG_LENGTH for button in buttons_of(shown))
 
 
-async def test_sessions_of_nobody(phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock) -> None:
+async def test_sessions_of_a_user_without_any(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
+) -> None:
     """Without a sign-in in 30 days the answer says so."""
     await confirmed(phone, intake)
     clock.now += 31 * DAY
@@ -179,7 +181,7 @@ async def test_sessions_of_nobody(phone: Phone, intake: UpdateIntake, api: Scrip
     assert api.of("sendMessage")[-1]["text"] == CONTROL.no_sessions
 
 
-async def test_report_of_a_sign_in_that_nobody_read_keeps_everybody_from_it(
+async def test_report_of_an_unused_sign_in_prevents_its_use(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
     """The proof is never given out, and the answer says that nobody was signed in."""
@@ -256,7 +258,7 @@ async def test_block_and_unblock(phone: Phone, intake: UpdateIntake, api: Script
     assert api.of("sendMessage")[-1]["text"] == CONTROL.nothing_to_unblock
 
 
-async def test_block_of_nobody(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_block_of_a_user_without_sign_ins(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
     """A user without sign-ins gets a message that names the alternatives."""
     await intake.handle(phone.message("/block"))
     assert api.of("sendMessage")[-1]["text"] == CONTROL.nothing_to_block.format(not_me=CONTROL.not_me_button)

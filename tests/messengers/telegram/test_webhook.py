@@ -135,7 +135,7 @@ async def test_update_that_failed_is_asked_for_again(phone: Phone, endpoint: Web
     assert int(given[b"retry-after"]) > 0
 
 
-async def test_redelivery_after_a_failure_is_taken_at_once(
+async def test_redelivery_after_a_failure_is_handled_at_once(
     phone: Phone, endpoint: WebhookEndpoint, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The claim of an update that failed is given up: the messenger delivers it again before a lease could lapse."""

@@ -59,7 +59,7 @@ def test_each_sentence_of_each_language() -> None:
     assert {place: problems for place, problems in checked if problems} == {}
 
 
-def test_labels_fit_and_cannot_be_taken_for_each_other() -> None:
+def test_labels_fit_and_differ() -> None:
     """Of all buttons that the bot shows in a language no two are alike, and each fits."""
     problems = []
     for language, texts in LANGUAGES.items():
