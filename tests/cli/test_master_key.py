@@ -12,7 +12,7 @@ from tests.docs.blocks import block_of
 from tests.postgres_server import fresh_database
 from typer.testing import Result
 
-from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.runtime import key_rotation
 from taproof.runtime.key_file import held_key_file, read_master_keys, write_master_keys
@@ -53,7 +53,8 @@ def opens(key: str, project: Any) -> bool:
     encrypted = encrypted_secret(project)
     return (
         encryptor.knows(encrypted)
-        and encryptor.decrypt(encrypted, webhook_secret_associated_data(project["id"])) == (project["webhook_secret"])
+        and encryptor.decrypt(encrypted, associated_data_of("webhook_secret", project["id"]))
+        == (project["webhook_secret"])
     )
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from taproof.core.encryption import Encryptor, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.core.signature import signature_headers
@@ -339,7 +339,7 @@ def test_a_projects_secrets_are_followed_through_a_rotation(tmp_path: Path, run_
 
     storage = SqliteStorage.open(tmp_path / "taproof-sandbox.db", milliseconds())
     encryptor = Encryptor((tmp_path / "taproof-sandbox.db.key").read_text())
-    encrypted = encryptor.encrypt(following, webhook_secret_associated_data(project["id"]), system_entropy)
+    encrypted = encryptor.encrypt(following, associated_data_of("webhook_secret", project["id"]), system_entropy)
 
     async def rotate() -> bool:
         now = milliseconds()

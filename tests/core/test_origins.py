@@ -28,7 +28,7 @@ from taproof.core.origins import ORIGIN_LENGTH, NotAnOrigin, read_origin
     ],
 )
 def test_an_origin_is_written_as_browsers_send_it(text: str, origin: str) -> None:
-    """What is stored is compared with the header, letter by letter."""
+    """The stored origin is compared with the header, character by character."""
     assert read_origin(text) == origin
     assert read_origin(origin) == origin
 
@@ -79,7 +79,7 @@ def test_an_origin_is_written_as_browsers_send_it(text: str, origin: str) -> Non
     ],
 )
 def test_what_is_none_is_refused_with_what_is_wrong(text: str, problem: str) -> None:
-    """The message completes a sentence, and repeats nothing of what was sent."""
+    """The message completes a sentence and repeats nothing of the refused text."""
     with pytest.raises(NotAnOrigin) as refused:
         read_origin(text)
     assert problem in str(refused.value)
@@ -87,8 +87,8 @@ def test_what_is_none_is_refused_with_what_is_wrong(text: str, problem: str) -> 
 
 
 @given(st.text(max_size=40) | st.from_regex(r"\A(https?|HTTP)://[a-z0-9.:\[\]%@/?#-]{0,30}\Z"))
-def test_whatever_is_taken_is_one_word_that_is_taken_again(text: str) -> None:
-    """Origins are stored with spaces between them; what comes back is the same origin."""
+def test_each_accepted_origin_is_one_word_and_is_accepted_again(text: str) -> None:
+    """Origins are stored separated by spaces, so an accepted one has no space and is accepted again unchanged."""
     try:
         origin = read_origin(text)
     except NotAnOrigin:

@@ -13,14 +13,7 @@ from tests.giving_bots import give_bot
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE, system_clock
 from taproof.core.deliveries import Attempt, Event
-from taproof.core.encryption import (
-    Encryptor,
-    bot_token_associated_data,
-    event_body_associated_data,
-    phone_associated_data,
-    phone_request_associated_data,
-    webhook_secret_associated_data,
-)
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed
 from taproof.core.identifiers import new_event_id, new_webhook_secret
@@ -69,7 +62,7 @@ class _Filling:
 
     async def project(self, number: int) -> None:
         project_id = f"proj_{number:022d}"
-        encrypted = self.encrypt(new_webhook_secret(system_entropy), webhook_secret_associated_data(project_id))
+        encrypted = self.encrypt(new_webhook_secret(system_entropy), associated_data_of("webhook_secret", project_id))
         project = Project(
             id=project_id,
             developer_id=self.values.developer.id,
@@ -92,7 +85,7 @@ class _Filling:
             project_id,
             1_000_000 + number,
             f"shop_{number}_bot",
-            self.encrypt(token, bot_token_associated_data(project_id)),
+            self.encrypt(token, associated_data_of("bot_token", project_id)),
         )
         assert await give_bot(self.storage, self.values.developer.id, project_id, bot) == "set"
 
@@ -104,20 +97,20 @@ class _Filling:
         session = NewSession(key, session_id, project_id, at, self.now + 10 * MINUTE)
         assert await self.storage.sessions.create_session(session, public=True)
         assert await self.storage.sessions.open_session(key, USER, at)
-        encrypted = self.encrypt(f"token {number}", phone_request_associated_data(session_id))
+        encrypted = self.encrypt(f"token {number}", associated_data_of("phone_request", session_id))
         await self.storage.users.ask_for_phone(
             PhoneRequest(key, session_id, USER, 0, encrypted, at, self.now + 10 * MINUTE)
         )
-        phone = self.encrypt(f"+4915{number:08d}", phone_associated_data(session_id))
+        phone = self.encrypt(f"+4915{number:08d}", associated_data_of("phone", session_id))
         event_id = new_event_id(at, system_entropy)
-        body = self.encrypt(json.dumps({"id": event_id}), event_body_associated_data(event_id))
+        body = self.encrypt(json.dumps({"id": event_id}), associated_data_of("event_body", event_id))
         event = Event(event_id, "auth.confirmed", project_id, body, at)
         identity = MessengerIdentity(USER, "Ada", "")
         assert await self.storage.sessions.confirm_session(key, identity, at, event, phone)
 
     async def delivery(self, number: int) -> None:
         event_id = new_event_id(self.now, system_entropy)
-        body = self.encrypt(json.dumps({"id": event_id}), event_body_associated_data(event_id))
+        body = self.encrypt(json.dumps({"id": event_id}), associated_data_of("event_body", event_id))
         event = Event(event_id, "webhook.test", self.values.projects[number], body, self.now)
         answer = self.encrypt(f"answer {number}", answer_associated_data(event_id, 1))
         assert await self.storage.deliveries.record_delivery(

@@ -23,7 +23,7 @@ from taproof import verify_proof
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.key_file import KeyFile, read_master_keys, read_or_make_master_key
@@ -69,7 +69,7 @@ class Use:
         self._tasks: list[asyncio.Task[None]] = []
 
     def secret_of(self, project_id: str) -> str:
-        return self._values.plain[webhook_secret_associated_data(project_id)]
+        return self._values.plain[associated_data_of("webhook_secret", project_id)]
 
     async def sign_in(self, projects: list[str]) -> None:
         for project_id in itertools.cycle(projects):
@@ -102,7 +102,7 @@ class Use:
             assert rotated["webhook_secret"] == self.secret_of(project_id)
             promoted = await self._ask("POST", f"{path}/promote")
             assert promoted["webhook_secret"] == rotated["next_webhook_secret"]
-            self._values.plain[webhook_secret_associated_data(project_id)] = promoted["webhook_secret"]
+            self._values.plain[associated_data_of("webhook_secret", project_id)] = promoted["webhook_secret"]
             self.rotations += 1
 
     @contextlib.asynccontextmanager

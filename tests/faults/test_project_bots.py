@@ -21,7 +21,7 @@ from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor, bot_token_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_key
 from taproof.core.model import Project, ProjectBot
@@ -70,7 +70,7 @@ async def _add_project(storage: Storage, encryptor: Encryptor, developer_id: str
         created_at=system_clock(),
     )
     assert await storage.projects.create_project(project, new_key("sk", system_entropy).encode())
-    encrypted = encryptor.encrypt(bot.token, bot_token_associated_data(project_id), system_entropy)
+    encrypted = encryptor.encrypt(bot.token, associated_data_of("bot_token", project_id), system_entropy)
     given = ProjectBot(project_id, bot.id, bot.username, encrypted)
     assert await give_bot(storage, developer_id, project_id, given) == "set"
     return project_id

@@ -21,7 +21,7 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import MINUTE, system_clock
 from taproof.core.deliveries import Delivery
-from taproof.core.encryption import Encryptor, bot_token_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.identifiers import session_key
@@ -241,7 +241,7 @@ async def bot_tokens(place: Place) -> None:
     projects = await place.two_projects()
     for number, project in enumerate(projects):
         token = place.encryptor.encrypt(
-            f"{100 + number}:AAtoken", bot_token_associated_data(project.id), system_entropy
+            f"{100 + number}:AAtoken", associated_data_of("bot_token", project.id), system_entropy
         )
         bot = ProjectBot(project.id, 100 + number, f"shop_{number}_bot", token)
         assert await give_bot(place.storage, place.developer.id, project.id, bot) == "set"

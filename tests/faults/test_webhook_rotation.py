@@ -15,7 +15,7 @@ from tests.faults.webhook_nodes import Application, Came, Node, running_applicat
 
 from taproof import verify_proof, verify_webhook
 from taproof.core.clock import SECOND, system_clock
-from taproof.core.encryption import Encryptor, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.runtime.store import open_storage
@@ -70,7 +70,9 @@ async def rotate_for_moments(node: Node, project_id: str, seconds: float) -> tup
     storage = await open_storage(node.url)
     project = await storage.projects.read_project(project_id)
     assert project is not None
-    encrypted = Encryptor(node.master_key).encrypt(secret, webhook_secret_associated_data(project_id), system_entropy)
+    encrypted = Encryptor(node.master_key).encrypt(
+        secret, associated_data_of("webhook_secret", project_id), system_entropy
+    )
     now = system_clock()
     until = now + round(seconds * SECOND)
     assert await storage.projects.rotate_webhook_secret(project.developer_id, project_id, encrypted, now, until)

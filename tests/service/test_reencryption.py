@@ -11,7 +11,7 @@ from tests.service.conftest import HandClock, Node, acting
 
 from taproof.core.accounts import Actor
 from taproof.core.deliveries import Delivery
-from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.model import MessengerIdentity
@@ -112,7 +112,7 @@ async def test_what_does_not_open_is_told_of_and_left(node: Node, restarted: Nod
     projects = [(await node.project())[0] for _ in range(4)]
     moved, other, strange, sound = projects
     strangers = Encryptor(new_master_key(system_entropy)).encrypt(
-        "x", webhook_secret_associated_data(strange.id), system_entropy
+        "x", associated_data_of("webhook_secret", strange.id), system_entropy
     )
     put = {moved.id: other.encrypted_webhook_secret, other.id: moved.encrypted_webhook_secret, strange.id: strangers}
     for each in (moved, other, strange):
@@ -126,7 +126,7 @@ async def test_what_does_not_open_is_told_of_and_left(node: Node, restarted: Nod
         assert secrets is not None
         assert secrets.current == encrypted
         with pytest.raises(DecryptionFailed):
-            restarted.encryptor.decrypt(encrypted, webhook_secret_associated_data(project_id))
+            restarted.encryptor.decrypt(encrypted, associated_data_of("webhook_secret", project_id))
     secrets = await node.storage.projects.read_webhook_secrets(sound.id)
     assert secrets is not None
     assert restarted.encryptor.is_current(secrets.current)

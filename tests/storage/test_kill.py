@@ -12,7 +12,7 @@ import pytest
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectChanges
@@ -79,7 +79,9 @@ async def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, new_seed: 
     encryptor = Encryptor(master_key)
     store = SqliteStorage.open(path, system_clock())
     project = await new_seed(store).project(webhook_url="https://example.com/")
-    encrypted = encryptor.encrypt("whsec_" + "A" * 43 + "=", webhook_secret_associated_data(project.id), system_entropy)
+    encrypted = encryptor.encrypt(
+        "whsec_" + "A" * 43 + "=", associated_data_of("webhook_secret", project.id), system_entropy
+    )
     await store.projects.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", encrypted)
     await store.close()
     acknowledged: list[tuple[str, str]] = []

@@ -56,10 +56,8 @@ class _Command(TyperCommand):
             raise typer.Exit(2) from None
 
 
-class NoDatabase(TaproofError):
+class NoDatabase(TaproofError, code="no_database"):
     """There is no database yet."""
-
-    code = "no_database"
 
 
 def command(group: typer.Typer, name: str, *settings: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

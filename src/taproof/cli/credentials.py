@@ -18,10 +18,8 @@ from taproof.core.errors import TaproofError
 _SERVICES: Final = "services"
 
 
-class CredentialsUnusable(TaproofError):
+class CredentialsUnusable(TaproofError, code="credentials_unusable"):
     """The file of access tokens cannot be used."""
-
-    code = "credentials_unusable"
 
 
 @dataclass(frozen=True, slots=True)

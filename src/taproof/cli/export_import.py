@@ -34,22 +34,16 @@ _EXPORT_FILE: Final = "File to write; must not exist. Compressed if it ends in .
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-class FileInTheWay(TaproofError):
+class FileInTheWay(TaproofError, code="file_in_the_way"):
     """There is a file of this name already."""
 
-    code = "file_in_the_way"
 
-
-class FileUnwritable(TaproofError):
+class FileUnwritable(TaproofError, code="file_unwritable"):
     """The export cannot be written."""
 
-    code = "file_unwritable"
 
-
-class MasterKeyNeeded(TaproofError):
+class MasterKeyNeeded(TaproofError, code="master_key_needed"):
     """The secrets in this export are encrypted, and their master key was not given."""
-
-    code = "master_key_needed"
 
 
 def add_to(commands: typer.Typer) -> None:

@@ -52,32 +52,26 @@ _KnownUrl = Annotated[
 ]
 
 
-class NoServiceAddress(TaproofError):
+class NoServiceAddress(TaproofError, code="no_service_address"):
     """URL is not the address of a service."""
 
-    code = "no_service_address"
     sentence = (
         "URL must be the https:// address of a service, such as https://signin.example.com. Only this machine's own "
         "may begin with http://."
     )
 
 
-class ServiceUnusable(TaproofError):
+class ServiceUnusable(TaproofError, code="service_unusable"):
     """The service gave no usable answer."""
 
-    code = "service_unusable"
 
-
-class LoginFailed(TaproofError):
+class LoginFailed(TaproofError, code="login_failed"):
     """The sign-in failed."""
 
-    code = "login_failed"
 
-
-class NotLoggedIn(TaproofError):
+class NotLoggedIn(TaproofError, code="not_logged_in"):
     """There is no stored access token to use."""
 
-    code = "not_logged_in"
     sentence = "You are not signed in to any service: run taproof login URL first."
 
 

@@ -28,25 +28,20 @@ _NAME: Final = variable("master_key")
 _UNREADABLE_SHOWN: Final = 10
 
 
-class KeyNotInFile(TaproofError):
+class KeyNotInFile(TaproofError, code="key_not_in_file"):
     """The master key is in TAPROOF_MASTER_KEY, which this command cannot change."""
 
-    code = "key_not_in_file"
 
-
-class KeyInFile(TaproofError):
+class KeyInFile(TaproofError, code="key_in_file"):
     """The master key is in a file."""
 
-    code = "key_in_file"
     sentence = (
         "The master key is in a file beside the database. There one command does it all: taproof master-key rotate."
     )
 
 
-class OlderKeyInUse(TaproofError):
+class OlderKeyInUse(TaproofError, code="older_key_in_use"):
     """Something is encrypted under an older master key all the time."""
-
-    code = "older_key_in_use"
 
 
 def add_to(master_key: typer.Typer) -> None:

@@ -23,10 +23,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 _STORE: Final = ("database_url", "pgbouncer", "sandbox")
 
 
-class NotConfirmed(TaproofError):
+class NotConfirmed(TaproofError, code="not_confirmed"):
     """The operator did not confirm the erasure."""
 
-    code = "not_confirmed"
     sentence = "Nothing was erased. To go ahead without being asked, add --yes."
 
 

@@ -40,10 +40,8 @@ Check = Literal["valid", "missing", "invalid", "too_old", "from_future", "malfor
 """What one kind of signature showed: it fits; it did not come; it fits no secret; or what else is wrong."""
 
 
-class AddressUnusable(TaproofError):
+class AddressUnusable(TaproofError, code="address_unusable"):
     """The address to listen on is taken, or is not this machine's."""
-
-    code = "address_unusable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

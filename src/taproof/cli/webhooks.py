@@ -36,10 +36,8 @@ _HTTPS_ONLY: Final = (
 )
 
 
-class SecretsUnusable(TaproofError):
+class SecretsUnusable(TaproofError, code="secrets_unusable"):
     """There is no webhook secret to check with."""
-
-    code = "secrets_unusable"
 
 
 def add_to(webhooks: typer.Typer) -> None:
@@ -119,12 +117,12 @@ def listen(
 
 async def _stored_secrets(storage: "Storage", encryptor: "Encryptor", project_id: str) -> list[str]:
     """Return the current secret and, during a rotation, the one that will follow it."""
-    from taproof.core.encryption import webhook_secret_associated_data
+    from taproof.core.encryption import associated_data_of
 
     encrypted = await storage.projects.read_webhook_secrets(project_id)
     if encrypted is None:
         raise ProjectNotFound("There is no such project in this database. List yours with: taproof projects list EMAIL")
-    associated_data = webhook_secret_associated_data(project_id)
+    associated_data = associated_data_of("webhook_secret", project_id)
     return [
         encryptor.decrypt(each, associated_data)
         for each in signing_secrets(encrypted, system_clock())

@@ -63,10 +63,8 @@ _LOGS: Final = "Logs"
 _UNLIMITED: Final = "no limit on any plan"
 
 
-class InvalidSettings(TaproofError):
+class InvalidSettings(TaproofError, code="invalid_settings"):
     """At least one setting is invalid."""
-
-    code = "invalid_settings"
 
     def __init__(self, sentences: list[str]) -> None:
         self.sentences = sentences

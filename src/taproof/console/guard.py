@@ -35,11 +35,9 @@ _NOT_STORED: Final = (b"cache-control", b"no-store")
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
-class RequestFromElsewhere(TaproofError):
+class RequestFromElsewhere(TaproofError, code="request_from_elsewhere", status=403):
     """The browser sent the request from a page of another origin."""
 
-    code = "request_from_elsewhere"
-    status = 403
     sentence = "This request did not come from a page of this console. Go back to the console and use the form there."
 
 

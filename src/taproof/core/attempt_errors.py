@@ -58,14 +58,9 @@ def attempt_sentence(status: int | None, error: str | None) -> str | None:
 
 
 def attempt_error(status: int | None, error: str | None) -> ShownError | None:
-    """Return the error code of a stored attempt.
+    """Return the error code of an attempt, from its stored status and error; None if the event was accepted.
 
-    Args:
-        status: the receiver's HTTP status, None without an answer.
-        error: the stored reason for a missing answer, None with an answer.
-
-    Returns:
-        None if the event was accepted. Also None for an unknown code, which a node of a newer release may have stored.
+    The result is also None for an unknown code, which a node of a newer release may have stored.
     """
     if error is not None:
         return cast("AttemptError", error) if error in SENTENCES else None

@@ -11,13 +11,16 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed
+
+BoundKind = Literal["webhook_secret", "bot_token", "event_body", "phone", "phone_request"]
+"""The kinds of encrypted values that one id identifies."""
 
 KEY_SIZE: Final = 32
 _VERSION: Final = b"\x01"
@@ -129,29 +132,10 @@ def _ready(text: str) -> list[_Key]:
     return list(keys.values())
 
 
-# ---- associated data: it binds each encrypted value to its own row, so that it decrypts only there
+def associated_data_of(kind: BoundKind, row_id: str) -> str:
+    """Return the associated data that binds an encrypted value to its row, so that it decrypts only there.
 
-
-def webhook_secret_associated_data(project_id: str) -> str:
-    """Return the associated data of a project's encrypted webhook secret."""
-    return f"webhook_secret:{project_id}"
-
-
-def bot_token_associated_data(project_id: str) -> str:
-    """Return the associated data of a project bot's encrypted token."""
-    return f"bot_token:{project_id}"
-
-
-def event_body_associated_data(event_id: str) -> str:
-    """Return the associated data of an event's encrypted body."""
-    return f"event_body:{event_id}"
-
-
-def phone_associated_data(session_id: str) -> str:
-    """Return the associated data of a session's encrypted phone number."""
-    return f"phone:{session_id}"
-
-
-def phone_request_associated_data(session_id: str) -> str:
-    """Return the associated data of the encrypted token of a session that waits for a phone number."""
-    return f"phone_request:{session_id}"
+    `row_id` is the id of a project (`webhook_secret`, `bot_token`), of an event (`event_body`), or of a session
+    (`phone`, and `phone_request` for its token while it waits for a phone number).
+    """
+    return f"{kind}:{row_id}"

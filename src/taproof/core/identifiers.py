@@ -18,7 +18,6 @@ KEY_LENGTH: Final = 43
 """The number of random characters of a key: 43 letters and digits hold 256 bits. Six more characters are the
 checksum."""
 CHECKSUM_LENGTH: Final = 6
-TOKEN_LENGTH: Final = 43
 _TIME_LENGTH: Final = 7
 """The number of characters for the time in milliseconds since the epoch. They last until the year 2081."""
 

@@ -34,16 +34,11 @@ class Rate:
 
 
 class Standing(NamedTuple):
-    """The remaining allowance of a caller.
-
-    Attributes:
-        remaining: the number of calls allowed at this instant.
-        until_next: ms until one more call is allowed, rounded up. If nothing remains, this is the time to wait before
-            the next try.
-    """
+    """The remaining allowance of a caller: the number of calls allowed at this instant."""
 
     remaining: int
     until_next: int
+    """ms until one more call is allowed, rounded up. If nothing remains, this is the time to wait."""
 
 
 class Gcra:
@@ -203,9 +198,6 @@ class AddressLimit:
     many subscribers may share a /48, and no subscriber may use the allowance of all of them.
 
     The methods are those of `KeyedGcra`. A key without a colon, such as a project's id, is counted once.
-
-    Args:
-        rule: the rule for each address.
     """
 
     __slots__ = ("_addresses", "_networks", "rule")

@@ -22,13 +22,9 @@ _JITTER: Final = 5
 
 
 def next_attempt_at(stage: int, now: int, entropy: Entropy, delays: Sequence[int] = RETRY_DELAYS) -> int | None:
-    """Return the time (ms) of the next attempt after a failure; None after the last attempt.
+    """Return the time (ms) of the next attempt after a failure at `now` (ms); None after the last attempt.
 
-    Args:
-        stage: the number of attempts before the one that failed.
-        now: the time of the failure, in ms.
-        entropy: returns random bytes, for the jitter.
-        delays: the schedule.
+    `stage` is the number of attempts before the one that failed.
     """
     if stage >= len(delays):
         return None

@@ -21,13 +21,7 @@ user already knows."""
 
 
 class ReplyLimits:
-    """Counts messages per user, in the memory of this process. One user's count does not affect other users.
-
-    Args:
-        clock: returns the time in ms.
-        prompts: the limit on prompts, all of which may come at once.
-        replies: the limit on other messages.
-    """
+    """Counts messages per user, in the memory of this process. One user's count does not affect other users."""
 
     def __init__(self, clock: Clock, prompts: Rate = PROMPTS, replies: Rate = REPLIES) -> None:
         self._clock = clock

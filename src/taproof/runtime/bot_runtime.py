@@ -14,7 +14,6 @@ from taproof.core.clock import MINUTE, system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
-from taproof.messengers.telegram.accounts import Accounts
 from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
 from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.connection import (
@@ -97,11 +96,6 @@ class BotRuntime:
                     await asyncio.sleep(_SECRET_LOOK)
 
 
-def open_accounts(settings: Settings) -> Accounts:
-    """Return the client that asks the messenger which bots tokens belong to."""
-    return Accounts(_bot_api(settings))
-
-
 def connect_messenger(
     settings: Settings,
     decisions: Decisions,
@@ -117,7 +111,7 @@ def connect_messenger(
         token = sandbox.bot_token
     else:
         token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    bot = Bot(_bot_api(settings), token)
+    bot = Bot(open_bot_api(settings), token)
     acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
     # A developer who tries the sandbox signs in again and again, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
@@ -125,7 +119,7 @@ def connect_messenger(
     react = Conversation(decisions, signer, system_clock, acts, limits).on_update
     intake = UpdateIntake(bot, react, storage.bots, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
-    own_api = _bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.
+    own_api = open_bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.
 
     def connect(own_token: str) -> Bot:
         return Bot(own_api, own_token)
@@ -147,7 +141,7 @@ def connect_messenger(
 
     return BotRuntime(
         bot,
-        WebhookEndpoint(intake, secrets),
+        WebhookEndpoint(intake.handle, secrets),
         ProjectBots(bots, connect, receive, bot, show_project_bots),
         ProjectBotWebhooks(bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
         close,
@@ -157,7 +151,8 @@ def connect_messenger(
     )
 
 
-def _bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
+def open_bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
+    """Return a client for the Bot API of the messenger or of the sandbox, with `limit` connections at most."""
     if settings.sandbox:
         return BotApiClient(f"{own_address(settings)}/sandbox", tls=_trusting_oneself(settings), limit=limit)
     return BotApiClient(settings.bot_api_url, limit=limit)

@@ -23,10 +23,8 @@ _NAME_LIMIT: Final = 60
 _log = structlog.get_logger(__name__)
 
 
-class GeoIpFileUnusable(TaproofError):
+class GeoIpFileUnusable(TaproofError, code="geo_ip_file_unusable"):
     """The GeoIP file cannot be read, or contains no places."""
-
-    code = "geo_ip_file_unusable"
 
     def __init__(self, reason: str) -> None:
         super().__init__(

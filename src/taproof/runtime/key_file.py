@@ -25,22 +25,17 @@ _Version = tuple[int, int, int, int]
 _log = structlog.get_logger(__name__)
 
 
-class MasterKeyUnreadable(TaproofError):
+class MasterKeyUnreadable(TaproofError, code="master_key_unreadable"):
     """The master key file cannot be read or created."""
 
-    code = "master_key_unreadable"
 
-
-class MasterKeyUnwritable(TaproofError):
+class MasterKeyUnwritable(TaproofError, code="master_key_unwritable"):
     """The master key file cannot be replaced."""
 
-    code = "master_key_unwritable"
 
-
-class KeyRotationUnderWay(TaproofError):
+class KeyRotationUnderWay(TaproofError, code="key_rotation_under_way"):
     """Another command rotates the master key."""
 
-    code = "key_rotation_under_way"
     sentence = "Another command is rotating the master key of this database. Wait until it has ended."
 
 

@@ -28,10 +28,9 @@ a worker holds a delivery for 30 s (service/webhooks.py), and the messenger lear
 RotationStep = Literal["made", "taken_up", "waiting", "resealed", "removed"]
 
 
-class StillEncrypting(TaproofError):
+class StillEncrypting(TaproofError, code="still_encrypting"):
     """Other processes still encrypt under the old key."""
 
-    code = "still_encrypting"
     sentence = (
         "Something still encrypts under the old key. Make sure that every process of the service runs this release and "
         "uses this key file. Then run this command again."

@@ -34,22 +34,17 @@ HEAD_LIMIT: Final = 16 * 1024
 event loop for tens of milliseconds, before the sender is known."""
 
 
-class AddressInUse(TaproofError):
+class AddressInUse(TaproofError, code="address_in_use"):
     """The address to listen on is in use, or does not belong to this machine."""
 
-    code = "address_in_use"
 
-
-class CertificateUnusable(TaproofError):
+class CertificateUnusable(TaproofError, code="certificate_unusable"):
     """HTTPS cannot be served with this certificate and key."""
 
-    code = "certificate_unusable"
 
-
-class ServerStopped(TaproofError):
+class ServerStopped(TaproofError, code="server_stopped"):
     """The HTTP server ended without being told to."""
 
-    code = "server_stopped"
     sentence = "The HTTP server stopped by itself. The log says why."
 
 

@@ -22,10 +22,8 @@ from taproof.service.projects import Projects
 from taproof.storage.protocol import Storage
 
 
-class MasterKeyMissing(TaproofError):
+class MasterKeyMissing(TaproofError, code="master_key_missing"):
     """There is no master key, and none may be created."""
-
-    code = "master_key_missing"
 
 
 async def open_storage(database_url: str, *, pgbouncer: bool = False) -> Storage:

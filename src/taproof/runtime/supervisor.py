@@ -47,10 +47,9 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 _log = structlog.get_logger(__name__)
 
 
-class ProcessesKeepDying(TaproofError):
+class ProcessesKeepDying(TaproofError, code="processes_keep_dying"):
     """The processes of --workers (TAPROOF_WORKERS) end before they serve."""
 
-    code = "processes_keep_dying"
     sentence = "The processes of --workers (TAPROOF_WORKERS) die before they serve. The lines above say why."
 
 

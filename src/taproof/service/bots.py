@@ -18,7 +18,7 @@ import structlog
 from taproof.core.accounts import Actor
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import MINUTE, SECOND, Clock
-from taproof.core.encryption import Encryptor, bot_token_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import BotTaken, BotTokenRefused, DecryptionFailed, InvalidRequest, RateLimited
 from taproof.core.model import BotLoss, CheckedBot, ProjectBot, ProjectChanges, RemovedBot
@@ -197,7 +197,7 @@ class Bots:
         Raises:
             DecryptionFailed: it is encrypted under another master key, or for another project.
         """
-        return self._encryptor.decrypt(bot.encrypted_token, bot_token_associated_data(bot.project_id))
+        return self._encryptor.decrypt(bot.encrypted_token, associated_data_of("bot_token", bot.project_id))
 
     async def mark_broken(self, bot: ProjectBot) -> bool:
         """Mark a bot whose token the messenger refuses as broken; False if it is marked or has another token."""

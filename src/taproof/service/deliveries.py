@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
-from taproof.core.encryption import Encryptor, event_body_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, DeliveryNotFound, ProjectNotFound, SignInReported, WebhookNotSet
 from taproof.core.identifiers import is_event_id, new_event_id, session_created_at
@@ -212,7 +212,7 @@ class Deliveries:
         now = self._clock()
         event_id = new_event_id(now, self._entropy)
         body = {"id": event_id, "event": "webhook.test", "project_id": project_id, "created_at": iso8601(now)}
-        encrypted = self._encryptor.encrypt(json.dumps(body), event_body_associated_data(event_id), self._entropy)
+        encrypted = self._encryptor.encrypt(json.dumps(body), associated_data_of("event_body", event_id), self._entropy)
         return Event(event_id, "webhook.test", project_id, encrypted, now)
 
     async def _send(self, event: Event, project: Project) -> WebhookResponse:

@@ -11,10 +11,8 @@ KEY_MARK: Final = "master_key_check"
 MODE_MARK: Final = "mode"
 
 
-class WrongMode(TaproofError):
+class WrongMode(TaproofError, code="wrong_mode"):
     """This database belongs to the other mode, sandbox or real."""
-
-    code = "wrong_mode"
 
 
 async def has_master_key(storage: Storage) -> bool:

@@ -9,7 +9,7 @@ from typing import Final
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
-from taproof.core.encryption import Encryptor, bot_token_associated_data, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     InvalidRequest,
@@ -268,7 +268,7 @@ class Projects:
         """
         actor.grant.require("write")
         project = await self.read_project(actor.developer, project_id)
-        associated_data = webhook_secret_associated_data(project.id)
+        associated_data = associated_data_of("webhook_secret", project.id)
         current, following = signing_secrets(project.webhook_secrets, self._clock())
         secret = self._encryptor.decrypt(current, associated_data)
         if following is None:
@@ -361,7 +361,7 @@ class Projects:
         entry = partial(audit_entry, actor, now=self._clock(), entropy=self._entropy, subject=project_id)
         if isinstance(bot, RemovedBot):
             return BotChange(None, entry(action="bot.removed", details={"bot_username": bot.username}))
-        encrypted = self._encryptor.encrypt(bot.token, bot_token_associated_data(project_id), self._entropy)
+        encrypted = self._encryptor.encrypt(bot.token, associated_data_of("bot_token", project_id), self._entropy)
         details = {"bot_id": bot.id, "bot_username": bot.username}
         given = ProjectBot(project_id, bot.id, bot.username, encrypted)
         return BotChange(given, entry(action="bot.set", details=details), bot.loss)
@@ -376,7 +376,7 @@ class Projects:
         return ProjectSecrets(new_key("sk", self._entropy), new_webhook_secret(self._entropy))
 
     def _encrypt(self, webhook_secret: str, project_id: str) -> bytes:
-        return self._encryptor.encrypt(webhook_secret, webhook_secret_associated_data(project_id), self._entropy)
+        return self._encryptor.encrypt(webhook_secret, associated_data_of("webhook_secret", project_id), self._entropy)
 
 
 def _difference(before: Sequence[str], now: Sequence[str]) -> dict[str, object]:

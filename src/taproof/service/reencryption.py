@@ -10,14 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from taproof.core.encryption import (
-    Encryptor,
-    bot_token_associated_data,
-    event_body_associated_data,
-    phone_associated_data,
-    phone_request_associated_data,
-    webhook_secret_associated_data,
-)
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed
 from taproof.service.installation import KEY_MARK
@@ -36,13 +29,13 @@ PASSES: Final = 5
 under another key."""
 
 ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = {
-    "webhook_secret": lambda row: webhook_secret_associated_data(row.name),
-    "next_webhook_secret": lambda row: webhook_secret_associated_data(row.name),
-    "bot_token": lambda row: bot_token_associated_data(row.name),
-    "event_body": lambda row: event_body_associated_data(row.name),
+    "webhook_secret": lambda row: associated_data_of("webhook_secret", row.name),
+    "next_webhook_secret": lambda row: associated_data_of("webhook_secret", row.name),
+    "bot_token": lambda row: associated_data_of("bot_token", row.name),
+    "event_body": lambda row: associated_data_of("event_body", row.name),
     "webhook_answer": lambda row: answer_associated_data(row.name, int(row.key[1])),
-    "phone": lambda row: phone_associated_data(row.name),
-    "phone_request": lambda row: phone_request_associated_data(row.name),
+    "phone": lambda row: associated_data_of("phone", row.name),
+    "phone_request": lambda row: associated_data_of("phone_request", row.name),
     # Last: while the check value is under another key than the first, no walk has finished with that first key.
     "mark": lambda row: row.name,
 }

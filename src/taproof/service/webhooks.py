@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
 from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, PassedOver
-from taproof.core.encryption import Encryptor, event_body_associated_data, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.model import EncryptedWebhookSecrets, TurnOffReason
 from taproof.core.proof import signing_secrets
@@ -137,8 +137,8 @@ class Webhooks:
             DecryptionFailed: the stored body or secret was altered.
         """
         now = self._clock()
-        body = self._encryptor.decrypt(event.encrypted_body, event_body_associated_data(event.id)).encode()
-        associated_data = webhook_secret_associated_data(event.project_id)
+        body = self._encryptor.decrypt(event.encrypted_body, associated_data_of("event_body", event.id)).encode()
+        associated_data = associated_data_of("webhook_secret", event.project_id)
         secrets = [
             self._encryptor.decrypt(each, associated_data)
             for each in signing_secrets(webhook_secrets, now)

@@ -26,10 +26,9 @@ _LOCK = "SELECT pg_advisory_xact_lock(8387771130)"
 behind PgBouncer."""
 
 
-class MigrationChanged(TaproofError):
+class MigrationChanged(TaproofError, code="migration_changed"):
     """The checksum of an applied migration differs."""
 
-    code = "migration_changed"
     sentence = (
         "A migration that this database has applied is no longer the same. Install the release that made the database."
     )

@@ -66,7 +66,7 @@ class Fault:
 
 @dataclass
 class ScriptedApi:
-    """A Bot API server that records what it is asked and fails as told."""
+    """A Bot API server that records its calls and fails on demand."""
 
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     faults: dict[str, list[Fault]] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Whatever arrives that no user did: none of it leaves a trace in the database."""
+"""Forged updates, which no user caused, leave no trace in the database."""
 
 import itertools
 import json
@@ -38,7 +38,7 @@ FORWARDED = {"forward_origin": {"type": "hidden_user", "date": 1795214000, "send
 
 
 class Scene:
-    """Sign-ins in every state, all of them the owner's, and the updates that nobody may be let through with."""
+    """Sign-ins of one owner in every state, and forged updates that must not change them."""
 
     def __init__(self, phone: Phone) -> None:
         self.phone = phone
@@ -70,7 +70,7 @@ class Scene:
         return self.phone.message(None, user, contact=contact, **more)
 
     def made_up(self) -> Iterator[dict[str, Any]]:
-        """Taps on what no button carries."""
+        """Return taps with data that no button has."""
         unknown = "AAAA" + "b" * 39
         token = self.tokens["opened"]
         junk = [
@@ -158,7 +158,7 @@ class Scene:
 
 
 def dump(path: Path) -> list[str]:
-    """Return everything that is stored but which updates were seen."""
+    """Return all stored rows except the claims of updates."""
     connection = sqlite3.connect(path)
     try:
         return [line for line in connection.iterdump() if '"bot_updates"' not in line]
@@ -201,7 +201,7 @@ async def test_1000_forged_updates_change_nothing(
     scene = Scene(phone)
     await scene.set_up(asking, own)
     before = dump(tmp_path / "taproof.db")
-    endpoint = WebhookEndpoint(asking.intake, lambda: [SECRET])
+    endpoint = WebhookEndpoint(asking.intake.handle, lambda: [SECRET])
     sent = refused = 0
 
     groups = (scene.made_up, scene.others, scene.elsewhere, scene.words, scene.other_kinds, scene.odd_ids)

@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -41,8 +41,8 @@ _ADDRESS_SECONDS: Final = 3600
 """The lifetime of the cached DNS answer, which keeps the bot working while the name server fails."""
 _ADDRESS: Final = re.compile(r"https?://[^\s{}?#]+")
 _TOKEN: Final = re.compile(r"[0-9]{1,18}:[A-Za-z0-9_-]+")
-_HTML: Final[dict[str, Any]] = {"parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
-_PRIVATE_CHATS: Final = {"type": "all_private_chats"}
+_KEEP_UPDATES: Final = {"drop_pending_updates": False}
+_PRIVATE_CHATS: Final = {"scope": {"type": "all_private_chats"}}
 """The scope of the bot's commands: the bot has none in groups."""
 
 Markup = InlineKeyboardMarkup | ReplyKeyboardMarkup | ReplyKeyboardRemove
@@ -65,14 +65,6 @@ class TelegramNetworkError(TelegramAPIError):
 
 class TelegramBadRequest(TelegramAPIError):
     """HTTP status 400."""
-
-
-class TelegramMigrateToChat(TelegramBadRequest):
-    """The group has become a supergroup, with another id."""
-
-    def __init__(self, message: str, chat_id: int) -> None:
-        super().__init__(message)
-        self.chat_id = chat_id
 
 
 class TelegramUnauthorizedError(TelegramAPIError):
@@ -137,7 +129,7 @@ class BotApiClient:
         token: str,
         method: str,
         returns: Callable[[Any], _Result],
-        parameters: dict[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
         *,
         seconds: float | None = None,
         hurry: asyncio.Event | None = None,
@@ -146,7 +138,7 @@ class BotApiClient:
 
         Args:
             token: the bot's token.
-            method: the name of the method.
+            method: such as `getMe`.
             returns: parses the result; it raises ValueError for a result of another type.
             parameters: the parameters of the method; those that are None are left out.
             seconds: the time limit of each attempt.
@@ -220,8 +212,6 @@ def _refusal(status: int, response: Response, token: str) -> TelegramAPIError:
     parameters = response.parameters
     if parameters is not None and parameters.retry_after:
         return TelegramRetryAfter(description, parameters.retry_after)
-    if parameters is not None and parameters.migrate_to_chat_id:
-        return TelegramMigrateToChat(description, parameters.migrate_to_chat_id)
     return _REFUSALS.get(status, TelegramServerError if status >= 500 else TelegramAPIError)(description)
 
 
@@ -252,11 +242,7 @@ _are_commands: Final = TypeAdapter(list[BotCommand]).validate_python
 
 
 class Bot:
-    """One bot. Messages are HTML and show no link previews.
-
-    Args:
-        api: the client that makes the calls; several bots may share it.
-        token: the bot's token.
+    """One bot. Messages are HTML and show no link previews. Several bots may share one client.
 
     Raises:
         ValueError: the token is malformed. The message does not repeat it.
@@ -306,8 +292,9 @@ class Bot:
         self, chat_id: int, text: str, markup: Markup | None = None, *, hurry: asyncio.Event | None = None
     ) -> None:
         """Send a message: https://core.telegram.org/bots/api#sendmessage; see `BotApiClient.call` for `hurry`."""
-        parameters = {"chat_id": chat_id, "text": text, **_HTML, "reply_markup": _as_json(markup)}
-        await self.api.call(self._token, "sendMessage", _is_object, parameters, hurry=hurry)
+        await self.api.call(
+            self._token, "sendMessage", _is_object, {"chat_id": chat_id, **_html(text, markup)}, hurry=hurry
+        )
 
     async def edit_message_text(
         self,
@@ -322,13 +309,7 @@ class Bot:
 
         Without `markup`, the message loses its buttons. See `BotApiClient.call` for `hurry`.
         """
-        parameters = {
-            "chat_id": chat_id,
-            "message_id": message_id,
-            "text": text,
-            **_HTML,
-            "reply_markup": _as_json(markup),
-        }
+        parameters = {"chat_id": chat_id, "message_id": message_id, **_html(text, markup)}
         await self.api.call(self._token, "editMessageText", _is_object, parameters, hurry=hurry)
 
     async def answer_callback_query(self, query_id: str, text: str, *, alert: bool = False) -> None:
@@ -338,17 +319,12 @@ class Bot:
 
     async def set_webhook(self, url: str, *, secret_token: str, allowed_updates: Sequence[str]) -> None:
         """Set the webhook and keep pending updates: https://core.telegram.org/bots/api#setwebhook."""
-        parameters = {
-            "url": url,
-            "secret_token": secret_token,
-            "allowed_updates": allowed_updates,
-            "drop_pending_updates": False,
-        }
-        await self.api.call(self._token, "setWebhook", _is_done, parameters)
+        parameters = {"url": url, "secret_token": secret_token, "allowed_updates": allowed_updates}
+        await self.api.call(self._token, "setWebhook", _is_done, {**parameters, **_KEEP_UPDATES})
 
     async def delete_webhook(self) -> None:
         """Delete the webhook and keep pending updates: https://core.telegram.org/bots/api#deletewebhook."""
-        await self.api.call(self._token, "deleteWebhook", _is_done, {"drop_pending_updates": False})
+        await self.api.call(self._token, "deleteWebhook", _is_done, _KEEP_UPDATES)
 
     async def get_webhook_info(self) -> WebhookInfo:
         """Return the current webhook: https://core.telegram.org/bots/api#getwebhookinfo."""
@@ -356,20 +332,27 @@ class Bot:
 
     async def set_my_commands(self, commands: Sequence[BotCommand], *, language_code: str | None = None) -> None:
         """Set the commands for private chats: https://core.telegram.org/bots/api#setmycommands."""
-        parameters = {
-            "commands": [each.model_dump() for each in commands],
-            "scope": _PRIVATE_CHATS,
-            "language_code": language_code,
-        }
-        await self.api.call(self._token, "setMyCommands", _is_done, parameters)
+        listed = [each.model_dump() for each in commands]
+        await self.api.call(
+            self._token,
+            "setMyCommands",
+            _is_done,
+            {"commands": listed, "language_code": language_code, **_PRIVATE_CHATS},
+        )
 
     async def get_my_commands(self) -> list[BotCommand]:
         """Return the commands of private chats: https://core.telegram.org/bots/api#getmycommands.
 
         They are those for users whose language has no list of its own.
         """
-        return await self.api.call(self._token, "getMyCommands", _are_commands, {"scope": _PRIVATE_CHATS})
+        return await self.api.call(self._token, "getMyCommands", _are_commands, _PRIVATE_CHATS)
 
 
-def _as_json(markup: Markup | None) -> dict[str, Any] | None:
-    return None if markup is None else markup.model_dump(exclude_none=True)
+def _html(text: str, markup: Markup | None) -> dict[str, Any]:
+    """Return the parameters that show `text` as HTML without link previews, above these buttons."""
+    return {
+        "text": text,
+        "parse_mode": "HTML",
+        "link_preview_options": {"is_disabled": True},
+        "reply_markup": None if markup is None else markup.model_dump(exclude_none=True),
+    }

@@ -15,6 +15,7 @@ import structlog
 from taproof.messengers.telegram.bot_api import Bot, TelegramBadRequest, TelegramRetryAfter
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
 from taproof.messengers.telegram.types import InlineKeyboardMarkup, ReplyKeyboardMarkup, ReplyKeyboardRemove, User
+from taproof.messengers.texts.catalog import Texts, texts_for
 
 _log = structlog.get_logger(__name__)
 
@@ -47,6 +48,11 @@ class PrivateChat:
     def user_id(self) -> str:
         """The user's id as it is stored."""
         return str(self.user.id)
+
+    @property
+    def texts(self) -> Texts:
+        """The sentences in the user's language."""
+        return texts_for(self.user.language_code)
 
     async def send(self, reply: Reply, *, needed: bool = False) -> None:
         """Send a message. A message that is not `needed` and meets the flood limit is left out."""

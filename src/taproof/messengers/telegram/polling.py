@@ -48,8 +48,8 @@ class LongPolling:
     is acknowledged when it and all earlier ones are done. After a crash, the Bot API delivers the others again.
 
     Args:
-        bot: the bot that receives the updates.
-        intake: the handler of the updates.
+        bot: the bot.
+        intake: the handler of its updates.
         since: the time in ms since which no other program receives the updates.
         reconnection: waits when the Bot API returns no updates. If it raises BotTokenRefusedError, the loop ends.
         pace: seconds between the starts of two updates, so that a flood of updates leaves time for other bots.

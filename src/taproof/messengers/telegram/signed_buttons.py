@@ -17,31 +17,20 @@ from typing import Final
 
 from taproof.messengers.telegram.types import (
     CallbackQuery,
-    InaccessibleMessage,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     Message,
+    inline_keyboard,
 )
 
 PURPOSE: Final = "telegram callback data"
 """The purpose from which the keys of `ButtonSigner` are derived."""
-DATA_LIMIT: Final = 64
-"""The most bytes of callback data that the Bot API accepts."""
 TAG_LENGTH: Final = 12
 """The characters of a tag at the end of the data: 72 bits. The longest data, of a past sign-in, has no room for
 more."""
 _TAGS: Final = re.compile(r"</?code>")
 """The only tags in the bot's messages."""
-_SHOWN_AS_TYPED: Final = {
-    "code",
-    "mention",
-    "hashtag",
-    "cashtag",
-    "bot_command",
-    "url",
-    "email",
-    "phone_number",
-}
+_SHOWN_AS_TYPED: Final = {"code", "mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number"}
 """The entities that the messenger detects by itself, and `<code>`. Others, such as a spoiler or a folded quote, could
 hide words."""
 _REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
@@ -67,23 +56,15 @@ class ButtonSigner:
     def sign(
         self, bot_id: int, user_id: int, text: str, buttons: InlineKeyboardMarkup, *, edited: bool
     ) -> InlineKeyboardMarkup:
-        """Return the buttons with a tag at the end of their data.
+        """Return the buttons, which have callback data only, with a tag at the end of their data.
 
-        Args:
-            bot_id: the bot's real id.
-            user_id: the id of the user who chats with the bot.
-            text: the message as HTML.
-            buttons: buttons with callback data only.
-            edited: true if this replaces an existing message, false if it is a new one.
+        `bot_id` is the bot's real id, and `text` the message as HTML. `edited` is true if it replaces an existing
+        message.
         """
         rows = [[(each.text, each.callback_data or "") for each in row] for row in buttons.inline_keyboard]
         covered = _covered(bot_id, user_id, _plain(text), rows, edited=edited)
         tag = _tag(self._keys()[0], covered).decode()
-        return InlineKeyboardMarkup(
-            inline_keyboard=[
-                [InlineKeyboardButton(text=label, callback_data=data + tag) for label, data in row] for row in rows
-            ]
-        )
+        return inline_keyboard(*([(label, data + tag) for label, data in row] for row in rows))
 
     def open(self, bot_id: int, query: CallbackQuery) -> str | None:
         """Return the data of a button that this service made for this user and message, None for any other button.
@@ -116,7 +97,7 @@ def carries_button(query: CallbackQuery) -> bool:
     """Tell whether the message still has the tapped button. An app may show an older state of the message."""
     message = query.message
     if not isinstance(message, Message):
-        return isinstance(message, InaccessibleMessage)
+        return message is not None
     return any(each.callback_data == query.data for row in _keyboard(message) for each in row)
 
 

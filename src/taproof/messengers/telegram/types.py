@@ -3,6 +3,7 @@
 Unknown fields are ignored. For a field of type `Any`, only its presence matters.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -69,6 +70,12 @@ class InlineKeyboardMarkup(_Type):
     """https://core.telegram.org/bots/api#inlinekeyboardmarkup."""
 
     inline_keyboard: list[list[InlineKeyboardButton]]
+
+
+def inline_keyboard(*rows: Iterable[tuple[str, str]]) -> InlineKeyboardMarkup:
+    """Return a keyboard from rows of buttons, each given as its label and its callback data."""
+    buttons = [[InlineKeyboardButton(text=label, callback_data=data) for label, data in row] for row in rows]
+    return InlineKeyboardMarkup(inline_keyboard=buttons)
 
 
 class KeyboardButton(_Type):
@@ -187,7 +194,6 @@ class ResponseParameters(_Type):
     """https://core.telegram.org/bots/api#responseparameters."""
 
     retry_after: int | None = None
-    migrate_to_chat_id: int | None = None
 
 
 class Response(_Type):

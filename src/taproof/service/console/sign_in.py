@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from taproof.core.clock import Clock
-from taproof.core.encryption import Encryptor, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, SignInNotFound
 from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret, session_key
@@ -215,7 +215,7 @@ class DeveloperSignIns:
         """
         secret_key = new_key("sk", self._entropy)
         project_id = new_id("proj", self._entropy)
-        associated_data = webhook_secret_associated_data(project_id)
+        associated_data = associated_data_of("webhook_secret", project_id)
         project = Project(
             id=project_id,
             developer_id=SERVICE_DEVELOPER,

@@ -12,7 +12,7 @@ from typing import Any, Final
 from taproof.core.accounts import Plan
 from taproof.core.clock import Clock, iso8601
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
-from taproof.core.encryption import Encryptor, phone_associated_data, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     BotBroken,
@@ -250,20 +250,22 @@ class SignInSessions:
         webhook_secrets = await storage.projects.read_webhook_secrets(polled.project_id)
         if webhook_secrets is None:
             raise ProjectNotFound
-        encryptor.decrypt(signing_secrets(webhook_secrets, now)[0], webhook_secret_associated_data(polled.project_id))
+        encryptor.decrypt(
+            signing_secrets(webhook_secrets, now)[0], associated_data_of("webhook_secret", polled.project_id)
+        )
         if polled.encrypted_phone is not None:
             session = await storage.sessions.read_session(key)
             if session is not None:
-                encryptor.decrypt(polled.encrypted_phone, phone_associated_data(session.id))
+                encryptor.decrypt(polled.encrypted_phone, associated_data_of("phone", session.id))
 
     def _confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
         """Return the confirmed answer from stored values only, so that a second read returns the same."""
         project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
         secret = self._encryptor.decrypt(
-            signing_secrets(consumed.webhook_secrets, used_at)[0], webhook_secret_associated_data(project_id)
+            signing_secrets(consumed.webhook_secrets, used_at)[0], associated_data_of("webhook_secret", project_id)
         )
         if consumed.encrypted_phone is not None:
-            phone = self._encryptor.decrypt(consumed.encrypted_phone, phone_associated_data(consumed.session_id))
+            phone = self._encryptor.decrypt(consumed.encrypted_phone, associated_data_of("phone", consumed.session_id))
             identity = dataclasses.replace(identity, messenger_phone=phone)
         proof = sign_proof(identity, project_id, session_token, secret, used_at)
         return VerifyResult("confirmed", identity, consumed.confirmed_at, proof)

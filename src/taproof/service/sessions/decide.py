@@ -15,12 +15,7 @@ from typing import Any, Literal
 
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Event, EventType
-from taproof.core.encryption import (
-    Encryptor,
-    event_body_associated_data,
-    phone_associated_data,
-    phone_request_associated_data,
-)
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_event_id, session_key
 from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey
@@ -156,7 +151,9 @@ class Decisions:
             seen = await self._note_phone(session, seen)
             return dataclasses.replace(seen, outcome="mismatched") if seen.changed else seen
         if details.collect_phone:
-            encrypted = self._encryptor.encrypt(session_token, phone_request_associated_data(session.id), self._entropy)
+            encrypted = self._encryptor.encrypt(
+                session_token, associated_data_of("phone_request", session.id), self._entropy
+            )
             await self._storage.users.ask_for_phone(
                 PhoneRequest(key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
             )
@@ -229,7 +226,9 @@ class Decisions:
         phone = e164_number(phone_number) if is_own else None
         if not is_own or (phone is None and details.collect_phone):
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
-        session_token = self._encryptor.decrypt(request.encrypted_token, phone_request_associated_data(session.id))
+        session_token = self._encryptor.decrypt(
+            request.encrypted_token, associated_data_of("phone_request", session.id)
+        )
         if details.collect_phone:  # A change of the developer's plan may have turned it off.
             identity = dataclasses.replace(identity, messenger_phone=phone)
         seen = await self._decide(session, session_token, user_id, identity, now)
@@ -328,7 +327,9 @@ class Decisions:
 
     def _encrypted_phone(self, session_id: str, phone: str | None) -> bytes | None:
         return (
-            None if phone is None else self._encryptor.encrypt(phone, phone_associated_data(session_id), self._entropy)
+            None
+            if phone is None
+            else self._encryptor.encrypt(phone, associated_data_of("phone", session_id), self._entropy)
         )
 
     def _event(self, session: Session, session_token: str, identity: MessengerIdentity | None, now: int) -> Event:
@@ -351,7 +352,7 @@ class Decisions:
                 body["messenger_phone"] = identity.messenger_phone
             body["confirmed_at"] = iso8601(now)
         encrypted = self._encryptor.encrypt(
-            json.dumps(body, ensure_ascii=False), event_body_associated_data(event_id), self._entropy
+            json.dumps(body, ensure_ascii=False), associated_data_of("event_body", event_id), self._entropy
         )
         return Event(event_id, event_type, session.project_id, encrypted, now)
 

@@ -7,7 +7,7 @@ import structlog
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock
-from taproof.core.encryption import Encryptor, phone_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.errors import DecryptionFailed, InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import is_project_id, session_created_at, session_key
 from taproof.core.model import PageCursor, Session, Status
@@ -109,7 +109,7 @@ class SessionReader:
         if session.encrypted_phone is None or session.identity is None:
             return session
         try:
-            phone = self._encryptor.decrypt(session.encrypted_phone, phone_associated_data(session.id))
+            phone = self._encryptor.decrypt(session.encrypted_phone, associated_data_of("phone", session.id))
         except DecryptionFailed:
             # One bad value must not make the whole list fail.
             _log.error(

@@ -37,16 +37,12 @@ _RANGES: Final[Mapping[Kind, range]] = {
 }
 
 
-class ExportFileWrong(TaproofError):
+class ExportFileWrong(TaproofError, code="export_file_wrong"):
     """The file is not a complete export of Taproof."""
 
-    code = "export_file_wrong"
 
-
-class NotEmpty(TaproofError):
+class NotEmpty(TaproofError, code="not_empty"):
     """The database to import into is not empty."""
-
-    code = "not_empty"
 
 
 class Column(NamedTuple):

@@ -69,10 +69,9 @@ MAKE_OWNER: Final = "As the server's administrator run: ALTER DATABASE <database
 """The advice for a user who may not create tables."""
 
 
-class PostgresTooOld(TaproofError):
+class PostgresTooOld(TaproofError, code="postgres_too_old"):
     """The server is older than the oldest supported PostgreSQL."""
 
-    code = "postgres_too_old"
     sentence = "This PostgreSQL is too old. Use version 14 or newer."
 
 

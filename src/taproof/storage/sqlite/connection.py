@@ -18,10 +18,9 @@ PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint
 PRAGMA journal_size_limit = 67108864; PRAGMA secure_delete = ON"""
 
 
-class SqliteTooOld(TaproofError):
+class SqliteTooOld(TaproofError, code="sqlite_too_old"):
     """The linked SQLite has the WAL-reset bug."""
 
-    code = "sqlite_too_old"
     sentence = "This SQLite has a bug that can corrupt the database. Install the package apsw 3.51.3 or newer."
 
 
