@@ -82,7 +82,7 @@ async def test_refused_users(running: Running, body: dict[str, Any], named: str)
 async def test_users_are_bounded(running: Running) -> None:
     """The thousand-and-first user is refused; those there are can still be changed."""
     for number in range(3, 1000):
-        running.sandbox.bots.people.put(Person(5000 + number, "x"))
+        running.sandbox.bots.people[5000 + number] = Person(5000 + number, "x")
     response = await running.http.post("/sandbox/users", json={"first_name": "x"})
     assert response.headers["x-error-code"] == "too_many_users"
     await running.post("users", {"id": ADA, "first_name": "A"})

@@ -378,7 +378,7 @@ async def test_three_hundred_bots_poll_at_once(running: Running) -> None:
         ]
 
         async def all_wait() -> bool:
-            return sum(bot.messenger.updates.is_polled for bot in running.sandbox.bots) == 300
+            return sum(bot.messenger.updates._poll is not None for bot in running.sandbox.bots) == 300
 
         await eventually(all_wait)
         for number in (0, 150, 299):

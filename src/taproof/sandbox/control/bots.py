@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.sandbox.control.errors import BotUsernameTaken, InvalidSandboxRequest, TooManyBots
+from taproof.sandbox.control.errors import SandboxError, invalid_request
 from taproof.sandbox.control.request import find_bot, json_response, optional_text, read_object
 from taproof.sandbox.telegram.bots import BOT_LIMIT, SandboxBot, SandboxBots, is_bot_username
 
@@ -32,22 +32,22 @@ class BotsControl:
     async def _list_or_add(self, request: Request) -> Response:
         if request.method != "POST":
             return json_response({"bots": [self._bots.shown(bot) for bot in self._bots]})
-        fields = await read_object(request, ["username", "name"])
+        fields = await read_object(request, "username", "name")
         username = self._username(fields.get("username"), None)
         name = optional_text(fields, "name", _NAME_LIMIT)
-        if len(self._bots) >= BOT_LIMIT:
-            raise TooManyBots
+        if len(self._bots.by_id) >= BOT_LIMIT:
+            raise SandboxError("too_many_bots")
         return self._with_token(self._bots.add(username, name or username))
 
     async def _revoke(self, request: Request) -> Response:
         bot = self._bot(request)
-        await read_object(request, [])
+        await read_object(request)
         await self._bots.revoke(bot)
         return self._with_token(bot)
 
     async def _rename(self, request: Request) -> Response:
         bot = self._bot(request)
-        fields = await read_object(request, ["username", "name"])
+        fields = await read_object(request, "username", "name")
         username = None if fields.get("username") is None else self._username(fields["username"], bot)
         self._bots.rename(bot, username, optional_text(fields, "name", _NAME_LIMIT))
         return json_response(self._bots.shown(bot))
@@ -59,12 +59,12 @@ class BotsControl:
         """Return the username without `@`, or refuse one that is invalid or taken."""
         username = username.removeprefix("@") if isinstance(username, str) else ""
         if not is_bot_username(username):
-            raise InvalidSandboxRequest(
+            raise invalid_request(
                 "username must be 5 to 32 letters, digits and underscores that end in bot, like acme_login_bot."
             )
-        people = {(person.username or "").lower() for person in self._bots.people}
+        people = {(person.username or "").lower() for person in self._bots.people.values()}
         if username.lower() in people or self._bots.find(username) not in {None, itself}:
-            raise BotUsernameTaken
+            raise SandboxError("bot_username_taken")
         return username
 
     def _with_token(self, bot: SandboxBot) -> Response:

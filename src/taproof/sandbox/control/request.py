@@ -1,15 +1,15 @@
 """Reads the requests of the control API, and refuses an invalid one with a sentence that explains why."""
 
+import dataclasses
 import json
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from taproof.sandbox.control.errors import BotNotFound, DeeplinkInvalid, InvalidSandboxRequest, SandboxBodyTooLarge
+from taproof.sandbox.control.errors import SandboxError, invalid_request
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.telegram.bots import PHONE_PATH, SandboxBot, SandboxBots
 from taproof.sandbox.telegram.html import clean_text
@@ -22,43 +22,41 @@ HIGHEST_ID: Final = 2**52 - 1
 """The highest user id. According to the Bot API, an id has at most 52 significant bits."""
 LONGEST_WAIT: Final = 30.0
 _PAYLOAD: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_LINK_LIMIT: Final = 2_048
 _NAME_LIMIT: Final = 64
 _VCARD_LIMIT: Final = 2_048
 _PHONE: Final = re.compile(r"\+?[0-9]{5,15}")
 _USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
-_CONTACT_FIELDS: Final = ("phone_number", "first_name", "last_name", "user_id", "vcard")
-_PERSON_FIELDS: Final = ("id", "first_name", "last_name", "username", "phone", "language_code")
+_CONTACT_FIELDS: Final = [field.name for field in dataclasses.fields(SandboxContact)]
+PERSON_FIELDS: Final = [field.name for field in dataclasses.fields(Person)]
+"""The fields that describe a pretend user."""
 
 
-async def read_object(request: Request, allowed: Iterable[str]) -> dict[str, Any]:
+async def read_object(request: Request, *allowed: str) -> dict[str, Any]:
     """Return the JSON object of the body.
 
     Raises:
-        InvalidSandboxRequest: the body is not a JSON object, or has a field that is not allowed.
-        SandboxBodyTooLarge: the body is larger than `BODY_LIMIT`.
+        SandboxError: the body is larger than `BODY_LIMIT`, is not a JSON object, or has a field that is not allowed.
     """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # This also keeps web pages of other origins out: a browser sends this type only after a preflight, which fails.
     if content_type != "application/json":
-        raise InvalidSandboxRequest("Send the body as JSON, with Content-Type: application/json.")
+        raise invalid_request("Send the body as JSON, with Content-Type: application/json.")
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
         if len(body) > BODY_LIMIT:
-            raise SandboxBodyTooLarge
+            raise SandboxError("sandbox_body_too_large")
     try:
         fields = read_json(body.decode())
     except ValueError:
-        raise InvalidSandboxRequest("The body is not JSON in UTF-8.") from None
+        raise invalid_request("The body is not JSON in UTF-8.") from None
     if not isinstance(fields, dict):
-        raise InvalidSandboxRequest("The body must be a JSON object.")
-    allowed = tuple(allowed)
+        raise invalid_request("The body must be a JSON object.")
     for name in fields:
         if name not in allowed:
             known = f"The fields are: {', '.join(allowed)}." if allowed else "Send {}."
-            raise InvalidSandboxRequest(f"There is no field {json.dumps(name[:50])} here. {known}")
+            raise invalid_request(f"There is no field {json.dumps(name[:50])} here. {known}")
     return fields
 
 
@@ -66,7 +64,7 @@ def text_field(fields: dict[str, Any], name: str, limit: int) -> str:
     """Return a string, or refuse the request if it is missing or empty."""
     value = optional_text(fields, name, limit)
     if value is None:
-        raise InvalidSandboxRequest(f"{name} must be a string of 1 to {limit} characters.")
+        raise invalid_request(f"{name} must be a string of 1 to {limit} characters.")
     return value
 
 
@@ -76,7 +74,7 @@ def optional_text(fields: dict[str, Any], name: str, limit: int) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or len(value) > limit:
-        raise InvalidSandboxRequest(f"{name} must be a string of at most {limit} characters.")
+        raise invalid_request(f"{name} must be a string of at most {limit} characters.")
     return clean_text(value).strip() or None
 
 
@@ -86,7 +84,7 @@ def integer_field(fields: dict[str, Any], name: str, lowest: int, highest: int) 
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not lowest <= value <= highest:
-        raise InvalidSandboxRequest(f"{name} must be an integer from {lowest} to {highest}.")
+        raise invalid_request(f"{name} must be an integer from {lowest} to {highest}.")
     return value
 
 
@@ -104,11 +102,6 @@ def read_person(fields: dict[str, Any], free_id: int) -> Person:
     )
 
 
-def person_fields() -> tuple[str, ...]:
-    """Return the names of the fields that describe a person."""
-    return _PERSON_FIELDS
-
-
 def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tuple[SandboxBot, str]:
     """Return the bot and the start parameter of a deeplink in any of its forms.
 
@@ -117,53 +110,51 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
     (https://core.telegram.org/bots/features#deep-linking).
 
     Raises:
-        DeeplinkInvalid: the link has another form, or the messenger does not accept its parameter.
+        SandboxError: the link has another form, or the messenger does not accept its parameter.
     """
     try:
         parts = urlsplit(deeplink)
         query = parse_qs(parts.query, max_num_fields=20)
     except ValueError:
-        raise DeeplinkInvalid from None
+        raise SandboxError("deeplink_invalid") from None
     if parts.scheme in {"http", "https"} and parts.netloc.lower() == "t.me":
         username = parts.path.strip("/")
     elif parts.scheme == "tg" and parts.netloc == "resolve":
         username = (query.get("domain") or [""])[0]
     elif parts.scheme not in {"http", "https"} or not f"{parts.path}/".startswith(f"{PHONE_PATH}/"):
-        raise DeeplinkInvalid
+        raise SandboxError("deeplink_invalid")
     elif not own_hosts.include_authority(parts.netloc):
-        raise DeeplinkInvalid(
-            "That deeplink leads to another sandbox. Use the one that this service's generate returned."
+        raise SandboxError(
+            "deeplink_invalid",
+            "That deeplink leads to another sandbox. Use the one that this service's generate returned.",
         )
     else:
         username = parts.path.removeprefix(PHONE_PATH).removeprefix("/") or bots.first.username
     bot = bots.find(username)
     if bot is None:
-        raise DeeplinkInvalid("That deeplink is for a bot that is not here. GET /sandbox/bots lists those that are.")
+        raise SandboxError(
+            "deeplink_invalid", "That deeplink is for a bot that is not here. GET /sandbox/bots lists those that are."
+        )
     payloads = query.get("start", [])
     if len(payloads) != 1 or _PAYLOAD.fullmatch(payloads[0]) is None:
-        raise DeeplinkInvalid
+        raise SandboxError("deeplink_invalid")
     return bot, payloads[0]
 
 
 def read_bot(fields: dict[str, Any], bots: SandboxBots) -> SandboxBot:
-    """Return the bot that the field `bot` names, or the first bot if the field is missing.
+    """Return the bot that the field `bot` names, or the first bot if the field is missing."""
+    return find_bot(bots, optional_text(fields, "bot", 33))
+
+
+def find_bot(bots: SandboxBots, username: str | None) -> SandboxBot:
+    """Return a bot by its username, with or without the `@`, or the first bot for no username.
 
     Raises:
-        BotNotFound: no bot has this name.
+        SandboxError: no bot has this name.
     """
-    username = optional_text(fields, "bot", 33)
-    return bots.first if username is None else find_bot(bots, username)
-
-
-def find_bot(bots: SandboxBots, username: str) -> SandboxBot:
-    """Return a bot by its username, with or without the `@`.
-
-    Raises:
-        BotNotFound: no bot has this name.
-    """
-    bot = bots.find(username.removeprefix("@"))
+    bot = bots.find(username.removeprefix("@")) if username else bots.first
     if bot is None:
-        raise BotNotFound
+        raise SandboxError("bot_not_found")
     return bot
 
 
@@ -172,10 +163,10 @@ def read_data(fields: dict[str, Any]) -> str | None:
     if fields.get("data") is None:
         return None
     if fields.get("button") is not None:
-        raise InvalidSandboxRequest("Send either button, or data to send whatever a changed app would.")
+        raise invalid_request("Send either button, or data to send whatever a changed app would.")
     data = fields["data"]
     if not isinstance(data, str) or not 1 <= len(data.encode()) <= CALLBACK_DATA_LIMIT:
-        raise InvalidSandboxRequest(f"data must be a string of 1 to {CALLBACK_DATA_LIMIT} bytes.")
+        raise invalid_request(f"data must be a string of 1 to {CALLBACK_DATA_LIMIT} bytes.")
     return data
 
 
@@ -188,7 +179,7 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
     forwarded_from = _person_field(fields, "forwarded_from", people)
     hides = fields.get("hide_sender") or False
     if not isinstance(hides, bool) or (hides and forwarded_from is None):
-        raise InvalidSandboxRequest("hide_sender must be true or false, and goes with forwarded_from only.")
+        raise invalid_request("hide_sender must be true or false, and goes with forwarded_from only.")
     said = None if hides else forwarded_from
     contact = fields.get("contact")
     if contact == "own":
@@ -197,12 +188,12 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
         person = _person_field(fields, "contact", people)
         return SandboxContact.of(person or sender), said
     if not isinstance(contact, dict):
-        raise InvalidSandboxRequest(
+        raise invalid_request(
             'contact must be "own", the id of a pretend user, or an object with phone_number and first_name.'
         )
     for name in contact:
         if name not in _CONTACT_FIELDS:
-            raise InvalidSandboxRequest(f"A contact has these fields: {', '.join(_CONTACT_FIELDS)}.")
+            raise invalid_request(f"A contact has these fields: {', '.join(_CONTACT_FIELDS)}.")
     shared = SandboxContact(
         phone_number=_matching("phone_number", text_field(contact, "phone_number", 20), _PHONE, "12025550101") or "",
         first_name=text_field(contact, "first_name", _NAME_LIMIT),
@@ -213,23 +204,18 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
     is_own_number = shared.phone_number.lstrip("+") == sender.number.lstrip("+")
     if shared.user_id == sender.id and not is_own_number and forwarded_from is None:
         # Not even a modified app can do that: it sends the number, and the messenger adds the owner's id.
-        raise InvalidSandboxRequest(
+        raise invalid_request(
             "The messenger fills in user_id by the number, so the sender's own id goes with the sender's own number "
             "only. An old number of theirs can come as a forward: name forwarded_from."
         )
     return shared, said
 
 
-def link_field(fields: dict[str, Any]) -> str:
-    """Return the field `deeplink`."""
-    return text_field(fields, "deeplink", _LINK_LIMIT)
-
-
 def number_parameter(request: Request, name: str, highest: float) -> float:
     """Return a number from the query string, 0 if it is missing."""
     value = request.query_params.get(name, "0")
     if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", value) is None or float(value) > highest:
-        raise InvalidSandboxRequest(f"{name} must be a number from 0 to {highest:g}.")
+        raise invalid_request(f"{name} must be a number from 0 to {highest:g}.")
     return float(value)
 
 
@@ -239,7 +225,7 @@ def wait_field(fields: dict[str, Any]) -> float:
     if wait is None:
         return 0
     if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= LONGEST_WAIT:
-        raise InvalidSandboxRequest(f"wait must be a number from 0 to {LONGEST_WAIT:g}.")
+        raise invalid_request(f"wait must be a number from 0 to {LONGEST_WAIT:g}.")
     return wait
 
 
@@ -253,11 +239,11 @@ def _person_field(fields: dict[str, Any], name: str, people: People) -> Person |
     if user_id is None:
         return None
     if user_id not in people:
-        raise InvalidSandboxRequest(f"{name} must be the id of a pretend user. GET /sandbox/users lists them.")
+        raise invalid_request(f"{name} must be the id of a pretend user. GET /sandbox/users lists them.")
     return people[user_id]
 
 
 def _matching(name: str, value: str | None, pattern: re.Pattern[str], example: str) -> str | None:
     if value is not None and pattern.fullmatch(value) is None:
-        raise InvalidSandboxRequest(f"{name} must look like {example}.")
+        raise invalid_request(f"{name} must look like {example}.")
     return value

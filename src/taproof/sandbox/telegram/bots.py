@@ -15,7 +15,7 @@ from taproof.core.entropy import Entropy
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.telegram.messenger import Messenger
 from taproof.sandbox.telegram.methods import BotMethods
-from taproof.sandbox.telegram.people import People
+from taproof.sandbox.telegram.people import pretend_people
 from taproof.sandbox.telegram.request import ApiError
 from taproof.sandbox.telegram.webhook import UpdateSender
 
@@ -56,34 +56,29 @@ class SandboxBots:
     """All bots, the service's own first.
 
     Args:
-        people: the pretend users, who may write to every bot.
         own_hosts: the hosts on which webhooks may use plain HTTP and any port.
         clock: returns the time in ms.
         entropy: returns random bytes.
         base_url: the base of links to the phone.
     """
 
-    def __init__(self, people: People, own_hosts: OwnHosts, clock: Clock, entropy: Entropy, base_url: str) -> None:
-        self.people: Final = people
+    def __init__(self, own_hosts: OwnHosts, clock: Clock, entropy: Entropy, base_url: str) -> None:
+        self.people: Final = pretend_people()
         self._own_hosts = own_hosts
         self._clock = clock
         self._entropy = entropy
         self._base_url = base_url
-        self._bots: dict[int, SandboxBot] = {}
+        self.by_id: Final[dict[int, SandboxBot]] = {}
         self._is_closed = False
 
     def __iter__(self) -> Iterator[SandboxBot]:
         """Iterate over all bots."""
-        return iter(self._bots.values())
-
-    def __len__(self) -> int:
-        """Return the number of bots."""
-        return len(self._bots)
+        return iter(self.by_id.values())
 
     @property
     def first(self) -> SandboxBot:
         """The service's own bot."""
-        return next(iter(self._bots.values()))
+        return next(iter(self.by_id.values()))
 
     def find(self, username: str) -> SandboxBot | None:
         """Return a bot by its username, in upper or lower case, None if there is none."""
@@ -97,20 +92,16 @@ class SandboxBots:
         """
         number = token.partition(":")[0]
         # Sixteen digits at most: Python refuses to parse very long numbers.
-        bot = self._bots.get(int(number)) if len(number) <= 16 else None
+        bot = self.by_id.get(int(number)) if len(number) <= 16 else None
         if bot is None or not hmac.compare_digest(token.encode(), bot.token.encode()):
             raise unauthorized()
         return bot
-
-    def is_id(self, number: int) -> bool:
-        """Tell whether a bot has this id, so that no person gets it."""
-        return number in self._bots
 
     def add(self, username: str, name: str = _FIRST_NAME, token: str = "") -> SandboxBot:
         """Add a bot and return it. Without a token, it gets a new one, with an unused id."""
         if not token:
             bot_id = 10**9 + int.from_bytes(self._entropy(4))
-            while bot_id in self._bots or bot_id in self.people:
+            while bot_id in self.by_id or bot_id in self.people:
                 bot_id += 1
             token = self._new_token(bot_id)
         bot_id = int(token.partition(":")[0])
@@ -119,7 +110,7 @@ class SandboxBots:
             messenger.close()
         webhook = UpdateSender(messenger.updates, self._own_hosts, self._clock)
         methods = BotMethods(messenger, webhook, self._own_hosts, self._clock)
-        self._bots[bot_id] = bot = SandboxBot(token, messenger, webhook, methods)
+        self.by_id[bot_id] = bot = SandboxBot(token, messenger, webhook, methods)
         return bot
 
     async def revoke(self, bot: SandboxBot) -> None:

@@ -5,13 +5,13 @@ The dictionaries are the Bot API's own objects (https://core.telegram.org/bots/a
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from taproof.core.clock import SECOND, iso8601
 from taproof.sandbox.telegram.html import Entity, FormattedText
 from taproof.sandbox.telegram.people import People, Person, SandboxContact
-from taproof.sandbox.telegram.reply_markup import InlineKeyboard, ReplyButton, ReplyKeyboard, SandboxMarkup
+from taproof.sandbox.telegram.reply_markup import InlineKeyboard, ReplyKeyboard, SandboxMarkup
 
 MESSAGE_LIMIT: Final = 500
 """The most messages kept per chat. A new one replaces the oldest."""
@@ -112,11 +112,6 @@ class SandboxChat:
         elif markup.ends_keyboard:
             self.open_keyboard = None
 
-    def find_reply_button(self, text: str) -> ReplyButton | None:
-        """Return a button of the reply keyboard by its text, None if there is none."""
-        rows = self.open_keyboard.keyboard.rows if self.open_keyboard is not None else []
-        return next((button for row in rows for button in row if button.text == text), None)
-
     def note_keyboard_used(self) -> None:
         """Hide the keyboard if it is a one-time keyboard."""
         if self.open_keyboard is not None and self.open_keyboard.keyboard.flags["one_time_keyboard"]:
@@ -140,17 +135,8 @@ class SandboxChat:
 
     def shown(self) -> dict[str, Any]:
         """Return the person in the control API's form."""
-        person = self.person
-        return {
-            "id": person.id,
-            "first_name": person.first_name,
-            "last_name": person.last_name,
-            "username": person.username,
-            "phone": person.number,
-            "language_code": person.language_code,
-            "has_started": self.has_started,
-            "has_blocked": self.has_blocked,
-        }
+        blocked = {"has_started": self.has_started, "has_blocked": self.has_blocked}
+        return asdict(self.person) | {"phone": self.person.number} | blocked
 
     def as_message(self, message: SandboxMessage, bot: dict[str, Any]) -> dict[str, Any]:
         """Return a message of this chat as the bot sees it."""

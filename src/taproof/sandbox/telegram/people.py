@@ -3,8 +3,7 @@
 The dictionaries are the Bot API's own objects (https://core.telegram.org/bots/api#available-types).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 PEOPLE_LIMIT: Final = 1_000
@@ -49,6 +48,10 @@ class Person:
         return self.phone or fictional_phone(self.id)
 
 
+People = dict[int, Person]
+"""All pretend users, by id. A person who is replaced keeps the chats."""
+
+
 @dataclass(frozen=True, slots=True)
 class SandboxContact:
     """A shared contact (https://core.telegram.org/bots/api#contact).
@@ -70,47 +73,14 @@ class SandboxContact:
 
     def as_contact(self) -> dict[str, Any]:
         """Return the Contact object that a bot sees."""
-        contact = {"phone_number": self.phone_number, "first_name": self.first_name}
-        others = {"last_name": self.last_name, "user_id": self.user_id, "vcard": self.vcard}
-        return contact | {name: value for name, value in others.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-class People:
-    """All pretend users, by id. Three exist from the start."""
-
-    def __init__(self) -> None:
-        self._people: dict[int, Person] = {}
-        for person in (
-            Person(FIRST_ID, "Ada", "Lovelace", "ada", None, "en"),
-            Person(FIRST_ID + 1, "Борис", "Петров", None, None, "ru"),
-            Person(FIRST_ID + 2, "سارا", "احمدی", "sara_ahmadi", None, "fa"),
-        ):
-            self.put(person)
-
-    def __iter__(self) -> Iterator[Person]:
-        """Iterate over all people."""
-        return iter(self._people.values())
-
-    def __len__(self) -> int:
-        """Return the number of people."""
-        return len(self._people)
-
-    def __contains__(self, user_id: int) -> bool:
-        """Tell whether a person has this id."""
-        return user_id in self._people
-
-    def __getitem__(self, user_id: int) -> Person:
-        """Return the person with this id.
-
-        Raises:
-            KeyError: no person has this id.
-        """
-        return self._people[user_id]
-
-    def put(self, person: Person) -> None:
-        """Add a person, or replace the one with this id, whose chats are kept."""
-        self._people[person.id] = person
-
-    def free_id(self) -> int:
-        """Return an unused id."""
-        return max([FIRST_ID, *(user_id + 1 for user_id in self._people)])
+def pretend_people() -> People:
+    """Return the three people who exist from the start."""
+    people = (
+        Person(FIRST_ID, "Ada", "Lovelace", "ada", None, "en"),
+        Person(FIRST_ID + 1, "Борис", "Петров", None, None, "ru"),
+        Person(FIRST_ID + 2, "سارا", "احمدی", "sara_ahmadi", None, "fa"),
+    )
+    return {person.id: person for person in people}

@@ -49,11 +49,6 @@ class UpdateQueue:
         """The number of pending updates."""
         return len(self.pending())
 
-    @property
-    def is_polled(self) -> bool:
-        """True while a getUpdates call waits."""
-        return self._poll is not None
-
     def allow(self, parameter: str) -> None:
         """Apply the parameter `allowed_updates`. As on the real server, an unreadable value changes nothing."""
         if not parameter:
