@@ -13,7 +13,8 @@ import pytest
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
-from taproof.sandbox.demo.server import BODY_LIMIT, SIGNED_IN_LIFETIME, SIGNED_IN_LIMIT, Demo
+from taproof.http.body import BODY_LIMIT
+from taproof.sandbox.demo.server import SIGNED_IN_LIFETIME, SIGNED_IN_LIMIT, Demo
 
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
