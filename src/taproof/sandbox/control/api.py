@@ -45,13 +45,7 @@ _TEXT_LIMIT: Final = 4_096
 
 
 class ControlApi:
-    """The routes of the control API that act as the pretend users.
-
-    Args:
-        bots: the bots and the people.
-        faults: the list to which requested faults are added.
-        own_hosts: the hosts whose deeplinks belong to this sandbox.
-    """
+    """The routes of the control API that act as the pretend users. Deeplinks to `own_hosts` belong to this sandbox."""
 
     def __init__(self, bots: SandboxBots, faults: Faults, own_hosts: OwnHosts) -> None:
         self._bots = bots

@@ -8,18 +8,14 @@ from starlette.routing import Route
 
 from taproof.sandbox.control.errors import SandboxError, invalid_request
 from taproof.sandbox.control.request import find_bot, json_response, optional_text, read_object
-from taproof.sandbox.telegram.bots import BOT_LIMIT, SandboxBot, SandboxBots, is_bot_username
+from taproof.sandbox.telegram.bots import BOT_LIMIT, BOT_USERNAME, SandboxBot, SandboxBots
 
 BOTS_PATH: Final = "/sandbox/bots"
 _NAME_LIMIT: Final = 64
 
 
 class BotsControl:
-    """The routes below /sandbox/bots.
-
-    Args:
-        bots: the sandbox's bots.
-    """
+    """The routes below /sandbox/bots."""
 
     def __init__(self, bots: SandboxBots) -> None:
         self._bots = bots
@@ -58,7 +54,7 @@ class BotsControl:
     def _username(self, username: object, itself: SandboxBot | None) -> str:
         """Return the username without `@`, or refuse one that is invalid or taken."""
         username = username.removeprefix("@") if isinstance(username, str) else ""
-        if not is_bot_username(username):
+        if BOT_USERNAME.fullmatch(username) is None:
             raise invalid_request(
                 "username must be 5 to 32 letters, digits and underscores that end in bot, like acme_login_bot."
             )

@@ -21,13 +21,9 @@ from taproof.sandbox.telegram.webhook import UpdateSender
 
 BOT_LIMIT: Final = 1_000
 PHONE_PATH: Final = "/sandbox/phone"
-_USERNAME: Final = re.compile(r"(?i:[a-z][a-z0-9_]{1,28}bot)")
+BOT_USERNAME: Final = re.compile(r"(?i:[a-z][a-z0-9_]{1,28}bot)")
+"""The names that a bot can have (https://core.telegram.org/bots/features#creating-a-new-bot)."""
 _FIRST_NAME: Final = "Taproof sandbox"
-
-
-def unauthorized() -> ApiError:
-    """Return the refusal of a token that is unknown or revoked."""
-    return ApiError(401, "Unauthorized")
 
 
 @dataclass(slots=True, eq=False)
@@ -42,25 +38,16 @@ class SandboxBot:
     @property
     def id(self) -> int:
         """The number at the start of the token. It stays the same when the token is revoked."""
-        bot_id: int = self.messenger.bot["id"]
-        return bot_id
+        return int(self.messenger.bot["id"])
 
     @property
     def username(self) -> str:
         """The bot's username, without the `@`."""
-        username: str = self.messenger.bot["username"]
-        return username
+        return str(self.messenger.bot["username"])
 
 
 class SandboxBots:
-    """All bots, the service's own first.
-
-    Args:
-        own_hosts: the hosts on which webhooks may use plain HTTP and any port.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        base_url: the base of links to the phone.
-    """
+    """All bots, the service's own first. The links to the phone begin with `base_url`."""
 
     def __init__(self, own_hosts: OwnHosts, clock: Clock, entropy: Entropy, base_url: str) -> None:
         self.people: Final = pretend_people()
@@ -94,7 +81,7 @@ class SandboxBots:
         # Sixteen digits at most: Python refuses to parse very long numbers.
         bot = self.by_id.get(int(number)) if len(number) <= 16 else None
         if bot is None or not hmac.compare_digest(token.encode(), bot.token.encode()):
-            raise unauthorized()
+            raise ApiError(401, "Unauthorized")
         return bot
 
     def add(self, username: str, name: str = _FIRST_NAME, token: str = "") -> SandboxBot:
@@ -119,7 +106,7 @@ class SandboxBots:
         A poll with the old token fails at once. The webhook and the pending updates are removed too.
         """
         bot.token = self._new_token(bot.id)
-        bot.messenger.updates.end_poll(unauthorized())
+        bot.messenger.updates.end_poll(ApiError(401, "Unauthorized"))
         bot.messenger.updates.clear()
         await bot.webhook.set(None)
 
@@ -128,18 +115,15 @@ class SandboxBots:
         bot.messenger.bot["username"] = username or bot.username
         bot.messenger.bot["first_name"] = name or bot.messenger.bot["first_name"]
 
-    def link_base(self, bot: SandboxBot) -> str:
-        """Return the part of this bot's deeplinks before `?start=`."""
-        return f"{self._base_url}{PHONE_PATH}" + ("" if bot is self.first else f"/{bot.username}")
-
     def shown(self, bot: SandboxBot) -> dict[str, Any]:
-        """Return a bot in the control API's form, without its token."""
+        """Return a bot in the control API's form, without its token. Its deeplinks are `<link_base>?start=…`."""
+        is_first = bot is self.first
         return {
             "id": bot.id,
             "username": bot.username,
             "name": bot.messenger.bot["first_name"],
-            "link_base": self.link_base(bot),
-            "is_first": bot is self.first,
+            "link_base": f"{self._base_url}{PHONE_PATH}" + ("" if is_first else f"/{bot.username}"),
+            "is_first": is_first,
         }
 
     def close(self) -> None:
@@ -151,11 +135,3 @@ class SandboxBots:
     def _new_token(self, bot_id: int) -> str:
         # The form of Telegram's tokens: a number, a colon, 35 characters.
         return f"{bot_id}:{self._entropy(16).hex()}sbx"
-
-
-def is_bot_username(username: str) -> bool:
-    """Tell whether a bot can have this name: 5 to 32 letters, digits and underscores that end in `bot`.
-
-    https://core.telegram.org/bots/features#creating-a-new-bot
-    """
-    return _USERNAME.fullmatch(username) is not None

@@ -4,8 +4,9 @@ The dictionaries are the Bot API's own objects (https://core.telegram.org/bots/a
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from taproof.core.clock import SECOND, iso8601
@@ -26,7 +27,7 @@ class SandboxMessage:
     text: str
     entities: list[Entity]
     date: int
-    keyboard: InlineKeyboard
+    keyboard: InlineKeyboard = field(default_factory=list)
     edited_at: int | None = None
     contact: SandboxContact | None = None
     forwarded_from: Person | None = None
@@ -90,20 +91,19 @@ class SandboxChat:
         if len(self.messages) >= MESSAGE_LIMIT:
             self._forget(self.messages[next(iter(self.messages))])
         self.messages[message.message_id] = message
-        self._note(message)
+        self.note_change(by_bot=message.from_bot)
 
     def edit(self, message: SandboxMessage, formatted: FormattedText, keyboard: InlineKeyboard, now: int) -> None:
         """Replace the text and buttons of a message of the bot."""
         message.text, message.entities = formatted
         message.keyboard = keyboard
         message.edited_at = now
-        self._note(message)
+        self.note_change(by_bot=True)
 
     def delete(self, message: SandboxMessage) -> None:
         """Delete a message, and also the reply keyboard that it showed, as apps do."""
         self._forget(message)
-        self.bot_acts += 1
-        self.note_change()
+        self.note_change(by_bot=True)
 
     def put_keyboard(self, message: SandboxMessage, markup: SandboxMarkup) -> None:
         """Show the reply keyboard of a message, or remove the current one if the message says so."""
@@ -117,20 +117,19 @@ class SandboxChat:
         if self.open_keyboard is not None and self.open_keyboard.keyboard.flags["one_time_keyboard"]:
             self.open_keyboard.is_hidden = True
 
-    def note_change(self) -> None:
+    def note_change(self, *, by_bot: bool = False) -> None:
         """Raise the version and wake all waiting readers."""
         self.version += 1
+        self.bot_acts += by_bot
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     async def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait at most `seconds` until `condition` is true, and return whether it is. Check it at each change."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not condition():
                     await self._changed.wait()
-        except TimeoutError:
-            pass
         return condition()
 
     def shown(self) -> dict[str, Any]:
@@ -164,10 +163,6 @@ class SandboxChat:
         if message.keyboard:
             seen["reply_markup"] = {"inline_keyboard": message.keyboard}
         return seen
-
-    def _note(self, message: SandboxMessage) -> None:
-        self.bot_acts += message.from_bot
-        self.note_change()
 
     def _forget(self, message: SandboxMessage) -> None:
         del self.messages[message.message_id]

@@ -11,15 +11,6 @@ FIRST_ID: Final = 1_001
 _AREA_CODES: Final = (202, 212, 213, 303, 305, 312, 404, 415, 512, 617)
 
 
-def fictional_phone(user_id: int) -> str:
-    """Return the phone number of a person who has not set one.
-
-    The numbers 555-0100 to 555-0199 are valid, but belong to nobody. Any thousand consecutive ids get different
-    numbers.
-    """
-    return f"+1{_AREA_CODES[user_id // 100 % 10]}55501{user_id % 100:02d}"
-
-
 @dataclass(frozen=True, slots=True)
 class Person:
     """A pretend user. A field is None if the account does not have it. `phone` may have a leading `+`."""
@@ -44,8 +35,11 @@ class Person:
 
     @property
     def number(self) -> str:
-        """The phone number. Every account has one."""
-        return self.phone or fictional_phone(self.id)
+        """The phone number. Without `phone`, it belongs to nobody: 555-0100 to 555-0199 are reserved for fiction.
+
+        Any thousand consecutive ids get different numbers.
+        """
+        return self.phone or f"+1{_AREA_CODES[self.id // 100 % 10]}55501{self.id % 100:02d}"
 
 
 People = dict[int, Person]

@@ -23,12 +23,7 @@ _log = structlog.get_logger(__name__)
 
 
 class BotApi:
-    """The ASGI application below `/sandbox/bot`.
-
-    Args:
-        bots: the bots, which authenticate and answer the calls.
-        faults: the requested failures.
-    """
+    """The ASGI application below `/sandbox/bot`."""
 
     def __init__(self, bots: SandboxBots, faults: Faults) -> None:
         self._bots = bots

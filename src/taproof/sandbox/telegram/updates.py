@@ -44,11 +44,6 @@ class UpdateQueue:
         self.arrived = asyncio.Event()
         """The event that is set at every change. A task that waits for it clears it first."""
 
-    @property
-    def count(self) -> int:
-        """The number of pending updates."""
-        return len(self.pending())
-
     def allow(self, parameter: str) -> None:
         """Apply the parameter `allowed_updates`. As on the real server, an unreadable value changes nothing."""
         if not parameter:
