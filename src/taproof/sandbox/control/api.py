@@ -77,14 +77,10 @@ class ControlApi:
             raise invalid_request("id must be another one: this is a bot's.")
         if person.id not in self._people and len(self._people) >= PEOPLE_LIMIT:
             raise SandboxError("too_many_users")
-        if person.username is not None and self._is_taken(person.username, person.id):
+        if person.username is not None and self._bots.has_name(person.username, but_not=person.id):
             raise SandboxError("username_taken")
         self._people[person.id] = person
         return json_response(first.chat(person.id).shown())
-
-    def _is_taken(self, username: str, user_id: int) -> bool:
-        others = {(person.username or "").lower() for person in self._people.values() if person.id != user_id}
-        return username.lower() in others or self._bots.find(username) is not None
 
     async def _open(self, request: Request) -> Response:
         """Open a deeplink, as if the person sent `/start TOKEN`. Answer once the bot has replied, or after 15 s."""

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from taproof.sandbox.control.errors import SandboxError, invalid_request
 from taproof.sandbox.control.request import find_bot, json_response, optional_text, read_object
-from taproof.sandbox.telegram.bots import BOT_LIMIT, BOT_USERNAME, SandboxBot, SandboxBots
+from taproof.sandbox.telegram.bots import BOT_LIMIT, BOT_USERNAME, SandboxBots
 
 BOTS_PATH: Final = "/sandbox/bots"
 _NAME_LIMIT: Final = 64
@@ -29,39 +29,33 @@ class BotsControl:
         if request.method != "POST":
             return json_response({"bots": [self._bots.shown(bot) for bot in self._bots]})
         fields = await read_object(request, "username", "name")
-        username = self._username(fields.get("username"), None)
+        username = self._free_username(fields.get("username"))
         name = optional_text(fields, "name", _NAME_LIMIT)
         if len(self._bots.by_id) >= BOT_LIMIT:
             raise SandboxError("too_many_bots")
-        return self._with_token(self._bots.add(username, name or username))
+        bot = self._bots.add(username, name or username)
+        return json_response(self._bots.shown(bot) | {"token": bot.token})
 
     async def _revoke(self, request: Request) -> Response:
-        bot = self._bot(request)
+        bot = find_bot(self._bots, request.path_params["username"])
         await read_object(request)
         await self._bots.revoke(bot)
-        return self._with_token(bot)
+        return json_response(self._bots.shown(bot) | {"token": bot.token})
 
     async def _rename(self, request: Request) -> Response:
-        bot = self._bot(request)
+        bot = find_bot(self._bots, request.path_params["username"])
         fields = await read_object(request, "username", "name")
-        username = None if fields.get("username") is None else self._username(fields["username"], bot)
+        username = None if fields.get("username") is None else self._free_username(fields["username"], bot.id)
         self._bots.rename(bot, username, optional_text(fields, "name", _NAME_LIMIT))
         return json_response(self._bots.shown(bot))
 
-    def _bot(self, request: Request) -> SandboxBot:
-        return find_bot(self._bots, request.path_params["username"])
-
-    def _username(self, username: object, itself: SandboxBot | None) -> str:
-        """Return the username without `@`, or refuse one that is invalid or taken."""
+    def _free_username(self, username: object, bot_id: int = 0) -> str:
+        """Return the username without `@`, or refuse one that is invalid or taken by another than `bot_id`."""
         username = username.removeprefix("@") if isinstance(username, str) else ""
         if BOT_USERNAME.fullmatch(username) is None:
             raise invalid_request(
                 "username must be 5 to 32 letters, digits and underscores that end in bot, like acme_login_bot."
             )
-        people = {(person.username or "").lower() for person in self._bots.people.values()}
-        if username.lower() in people or self._bots.find(username) not in {None, itself}:
+        if self._bots.has_name(username, but_not=bot_id):
             raise SandboxError("bot_username_taken")
         return username
-
-    def _with_token(self, bot: SandboxBot) -> Response:
-        return json_response(self._bots.shown(bot) | {"token": bot.token})

@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.entropy import Entropy
-from taproof.core.errors import InvalidRequest, ProjectNotFound
+from taproof.core.errors import InvalidRequest, TaproofError
 from taproof.http.body import read_json_object, text_field
 from taproof.http.errors import install_error_handlers
 from taproof.sdk import Identity, ProofError, verify_proof
@@ -95,8 +95,8 @@ class Demo:
         proof = await _read_text(request, "proof")
         try:
             secret = await self._read_webhook_secret()
-        except ProjectNotFound as error:
-            return _json({"error": error.sentence}, 503)  # The demo's project was deleted.
+        except TaproofError as error:  # The store is unavailable, or the project was deleted.
+            return _json({"error": error.sentence}, 503)
         now = self._clock()
         try:
             identity = verify_proof(proof, secret, project_id=self._project_id, now=now / SECOND)
@@ -164,14 +164,9 @@ async def _draw_qr(request: Request) -> Response:
     return Response(image.getvalue(), media_type="image/svg+xml", headers=_SECURITY_HEADERS)
 
 
-def _static_file(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
-    content = (_STATIC / name).read_bytes()
+def _static_file(name: str, media_type: str) -> Response:
     headers = _SECURITY_HEADERS | {"Cache-Control": "no-cache"}
-
-    async def send(_: Request) -> Response:
-        return Response(content, media_type=media_type, headers=headers)
-
-    return send
+    return Response((_STATIC / name).read_bytes(), media_type=media_type, headers=headers)
 
 
 async def _read_text(request: Request, field: str) -> str:

@@ -71,6 +71,11 @@ class SandboxBots:
         """Return a bot by its username, in upper or lower case, None if there is none."""
         return next((bot for bot in self if bot.username.lower() == username.lower()), None)
 
+    def has_name(self, username: str, but_not: int) -> bool:
+        """Tell whether a bot or a person other than `but_not`, an id, has this username, in upper or lower case."""
+        named = [*self, *self.people.values()]
+        return any((each.username or "").lower() == username.lower() and each.id != but_not for each in named)
+
     def authenticate(self, token: str) -> SandboxBot:
         """Return the bot that has this token.
 
