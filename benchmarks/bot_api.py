@@ -20,7 +20,7 @@ from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.chats import SandboxChat, SandboxMessage
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.messenger import Messenger
-from taproof.sandbox.telegram.people import People, Person
+from taproof.sandbox.telegram.people import Person
 from taproof.sandbox.telegram.server import BotApi
 
 PEOPLE: Final = 4_000
@@ -36,7 +36,7 @@ class Phones:
         self._messenger = messenger
         people = range(_FIRST, _FIRST + PEOPLE)
         for number, user_id in enumerate(people):
-            messenger.people.put(Person(user_id, "Person", str(number), f"person{number}"))
+            messenger.people[user_id] = Person(user_id, "Person", str(number), f"person{number}")
         self._chats = [messenger.chat(user_id) for user_id in people]
         self._next = 0
 
@@ -77,7 +77,7 @@ async def bot_api() -> AsyncIterator[tuple[str, str, Phones]]:
     """Serve the Bot API on loopback; yield its address, the bot's token, and the users."""
     token = f"1234567890:{secrets.token_hex(16)}abc"
     base_url = "http://127.0.0.1"
-    bots = SandboxBots(People(), OwnHosts(base_url), system_clock, system_entropy, base_url)
+    bots = SandboxBots(OwnHosts(base_url), system_clock, system_entropy, base_url)
     bot = bots.add("taproof_benchmark_bot", token=token)
     app = BotApi(bots, Faults())
     with socket.socket() as probe:

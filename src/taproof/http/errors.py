@@ -2,7 +2,8 @@
 
 Its body is `{"error": sentence}` and nothing else; the stable code goes into `X-Error-Code`. Sentence, code and status
 are those of the error's class in `core/errors.py`.
-`error_response` and `send_error` serve the plain ASGI endpoints, `install_error_handlers` the FastAPI application.
+`error_response` and `send_error` serve the plain ASGI endpoints, `install_error_handlers` the FastAPI and Starlette
+applications.
 `bearer_token` is here because a request without a token ends as 401.
 """
 
@@ -13,8 +14,8 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
-from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -145,8 +146,8 @@ class AnswerFailures:
                 await send_error(send, error)
 
 
-def install_error_handlers(app: FastAPI) -> None:
-    """Give every failure of a FastAPI application the one error shape."""
+def install_error_handlers(app: Starlette) -> None:
+    """Give every failure of a FastAPI or Starlette application the one error shape."""
     for kind in (TaproofError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _on_error)
     app.add_middleware(AnswerFailures)

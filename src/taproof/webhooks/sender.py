@@ -5,6 +5,7 @@ lapse and the events are sent again: none is lost (contract.md, Webhooks).
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
@@ -115,15 +116,10 @@ class WebhookSender:
         breath = _BREATH if kept == claimed else _SHORT_BREATH
         if claimed == _BATCH or self._stopping:
             return breath
-        await self._until_more()
-        return max(breath, min(_EVERY, _REST * (ended - began)) - (time() - ended))
-
-    async def _until_more(self) -> None:
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_EVERY):
                 await self._more.wait()
-        except TimeoutError:
-            return
+        return max(breath, min(_EVERY, _REST * (ended - began)) - (time() - ended))
 
     async def _look_round(self) -> float:
         """Release events that have waited too long, and show the age of the oldest due event."""
@@ -182,11 +178,11 @@ class WebhookSender:
         try:
             if not turn.post:
                 answer = WebhookResponse(0, error="circuit_open")
-            elif (request := self._signed(turn.delivery)) is None:
-                answer = WebhookResponse(0, error="not_signed")
             else:
-                answer = await self._post(request)
+                answer = await self._post(self._webhooks.sign_delivery(turn.delivery))
                 delivered = answer.delivered
+        except DecryptionFailed:
+            answer = WebhookResponse(0, error="not_signed")
         finally:
             self._scheduler.finish(turn, delivered=delivered)
             # Only after the write of the outcome has started: a process killed in between would send the event twice.
@@ -194,12 +190,6 @@ class WebhookSender:
             if turn.delivery.event.project_id in self._passed_over and not self._scheduler.is_full(turn.delivery):
                 self._more.set()
         await self._write_down(turn.delivery, answer)
-
-    def _signed(self, delivery: Delivery) -> SignedRequest | None:
-        try:
-            return self._webhooks.sign_delivery(delivery)
-        except DecryptionFailed:
-            return None
 
     async def _write_down(self, delivery: Delivery, answer: WebhookResponse) -> None:
         event = delivery.event

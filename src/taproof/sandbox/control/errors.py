@@ -1,7 +1,5 @@
 """The errors of the control API, declared in the same way as those in `core/errors.py`."""
 
-from collections.abc import Iterable
-
 from starlette.responses import JSONResponse
 
 from taproof.core.errors import TaproofError
@@ -9,6 +7,11 @@ from taproof.core.errors import TaproofError
 
 class SandboxError(TaproofError, code="sandbox_error", status=400):
     """The base class of the errors of the control API."""
+
+    def response(self) -> JSONResponse:
+        """Return the response: only `{"error": sentence}`, with the code in a header."""
+        headers = {"X-Error-Code": self.code, "Cache-Control": "no-store"}
+        return JSONResponse({"error": self.sentence}, self.status, headers)
 
 
 class HostNotAllowed(SandboxError, code="host_not_allowed"):
@@ -72,16 +75,10 @@ class BotBlocked(SandboxError, code="bot_blocked"):
 
 
 class ButtonNotFound(SandboxError, code="button_not_found", status=404):
-    sentence = "There is no such button."
-
-    def __init__(self, labels: Iterable[str]) -> None:
-        there = ", ".join(labels)
-        super().__init__(
-            f"There is no such button. The buttons are: {there}."
-            if there
-            else "There is no message with buttons in the chat with this bot. Open a deeplink first (POST "
-            '/sandbox/users/{id}/open), or name the bot that it leads to: {"bot": "its username", …}.'
-        )
+    sentence = (
+        "There is no message with buttons in the chat with this bot. Open a deeplink first "
+        '(POST /sandbox/users/{id}/open), or name the bot that it leads to: {"bot": "its username", …}.'
+    )
 
 
 class MessageNotFound(SandboxError, code="message_not_found", status=404):
@@ -89,25 +86,12 @@ class MessageNotFound(SandboxError, code="message_not_found", status=404):
 
 
 class ReplyButtonNotFound(SandboxError, code="reply_button_not_found", status=404):
-    sentence = "There is no such button on the keyboard below the message field, or no keyboard."
-
-    def __init__(self, labels: Iterable[str]) -> None:
-        there = ", ".join(labels)
-        super().__init__(
-            f"There is no such button on the keyboard below the message field. Its buttons are: {there}."
-            if there
-            else "There is no keyboard below the message field: the bot has sent none, or has taken it away."
-        )
+    sentence = "There is no keyboard below the message field: the bot has sent none, or has taken it away."
 
 
 class ButtonNotTappable(SandboxError, code="button_not_tappable"):
     sentence = "This button does not ask the bot anything: only buttons with callback_data can be tapped here."
 
 
-def error_response(error: SandboxError, headers: dict[str, str] | None = None) -> JSONResponse:
-    """Return the answer to a failed request: only `{"error": sentence}`, with the code in a header."""
-    return JSONResponse(
-        {"error": error.sentence},
-        error.status,
-        {"X-Error-Code": error.code, "Cache-Control": "no-store"} | (headers or {}),
-    )
+class SandboxFailed(SandboxError, code="internal_error", status=500):
+    sentence = "Internal error."

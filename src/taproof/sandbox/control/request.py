@@ -1,8 +1,8 @@
 """Reads the requests of the control API, and refuses an invalid one with a sentence that explains why."""
 
+import dataclasses
 import json
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,22 +22,21 @@ HIGHEST_ID: Final = 2**52 - 1
 """The highest user id. According to the Bot API, an id has at most 52 significant bits."""
 LONGEST_WAIT: Final = 30.0
 _PAYLOAD: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_LINK_LIMIT: Final = 2_048
 _NAME_LIMIT: Final = 64
 _VCARD_LIMIT: Final = 2_048
 _PHONE: Final = re.compile(r"\+?[0-9]{5,15}")
 _USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
-_CONTACT_FIELDS: Final = ("phone_number", "first_name", "last_name", "user_id", "vcard")
-_PERSON_FIELDS: Final = ("id", "first_name", "last_name", "username", "phone", "language_code")
+_CONTACT_FIELDS: Final = [field.name for field in dataclasses.fields(SandboxContact)]
+PERSON_FIELDS: Final = [field.name for field in dataclasses.fields(Person)]
+"""The fields that describe a pretend user."""
 
 
-async def read_object(request: Request, allowed: Iterable[str]) -> dict[str, Any]:
+async def read_object(request: Request, *allowed: str) -> dict[str, Any]:
     """Return the JSON object of the body.
 
     Raises:
-        InvalidSandboxRequest: the body is not a JSON object, or has a field that is not allowed.
-        SandboxBodyTooLarge: the body is larger than `BODY_LIMIT`.
+        SandboxError: the body is larger than `BODY_LIMIT`, is not a JSON object, or has a field that is not allowed.
     """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # This also keeps web pages of other origins out: a browser sends this type only after a preflight, which fails.
@@ -54,7 +53,6 @@ async def read_object(request: Request, allowed: Iterable[str]) -> dict[str, Any
         raise InvalidSandboxRequest("The body is not JSON in UTF-8.") from None
     if not isinstance(fields, dict):
         raise InvalidSandboxRequest("The body must be a JSON object.")
-    allowed = tuple(allowed)
     for name in fields:
         if name not in allowed:
             known = f"The fields are: {', '.join(allowed)}." if allowed else "Send {}."
@@ -104,11 +102,6 @@ def read_person(fields: dict[str, Any], free_id: int) -> Person:
     )
 
 
-def person_fields() -> tuple[str, ...]:
-    """Return the names of the fields that describe a person."""
-    return _PERSON_FIELDS
-
-
 def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tuple[SandboxBot, str]:
     """Return the bot and the start parameter of a deeplink in any of its forms.
 
@@ -117,7 +110,7 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
     (https://core.telegram.org/bots/features#deep-linking).
 
     Raises:
-        DeeplinkInvalid: the link has another form, or the messenger does not accept its parameter.
+        SandboxError: the link has another form, or the messenger does not accept its parameter.
     """
     try:
         parts = urlsplit(deeplink)
@@ -132,7 +125,7 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
         raise DeeplinkInvalid
     elif not own_hosts.include_authority(parts.netloc):
         raise DeeplinkInvalid(
-            "That deeplink leads to another sandbox. Use the one that this service's generate returned."
+            "That deeplink leads to another sandbox. Use the one that this service's generate returned.",
         )
     else:
         username = parts.path.removeprefix(PHONE_PATH).removeprefix("/") or bots.first.username
@@ -146,22 +139,17 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
 
 
 def read_bot(fields: dict[str, Any], bots: SandboxBots) -> SandboxBot:
-    """Return the bot that the field `bot` names, or the first bot if the field is missing.
+    """Return the bot that the field `bot` names, or the first bot if the field is missing."""
+    return find_bot(bots, optional_text(fields, "bot", 33))
+
+
+def find_bot(bots: SandboxBots, username: str | None) -> SandboxBot:
+    """Return a bot by its username, with or without the `@`, or the first bot for no username.
 
     Raises:
-        BotNotFound: no bot has this name.
+        SandboxError: no bot has this name.
     """
-    username = optional_text(fields, "bot", 33)
-    return bots.first if username is None else find_bot(bots, username)
-
-
-def find_bot(bots: SandboxBots, username: str) -> SandboxBot:
-    """Return a bot by its username, with or without the `@`.
-
-    Raises:
-        BotNotFound: no bot has this name.
-    """
-    bot = bots.find(username.removeprefix("@"))
+    bot = bots.find(username.removeprefix("@")) if username else bots.first
     if bot is None:
         raise BotNotFound
     return bot
@@ -218,11 +206,6 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
             "only. An old number of theirs can come as a forward: name forwarded_from."
         )
     return shared, said
-
-
-def link_field(fields: dict[str, Any]) -> str:
-    """Return the field `deeplink`."""
-    return text_field(fields, "deeplink", _LINK_LIMIT)
 
 
 def number_parameter(request: Request, name: str, highest: float) -> float:

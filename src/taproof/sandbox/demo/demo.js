@@ -17,12 +17,12 @@ const TEXTS = {
 const projectId = document.body.dataset.projectId;
 const element = (id) => document.getElementById(id);
 
-/** The sign-in that is waited for, or null. Whatever comes in for an older one is dropped. */
+/** The current sign-in, or null. Answers for an older one are dropped. */
 let attempt = null;
 
 // ---- talking to the service and to the application's backend
 
-/** A request that brought no good answer. `temporary`: the same request may succeed in a moment. */
+/** A request that failed. `temporary`: the same request may succeed in a moment. */
 class RequestFailed extends Error {
   constructor(sentence, { temporary = false, wait = 0 } = {}) {
     super(sentence);
@@ -81,7 +81,7 @@ async function signIn() {
     addStep("The page asked the service for a session and got its token and link.", "POST /api/v1/generate/public");
     showWaiting(created.deeplink, created.match_code);
     if (created.match_code) {
-      // The messenger will ask which code this page shows, so the page stays in front until it was read.
+      // The messenger will ask which code this page shows, so the page stays in front until the user has read it.
       tab?.close();
       addStep("The project asks for a match code, which only this page shows.", `match_code: ${created.match_code}`);
     } else if (tab && !tab.closed) {
@@ -128,7 +128,7 @@ async function poll(current) {
     }
     showStatus("pending", TEXTS.pending);
     if (performance.now() - asked >= (WAIT - 1) * 1_000) {
-      wait = 0; // It did wait. An answer that comes sooner says that too many wait: then every 2 seconds.
+      wait = 0; // The service did wait. An earlier answer means that too many calls wait: then poll every 2 seconds.
     }
   } catch (error) {
     if (current !== attempt) {
@@ -150,7 +150,7 @@ async function poll(current) {
   current.timer = setTimeout(poll, wait, current);
 }
 
-/** The one confirmed answer: what it says of the user is only believed after the backend has checked the proof. */
+/** Handle the one confirmed answer. The page trusts its identity only after the backend has checked the proof. */
 async function handOver({ proof }) {
   stopWaiting();
   showOnly(null);
@@ -196,7 +196,7 @@ function stop(status, text) {
   showStatus(status, text);
 }
 
-// ---- showing it; text that somebody else wrote only ever becomes textContent
+// ---- showing it; text of others is only ever set as textContent
 
 function showStatus(status, text) {
   const line = element("status");
@@ -247,7 +247,7 @@ function showRemaining({ deadline }) {
 }
 
 async function showQrCode(current, deeplink) {
-  // Without the picture the link still works, so its failure is not worth a word.
+  // The link works without the picture, so a failure is not shown.
   const picture = await request("POST", "/demo/qr", { deeplink }, current.controller.signal).catch(() => null);
   if (picture && current === attempt) {
     const image = element("qr");
@@ -289,7 +289,7 @@ function showClaims(proof) {
     element("claims").textContent = JSON.stringify(JSON.parse(new TextDecoder().decode(bytes)), null, 2);
     element("proof").hidden = false;
   } catch {
-    // Only the backend's word on the proof counts, and it is asked next.
+    // Only the backend's check of the proof counts, and it comes next.
   }
 }
 
@@ -301,7 +301,7 @@ element("sign-in").addEventListener("click", signIn);
 element("start-again").addEventListener("click", signIn);
 element("sign-out").addEventListener("click", signOut);
 document.addEventListener("visibilitychange", () => {
-  // Timers of a hidden tab are slowed down: someone who comes back from the messenger should not wait for them.
+  // Timers of a hidden tab are slowed down: a user who returns from the messenger should not wait for them.
   if (document.visibilityState === "visible" && attempt) {
     poll(attempt);
   }

@@ -1,5 +1,5 @@
 // The phone: shows one pretend user's chat with a bot and does what a person does with it, through the control API.
-// What anybody wrote only ever becomes textContent.
+// Text that people or bots write is only ever set as textContent.
 
 import { contactForm } from "./phone_contact.js";
 import { replyKeyboard } from "./phone_keyboard.js";
@@ -13,7 +13,7 @@ const PHONE = "/sandbox/phone";
 
 const element = (id) => document.getElementById(id);
 
-/** The user whose chat is shown: the reader of that chat ends as soon as another takes this place. */
+/** The user whose chat is shown. The reader of the chat ends as soon as another user is chosen. */
 let current = null;
 let people = [];
 let bots = [];
@@ -46,7 +46,7 @@ async function request(method, path, body, signal) {
 
 const act = (verb, body) => request("POST", `users/${current.id}/${verb}`, { ...body, bot: bot.username });
 
-/** Do what a control asks for; it stays disabled meanwhile, so that a second click does nothing twice. */
+/** Do what a control asks for; it stays disabled meanwhile, so that a second click does not repeat it. */
 async function during(control, action) {
   control.disabled = true;
   try {
@@ -118,7 +118,7 @@ function choose() {
   follow(current);
 }
 
-/** Read the chat again and again; each time the answer comes when something has changed. */
+/** Read the chat in a loop. Each answer comes when something has changed. */
 async function follow(reader) {
   while (reader === current) {
     if (document.hidden) {
@@ -196,7 +196,7 @@ async function send(event) {
   element("text").focus();
 }
 
-/** Press a button of the bot's keyboard; whether to share one's number, the app asks first. */
+/** Press a button of the bot's keyboard. Before it shares the user's number, the app asks for consent. */
 async function press(control, button) {
   if (button.request_contact && !(await confirmShare())) {
     return;
@@ -250,7 +250,7 @@ function showChat(chat) {
     kept.add(message.message_id);
     const written = JSON.stringify(message);
     const shown = current.shown.get(message.message_id);
-    // A message that has not changed keeps its element, and so the focus and what a screen reader has read.
+    // A message that has not changed keeps its element, and so the focus and the place of a screen reader.
     if (shown?.written === written) {
       continue;
     }
@@ -312,7 +312,7 @@ element("bot").addEventListener("change", chooseBot);
 element("attach").addEventListener("click", () => contact.open(people, current.id));
 element("user").addEventListener("change", choose);
 document.addEventListener("visibilitychange", () => {
-  // A browser keeps only a few connections to one address: tabs that nobody looks at must not use them up.
+  // A browser keeps only a few connections to one address: hidden tabs must not use them up.
   if (document.hidden) {
     current?.controller.abort();
   }
