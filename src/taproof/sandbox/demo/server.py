@@ -25,7 +25,7 @@ from starlette.routing import Route
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import TaproofError
-from taproof.sdk import Identity, ProofError, verify_proof
+from taproof.sdk.proof import Identity, ProofError, verify_proof
 
 COOKIE: Final = "taproof_demo"
 SIGNED_IN_LIFETIME: Final = 60 * MINUTE
