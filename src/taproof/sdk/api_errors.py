@@ -59,6 +59,9 @@ class UnexpectedAnswer(TaproofApiError):
     """The answer is not one of a Taproof service: a redirect, not JSON, too long, or with a field of a wrong type."""
 
 
+_KINDS: Final = {401: AuthenticationFailed, 403: AuthenticationFailed, 404: NotFound, 429: RateLimited}
+
+
 def error_of(
     status: int, said: object, *, code: str = "", retry_after: float | None = None, address: str
 ) -> TaproofApiError:
@@ -87,12 +90,6 @@ def error_of(
 
 
 def _kind(status: int) -> type[TaproofApiError]:
-    if status in {401, 403}:
-        return AuthenticationFailed
-    if status == 404:
-        return NotFound
-    if status == 429:
-        return RateLimited
     if 400 <= status < 500:
-        return InvalidRequest
+        return _KINDS.get(status, InvalidRequest)
     return ServiceUnavailable if 500 <= status < 600 else UnexpectedAnswer

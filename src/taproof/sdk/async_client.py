@@ -6,9 +6,10 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from taproof.sdk import developer_calls, session_calls
-from taproof.sdk.exchange import Call, CallResult, NoResponse, Pause, Request, Response, Service, present
+from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service, present
 from taproof.sdk.http_request import (
     CONNECT,
+    CONNECTION_LOST,
     IDLE_CONNECTIONS,
     NO_CONNECTION,
     NO_HOST,
@@ -16,8 +17,6 @@ from taproof.sdk.http_request import (
     WRONG_CERTIFICATE,
     fixed_headers,
     is_tls_failure,
-    json_body,
-    own_headers,
     tls_context,
 )
 from taproof.sdk.service_address import service_at
@@ -54,19 +53,11 @@ def _iterating(
 class AsyncClient:
     """Calls one Taproof service. It has the methods of `Client`, to await, and its lists, for `async for`.
 
-    Use it in an `async with` block, or await `aclose`. Cancelling a call closes its connection.
-
-    Args:
-        base_url: the service's address, such as https://signin.example.com. http:// is allowed for loopback only.
-        access_token: `tap_…`, for the developer API.
-        secret_key: `sk_…`, for sign-ins that the server starts.
-        project_id: `proj_…`, for public sign-ins, or with secret_key to ensure that the key belongs to this project.
-        timeout: seconds for one call, including retries and pauses. `wait_for_user` has its own.
-        ca_file: a file of PEM certificates to trust instead of the machine's.
+    Use it in an `async with` block, or await `aclose`. Cancelling a call closes its connection. The arguments are those
+    of `Client`.
 
     Raises:
-        ValueError: an argument is not valid. OSError: `ca_file` cannot be read.
-        ImportError: httpx is not installed.
+        ImportError: httpx is not installed. For the other errors see `Client`.
     """
 
     def __init__(
@@ -177,27 +168,25 @@ class AsyncClient:
             with anyio.fail_after(request.seconds):
                 return await self._exchange(request)
         except TimeoutError:
-            return NoResponse(TOO_SLOW, sent=True)
+            return TOO_SLOW
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            if is_tls_failure(error):
-                return NoResponse(WRONG_CERTIFICATE, sent=False, lasting=True)
-            return NoResponse(NO_CONNECTION, sent=False)
+            return WRONG_CERTIFICATE if is_tls_failure(error) else NO_CONNECTION
         except (httpx.InvalidURL, UnicodeError):
-            # Not an HTTPError, and raised before anything is sent: 999.1.1.1 is no address, and xn-- is no name (IDNA).
-            return NoResponse(NO_HOST, sent=False, lasting=True)
+            # Not an HTTPError, and raised before anything is sent: 999.1.1.1 is not an address, xn-- not a name (IDNA).
+            return NO_HOST
         except httpx.HTTPError:
-            return NoResponse("the connection was lost, or no answer came in time", sent=True)
+            return CONNECTION_LOST
 
-    async def _exchange(self, request: Request) -> Response:
+    async def _exchange(self, request: Request) -> HttpResponse:
         async with self._http.stream(
             request.method,
             self._service.address + request.path,
-            content=json_body(request),
-            headers=own_headers(request),
+            content=request.content(),
+            headers=request.headers,
         ) as response:
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk
                 if len(body) > request.answer_limit:
-                    return Response(response.status_code, dict(response.headers), None)
-            return Response(response.status_code, dict(response.headers), bytes(body))
+                    return HttpResponse(response.status_code, dict(response.headers), None)
+            return HttpResponse(response.status_code, dict(response.headers), bytes(body))

@@ -14,9 +14,10 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, ReadTimeoutError
 
-from taproof.sdk.exchange import CallResult, NoResponse, Request, Response, Service
+from taproof.sdk.exchange import CallResult, HttpResponse, Request, Service
 from taproof.sdk.http_request import (
     CONNECT,
+    CONNECTION_LOST,
     IDLE_CONNECTIONS,
     NO_CONNECTION,
     NO_HOST,
@@ -24,8 +25,6 @@ from taproof.sdk.http_request import (
     WRONG_CERTIFICATE,
     fixed_headers,
     is_tls_failure,
-    json_body,
-    own_headers,
     tls_context,
 )
 
@@ -130,24 +129,22 @@ class BlockingHttp:
             if body is None:
                 response.close()
             response.release_conn()
-            return Response(response.status, headers, body)
+            return HttpResponse(response.status, headers, body)
         except ReadTimeoutError:
-            return NoResponse(TOO_SLOW, sent=True)
+            return TOO_SLOW
         except (NewConnectionError, ConnectTimeoutError):
-            return NoResponse(NO_CONNECTION, sent=False)
+            return NO_CONNECTION
         except LocationParseError:
-            return NoResponse(NO_HOST, sent=False, lasting=True)
+            return NO_HOST
         except HTTPError as error:
-            if is_tls_failure(error):
-                return NoResponse(WRONG_CERTIFICATE, sent=False, lasting=True)
-            return NoResponse("the connection was lost, or no answer came in time", sent=True)
+            return WRONG_CERTIFICATE if is_tls_failure(error) else CONNECTION_LOST
 
     def _open(self, request: Request) -> urllib3.BaseHTTPResponse:
         return self._pool.request(
             request.method,
             self._address + request.path,
-            body=json_body(request),
-            headers=self._headers | own_headers(request),
+            body=request.content(),
+            headers=self._headers | request.headers,
             timeout=urllib3.Timeout(total=request.seconds, connect=CONNECT),
             retries=False,
             redirect=False,

@@ -1,11 +1,12 @@
 """The steps of a call. The calls of the API do no input or output themselves (sans-I/O).
 
-A call is a generator. It yields a `Request` and is sent a `Response` or `NoResponse`, or it yields a `Pause` and is
-sent None after it. Its return value is the result. `client.py` carries calls out with urllib3, `async_client.py` with
-httpx.
+A call is a generator. It yields a `Request` and is sent an `HttpResponse` or `NoResponse`, or it yields a `Pause` and
+is sent None after it. Its return value is the result. `client.py` carries calls out with urllib3, and
+`async_client.py` with httpx.
 """
 
 import inspect
+import json
 import secrets
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -40,6 +41,20 @@ class Request:
     seconds: float = 0.0
     answer_limit: int = ANSWER_LIMIT
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of this request, in addition to those of every request."""
+        headers = {} if self.bearer is None else {"Authorization": f"Bearer {self.bearer}"}
+        return headers if self.body is None else headers | {"Content-Type": "application/json"}
+
+    def content(self) -> bytes | None:
+        """Return the body as JSON.
+
+        Raises:
+            TypeError, ValueError: an argument cannot be written as JSON.
+        """
+        return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -49,7 +64,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class HttpResponse:
     """An answer. Header names are in lower case; `body` is None if it is longer than the request allows."""
 
     status: int
@@ -67,7 +82,7 @@ class NoResponse:
     """True if a retry cannot help."""
 
 
-CallResult = Response | NoResponse
+CallResult = HttpResponse | NoResponse
 Call = Generator[Request | Pause, CallResult | None, R]
 
 

@@ -3,7 +3,7 @@
 import types
 import typing
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import is_dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
@@ -16,36 +16,27 @@ T = TypeVar("T")
 def read(result: type[T], document: Mapping[str, Any]) -> T:
     """Return the dataclass `result` with the fields of the same names in `document`.
 
-    A missing field gets the default of its class, for older services.
+    A missing field counts as null.
 
     Raises:
-        UnexpectedAnswer: a field without default is missing, or a field has another type. The message names the field
-            and shows no value.
+        UnexpectedAnswer: a field has another type. The message names the field and shows no value.
     """
     values = {}
-    for name, (kind, required) in _fields(cast("Hashable", result)).items():
-        if name in document or required:
-            try:
-                values[name] = _value(kind, document.get(name))
-            except (TypeError, ValueError, OverflowError):
-                raise UnexpectedAnswer(
-                    f"The service's answer has no {name}, or another than expected. Is the service newer than this SDK?"
-                    " Update the package taproof.",
-                    status=200,
-                ) from None
+    for name, kind in _types(cast("Hashable", result)).items():
+        try:
+            values[name] = _value(kind, document.get(name))
+        except (TypeError, ValueError, OverflowError):
+            raise UnexpectedAnswer(
+                f"The service's answer has no valid {name}. If the service is newer than this SDK, update taproof.",
+                status=200,
+            ) from None
     return result(**values)
 
 
 @cache
-def _fields(result: Hashable) -> dict[str, tuple[Any, bool]]:
-    """Return the type of each field, and whether it is required."""
-    hints = typing.get_type_hints(result)
-    if not is_dataclass(result):
-        raise TypeError(f"{result} is no dataclass.")
-    return {
-        each.name: (hints[each.name], each.default is MISSING and each.default_factory is MISSING)
-        for each in fields(result)
-    }
+def _types(result: Hashable) -> dict[str, Any]:
+    """Return the type of each field; cached, because resolving annotations is slow."""
+    return typing.get_type_hints(result)
 
 
 def _value(kind: Any, value: Any) -> Any:

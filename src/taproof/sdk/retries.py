@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from taproof.sdk.api_errors import ConnectionFailed, TaproofApiError, UnexpectedAnswer, error_of
-from taproof.sdk.exchange import Call, CallResult, Pause, Request, Response, Service, send
+from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service, send
 
-TRANSIENT: Final = frozenset({429, 502, 503, 504})
+_TRANSIENT: Final = frozenset({429, 502, 503, 504})
 """Statuses of temporary failures."""
 _REFUSALS: Final = frozenset({429, 503})
 """The statuses among them that, with `Retry-After`, mean that the service did nothing."""
@@ -47,7 +47,7 @@ def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
 
 def failure(service: Service, outcome: CallResult) -> TaproofApiError | None:
     """Return the error of an outcome; None if it is an answer of status 200."""
-    if not isinstance(outcome, Response):
+    if not isinstance(outcome, HttpResponse):
         return ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
     if outcome.status == 200:
         return None
@@ -73,7 +73,7 @@ def retry_pause(service: Service, error: TaproofApiError, failures: int) -> floa
 
 def is_passing(outcome: CallResult) -> bool:
     """Return whether a failure may be temporary."""
-    return outcome.status in TRANSIENT if isinstance(outcome, Response) else not outcome.lasting
+    return outcome.status in _TRANSIENT if isinstance(outcome, HttpResponse) else not outcome.lasting
 
 
 def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -> bool:
@@ -81,14 +81,14 @@ def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -
         return False
     if request.repeatable:
         return True
-    if isinstance(outcome, Response):
+    if isinstance(outcome, HttpResponse):
         return outcome.status in _REFUSALS and error.retry_after is not None
     return not outcome.sent
 
 
 def document(service: Service, outcome: CallResult) -> dict[str, Any]:
     """Return the JSON object of an answer of status 200; raises UnexpectedAnswer if there is none."""
-    found = json_object(outcome.body) if isinstance(outcome, Response) else {}
+    found = json_object(outcome.body) if isinstance(outcome, HttpResponse) else {}
     if not found:
         raise UnexpectedAnswer(
             f"{service.address} did not answer with JSON of the expected length. Is base_url the address of a Taproof"

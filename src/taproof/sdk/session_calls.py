@@ -83,19 +83,6 @@ class SignInResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Created:
-    session_token: str = field(repr=False)
-    deeplink: str = field(repr=False)
-    expires_at: datetime
-    match_code: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Status:
-    status: SignInStatus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Confirmed:
     confirmed_at: datetime
     proof: str = field(repr=False)
@@ -114,15 +101,7 @@ def create_session(service: Service) -> Call[SignIn]:
     code_verifier = new_code_verifier()
     body = {"code_challenge": code_challenge(code_verifier), "code_challenge_method": "S256"}
     answer = yield from ask(service, _request(service, "generate", service.project_id, body))
-    created = read(_Created, answer)
-    return SignIn(
-        session_token=created.session_token,
-        deeplink=created.deeplink,
-        code_verifier=code_verifier,
-        expires_at=created.expires_at,
-        project_id=service.project_id,
-        match_code=created.match_code,
-    )
+    return read(SignIn, answer | {"code_verifier": code_verifier, "project_id": service.project_id})
 
 
 def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
@@ -144,7 +123,7 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
 
     Args:
         service: given by the client.
-        sign_in: what `create_session` returned.
+        sign_in: the value that `create_session` returned.
         timeout: the longest wait in seconds. After it, the status is "pending": call again to continue waiting.
 
     Raises:
@@ -166,7 +145,7 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
             result = _result(document(service, outcome))
             if result.status != "pending":
                 return result
-            # An early answer comes from an old service or one that holds too many calls. Then poll instead.
+            # A service that holds too many calls answers early. Then poll instead.
             held = service.monotonic() - begun
             pause = 0.0 if wait >= 1 and held >= wait - 0.5 else _INTERVAL
             if service.monotonic() + pause >= deadline:
@@ -204,13 +183,8 @@ def _request(
 
 
 def _result(answer: Mapping[str, Any]) -> SignInResult:
-    status = read(_Status, answer).status
+    status = answer.get("status")
     if status != "confirmed":
-        return SignInResult(status=status)
-    confirmed = read(_Confirmed, answer)
-    return SignInResult(
-        status=status,
-        user=read(MessengerUser, answer),
-        confirmed_at=confirmed.confirmed_at,
-        proof=confirmed.proof,
-    )
+        return read(SignInResult, {"status": status})
+    confirmed, user = read(_Confirmed, answer), read(MessengerUser, answer)
+    return SignInResult(status=status, user=user, confirmed_at=confirmed.confirmed_at, proof=confirmed.proof)
