@@ -2,7 +2,6 @@
 # ruff: noqa: PLC0415 — only the first client imports httpx, so that taproof can be imported without it.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from taproof.sdk import developer_calls, session_calls
@@ -127,9 +126,7 @@ class AsyncClient:
         """Return the client."""
         return self
 
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the client."""
         await self.aclose()
 

@@ -85,20 +85,11 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
-class _TimedPools(urllib3.PoolManager):
-    """A `PoolManager` that ends each request, including the body of its answer, within the `total` of its `Timeout`.
-
-    The name lookup is not counted, because nothing can interrupt it. Each address of a name has the full time to
-    connect.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
-
-
 class BlockingHttp:
     """The connections to one service. Any number of threads may share them.
+
+    A request ends within its time, including the body of its answer. The name lookup is not counted, because nothing
+    can interrupt it. Each address of a name has the full time to connect.
 
     Args:
         service: its address is called.
@@ -109,7 +100,8 @@ class BlockingHttp:
     def __init__(self, service: Service, *, ca_file: str | None = None, user_agent: str = "") -> None:
         self._address = service.address
         self._headers = fixed_headers() | ({"User-Agent": user_agent} if user_agent else {})
-        self._pool = _TimedPools(maxsize=IDLE_CONNECTIONS, ssl_context=tls_context(service, ca_file))
+        self._pool = urllib3.PoolManager(maxsize=IDLE_CONNECTIONS, ssl_context=tls_context(service, ca_file))
+        self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def close(self) -> None:
         """Close its connections."""

@@ -2,7 +2,7 @@
 
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import is_dataclass
 from datetime import UTC, date, datetime
 from functools import cache
@@ -45,40 +45,25 @@ def _value(kind: Any, value: Any) -> Any:
     if origin in {types.UnionType, typing.Union}:
         # The only unions here are those with None.
         return None if value is None else _value(arguments[0], value)
-    if origin is Literal:
-        return _checked(value, value in arguments)
     if origin is tuple:
-        return tuple(_value(arguments[0], each) for each in _checked(value, isinstance(value, list)))
-    if origin is dict:
-        return _checked(value, isinstance(value, dict))
+        return tuple(_value(arguments[0], each) for each in _value(list, value))
     if is_dataclass(kind):
-        return read(cast("type[Any]", kind), _checked(value, isinstance(value, dict)))
-    return _SIMPLE[kind](value)
-
-
-def _checked(value: Any, holds: object) -> Any:
-    if not holds:
+        return read(cast("type[Any]", kind), _value(dict, value))
+    if kind is datetime:
+        return _instant(_value(str, value))
+    if kind is date:
+        return date.fromisoformat(_value(str, value))
+    if kind is float and type(value) is int:
+        return float(value)
+    # `type`, because to `isinstance` a JSON true is an int.
+    fits = value in arguments if origin is Literal else type(value) is (origin or kind)
+    if not fits:
         raise ValueError("Of another type.")
     return value
 
 
-def _number(value: Any) -> float:
-    # In Python a bool is an int, in JSON it is no number.
-    return float(_checked(value, isinstance(value, int | float) and not isinstance(value, bool)))
-
-
-def _instant(value: Any) -> datetime:
-    moment = datetime.fromisoformat(_checked(value, isinstance(value, str)))
+def _instant(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError("Without an offset.")
     return moment.astimezone(UTC)
-
-
-_SIMPLE: dict[Any, Callable[[Any], Any]] = {
-    str: lambda value: _checked(value, isinstance(value, str)),
-    bool: lambda value: _checked(value, isinstance(value, bool)),
-    int: lambda value: _checked(value, isinstance(value, int) and not isinstance(value, bool)),
-    float: _number,
-    datetime: _instant,
-    date: lambda value: date.fromisoformat(_checked(value, isinstance(value, str))),
-}

@@ -1,7 +1,7 @@
 """The calls of the session endpoints (service-spec.md, Endpoints; docs: long poll)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -44,14 +44,7 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessengerUser:
-    """The user who tapped Confirm.
-
-    Attributes:
-        messenger_id: the user's account in the messenger, digits. Only this never changes.
-        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
-        messenger_username: the user's handle, without "@"; None if there is none. It can pass to another person.
-        messenger_phone: the user's number, such as "+4915123456789"; None unless it was collected. Left out of `repr`.
-    """
+    """The user who tapped Confirm. For the fields see `Identity`; `messenger_username` is None if there is none."""
 
     messenger_id: str
     messenger_name: str
@@ -111,7 +104,7 @@ def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
         TaproofApiError: such as NotFound if there is no such sign-in, or another client started it.
         ValueError: the client has neither secret_key nor project_id.
     """
-    return _result((yield from ask(service, _question(service, sign_in, {}))))
+    return _result((yield from ask(service, _question(service, sign_in))))
 
 
 def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) -> Call[SignInResult]:
@@ -137,8 +130,8 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
         left = max(0.0, deadline - begun)
         # The last call ends a little earlier, so that its answer arrives in time.
         wait = round(min(_WAIT, max(0.0, left - _INTERVAL)), 3)
-        request = _question(service, sign_in, {"wait": wait}, seconds=min(wait + _ON_THE_WAY, max(left, _INTERVAL)))
-        outcome = yield from send(request)
+        seconds = min(wait + _ON_THE_WAY, max(left, _INTERVAL))
+        outcome = yield from send(replace(_question(service, sign_in, wait=wait), seconds=seconds))
         error = failure(service, outcome)
         if error is None:
             failures = 0
@@ -161,14 +154,12 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
             yield Pause(pause)
 
 
-def _question(service: Service, sign_in: SignIn, more: Mapping[str, Any], *, seconds: float = 0.0) -> Request:
-    body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **more}
-    return _request(service, "verify", sign_in.project_id or service.project_id, body, seconds=seconds)
+def _question(service: Service, sign_in: SignIn, **wait: float) -> Request:
+    body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **wait}
+    return _request(service, "verify", sign_in.project_id or service.project_id, body)
 
 
-def _request(
-    service: Service, verb: str, project_id: str | None, body: dict[str, Any], *, seconds: float = 0.0
-) -> Request:
+def _request(service: Service, verb: str, project_id: str | None, body: dict[str, Any]) -> Request:
     if service.secret_key is None and project_id is None:
         raise ValueError("Give the client project_id (proj_…) for a public sign-in, or secret_key (sk_…).")
     return Request(
@@ -178,7 +169,6 @@ def _request(
         body=body if project_id is None else body | {"project_id": project_id},
         # With the verifier, verify can return the same answer again.
         repeatable=verb == "verify",
-        seconds=seconds,
     )
 
 
