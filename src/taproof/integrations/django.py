@@ -84,25 +84,16 @@ class TaproofMiddleware:
 
 
 class CacheGuard:
-    """Accepts each proof once by means of a Django cache, for all processes that share the cache.
+    """Accepts each proof once by means of a Django cache with an atomic `add`, for all processes that share it."""
 
-    Args:
-        cache: a cache with an atomic `add`.
-        clock: returns the time in seconds since the epoch.
-    """
-
-    def __init__(
-        self,
-        cache: Any,
-        clock: Callable[[], float] = time.time,  # noqa: TID251 — the SDK has no clock module.
-    ) -> None:
+    def __init__(self, cache: Any) -> None:
         self._cache = cache
-        self._clock = clock
 
     def take(self, session_token: str, expires_at: int) -> bool:
         """See `SingleUseGuard`."""
         key = f"taproof-proof-{hashlib.sha256(session_token.encode()).hexdigest()}"
-        return bool(self._cache.add(key, 1, max(0, expires_at - int(self._clock())) + _MARGIN))
+        seconds = max(0, expires_at - int(time.time())) + _MARGIN  # noqa: TID251 — the SDK has no clock module.
+        return bool(self._cache.add(key, 1, seconds))
 
 
 def current_identity(request: HttpRequest) -> SignedIn | None:

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Final, Self
 from urllib.parse import quote, urlencode
 
@@ -39,8 +40,6 @@ _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 # Browsers read a backslash as a slash and drop tabs and line breaks: "/\t/other.example" leads to another site too.
 _OWN_PATH: Final = re.compile(r"/[^\\\x00-\x20\x7f]{0,2047}")
 _QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
-_DOTS: Final = frozenset({".", ".."})
-_PHONE: Final = "messenger_phone"
 _USED_PROOF: Final = "used_proof"
 """The key in the session for the SHA-256, in hex, of the session token that the session was started with."""
 
@@ -70,7 +69,7 @@ class TaproofSettings:
         Raises:
             SettingsError: a setting is missing or invalid. The message names all such settings.
         """
-        base_url, project_id, secret = (_text(values.get(name)) for name in NAMES)
+        base_url, project_id, secret = (str(values.get(name) or "").strip() for name in NAMES)
         base_url = base_url.rstrip("/")
         wrong = []
         if _BASE_URL.fullmatch(base_url) is None:
@@ -117,7 +116,7 @@ class SignedIn:
             return None
         if not value["messenger_id"] or type(value.get("signed_in_at")) is not int:
             return None
-        phone = value.get(_PHONE)
+        phone = value.get("messenger_phone")
         signed_in = {name: value[name] for name in (*names, "signed_in_at")}
         return cls(**signed_in, messenger_phone=phone if isinstance(phone, str) else None)
 
@@ -182,13 +181,7 @@ class EndpointResponse:
 
 
 class SignInEndpoint:
-    """Sign-in and sign-out.
-
-    Args:
-        settings: the settings of the application.
-        guard: accepts each proof only once; all processes of the application must share it.
-        clock: returns the time in seconds since the epoch.
-    """
+    """Sign-in and sign-out. All processes of the application must share the guard."""
 
     def __init__(
         self,
@@ -211,11 +204,13 @@ class SignInEndpoint:
             return _error(400, 'The body must be JSON: {"proof": "…"}, with the proof as a string.')
         now = self._clock()
         leads_on = {"location": own_path(asked.next)}
+        settings = self._settings
+        verify = partial(verify_proof, proof, settings.webhook_secrets, project_id=settings.project_id, now=now)
         try:
-            identity = self._verify(proof, now, self._guard)
+            identity = verify(guard=self._guard)
         except ProofAlreadyUsed as error:
             # The button repeats a request if its answer is lost; the session may have started by then.
-            if _began_with(asked.held, self._verify(proof, now, None)):
+            if _began_with(asked.held, verify()):
                 return EndpointResponse(status=200, content=leads_on)
             return _error(401, str(error))
         except ProofError as error:
@@ -234,10 +229,6 @@ class SignInEndpoint:
         """Check the request, then end the session."""
         return _refusal(asked) or EndpointResponse(status=200, content={"location": _HOME}, session={})
 
-    def _verify(self, proof: str, now: float, guard: SingleUseGuard | None) -> Identity:
-        settings = self._settings
-        return verify_proof(proof, settings.webhook_secrets, project_id=settings.project_id, now=now, guard=guard)
-
 
 def own_path(path: str | None) -> str:
     """Return the path if it leads to a page of this site, else "/": a sign-in must not redirect to another site.
@@ -248,7 +239,7 @@ def own_path(path: str | None) -> str:
     if path is None or _OWN_PATH.fullmatch(path) is None:
         return _HOME
     _, *segments = _QUERY_OR_FRAGMENT.split(path, maxsplit=1)[0].split("/")
-    has_dots = any(segment.lower().replace("%2e", ".") in _DOTS for segment in segments)
+    has_dots = any(segment.lower().replace("%2e", ".") in {".", ".."} for segment in segments)
     return _HOME if has_dots or "" in segments[:-1] else path
 
 
@@ -319,7 +310,3 @@ def _proof_of(body: bytes) -> str | None:
 
 def _error(status: int, sentence: str) -> EndpointResponse:
     return EndpointResponse(status=status, content={"error": sentence})
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""

@@ -6,10 +6,8 @@
     @signed_in
     def members(): return f"Hello {escape(current_identity().messenger_name)}"
 
-Three things to know:
+Two things to know:
 
-- `guard` has no default, because servers such as Gunicorn run several processes, and each would accept the same proof
-  once. Use `SqliteGuard` for several processes on one machine, and `MemoryGuard` for a single process.
 - Flask stores the session in the signed cookie itself. So every sign-in starts a new session, but a copied cookie stays
   valid even after a sign-out. If an extension stores sessions on the server, make it change the session id at each
   sign-in. Set `SESSION_COOKIE_SECURE = True` and `SESSION_COOKIE_SAMESITE = "Lax"`.
@@ -60,7 +58,8 @@ def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path:
 
     Args:
         settings: the settings; `TaproofSettings.from_mapping(app.config)` reads them from Flask's configuration.
-        guard: accepts each proof only once; all processes must share it.
+        guard: accepts each proof only once. All processes must share it: use `SqliteGuard` on one machine, and
+            `MemoryGuard` only for a single process.
         path: the button's `submit-url`. With `?next=/page` in it, the browser opens that page after the sign-in.
     """
     endpoint = SignInEndpoint(settings, guard)

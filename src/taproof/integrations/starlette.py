@@ -7,10 +7,8 @@
     @app.get("/members")
     def members(user: Annotated[SignedIn, Depends(signed_in)]) -> str: …
 
-Three things to know:
+Two things to know:
 
-- `guard` has no default, because Uvicorn, Gunicorn and Granian can run several processes, and each would accept the
-  same proof once. Use `SqliteGuard` for several processes on one machine, and `MemoryGuard` for a single process.
 - `SessionMiddleware` stores the session in the signed cookie itself. So every sign-in starts a new session, but a
   copied cookie stays valid until its `max_age`, even after a sign-out: keep that short. If a middleware stores
   sessions on the server, make it change the session id at each sign-in.
@@ -56,7 +54,8 @@ def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: st
 
     Args:
         settings: the settings of the application.
-        guard: accepts each proof only once; all processes must share it.
+        guard: accepts each proof only once. All processes must share it: use `SqliteGuard` on one machine, and
+            `MemoryGuard` only for a single process.
         path: the button's `submit-url`. With `?next=/page` in it, the browser opens that page after the sign-in.
     """
     endpoint = SignInEndpoint(settings, guard)

@@ -67,12 +67,7 @@ def error_of(
 ) -> TaproofApiError:
     """Return the error for an answer other than 200.
 
-    Args:
-        status: the answer's HTTP status.
-        said: the field `error` of its body. It is untrusted: another server may have answered.
-        code: its `X-Error-Code`.
-        retry_after: its `Retry-After`, in seconds.
-        address: the address of the service.
+    `said` is the field `error` of its body. It is untrusted: another server may have answered.
     """
     kind = _kind(status)
     printable = re.sub(r"[^\x20-\x7e\xa0-\u2027\u202f-\U0010ffff]+", " ", said) if isinstance(said, str) else ""

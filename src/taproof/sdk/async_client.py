@@ -4,20 +4,8 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from taproof.sdk import developer_calls, session_calls
+from taproof.sdk import developer_calls, http_request, session_calls
 from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service, present
-from taproof.sdk.http_request import (
-    CONNECT,
-    CONNECTION_LOST,
-    IDLE_CONNECTIONS,
-    NO_CONNECTION,
-    NO_HOST,
-    TOO_SLOW,
-    WRONG_CERTIFICATE,
-    fixed_headers,
-    is_tls_failure,
-    tls_context,
-)
 from taproof.sdk.service_address import service_at
 
 P = ParamSpec("P")
@@ -77,15 +65,15 @@ class AsyncClient:
         self._service = service_at(
             base_url, access_token=access_token, secret_key=secret_key, project_id=project_id, timeout=timeout
         )
-        context = tls_context(self._service, ca_file)
+        context = http_request.tls_context(self._service, ca_file)
         # As in `Client`, the environment is ignored: no proxy and no credentials from .netrc.
         self._http = httpx.AsyncClient(
-            headers=fixed_headers(),
+            headers=http_request.fixed_headers(),
             verify=True if context is None else context,
             # Each request also has a limit for its whole time, set where it is sent.
-            timeout=httpx.Timeout(None, connect=CONNECT),
+            timeout=httpx.Timeout(None, connect=http_request.CONNECT),
             # No limit of connections, because a call that waits for a user must not block another.
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=http_request.IDLE_CONNECTIONS),
             follow_redirects=False,
             trust_env=False,
         )
@@ -165,14 +153,14 @@ class AsyncClient:
             with anyio.fail_after(request.seconds):
                 return await self._exchange(request)
         except TimeoutError:
-            return TOO_SLOW
+            return http_request.TOO_SLOW
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            return WRONG_CERTIFICATE if is_tls_failure(error) else NO_CONNECTION
+            return http_request.WRONG_CERTIFICATE if http_request.is_tls_failure(error) else http_request.NO_CONNECTION
         except (httpx.InvalidURL, UnicodeError):
             # Not an HTTPError, and raised before anything is sent: 999.1.1.1 is not an address, xn-- not a name (IDNA).
-            return NO_HOST
+            return http_request.NO_HOST
         except httpx.HTTPError:
-            return CONNECTION_LOST
+            return http_request.CONNECTION_LOST
 
     async def _exchange(self, request: Request) -> HttpResponse:
         async with self._http.stream(

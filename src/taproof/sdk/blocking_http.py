@@ -14,19 +14,8 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, ReadTimeoutError
 
+from taproof.sdk import http_request
 from taproof.sdk.exchange import CallResult, HttpResponse, Request, Service
-from taproof.sdk.http_request import (
-    CONNECT,
-    CONNECTION_LOST,
-    IDLE_CONNECTIONS,
-    NO_CONNECTION,
-    NO_HOST,
-    TOO_SLOW,
-    WRONG_CERTIFICATE,
-    fixed_headers,
-    is_tls_failure,
-    tls_context,
-)
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -91,16 +80,15 @@ class BlockingHttp:
     A request ends within its time, including the body of its answer. The name lookup is not counted, because nothing
     can interrupt it. Each address of a name has the full time to connect.
 
-    Args:
-        service: its address is called.
-        ca_file: a file of PEM certificates to trust instead of the machine's.
-        user_agent: is sent instead of the SDK's own name.
+    `ca_file` is a file of PEM certificates to trust instead of the machine's. `user_agent` replaces the SDK's own name.
     """
 
     def __init__(self, service: Service, *, ca_file: str | None = None, user_agent: str = "") -> None:
         self._address = service.address
-        self._headers = fixed_headers() | ({"User-Agent": user_agent} if user_agent else {})
-        self._pool = urllib3.PoolManager(maxsize=IDLE_CONNECTIONS, ssl_context=tls_context(service, ca_file))
+        self._headers = http_request.fixed_headers() | ({"User-Agent": user_agent} if user_agent else {})
+        self._pool = urllib3.PoolManager(
+            maxsize=http_request.IDLE_CONNECTIONS, ssl_context=http_request.tls_context(service, ca_file)
+        )
         self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def close(self) -> None:
@@ -110,7 +98,17 @@ class BlockingHttp:
     def send(self, request: Request) -> CallResult:
         """Make one request, without a retry."""
         try:
-            response = self._open(request)
+            response = self._pool.request(
+                request.method,
+                self._address + request.path,
+                body=request.content(),
+                headers=self._headers | request.headers,
+                timeout=urllib3.Timeout(total=request.seconds, connect=http_request.CONNECT),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+                decode_content=False,
+            )
             try:
                 body = _read_body(response, request.answer_limit)
             except BaseException:
@@ -123,26 +121,15 @@ class BlockingHttp:
             response.release_conn()
             return HttpResponse(response.status, headers, body)
         except ReadTimeoutError:
-            return TOO_SLOW
+            return http_request.TOO_SLOW
         except (NewConnectionError, ConnectTimeoutError):
-            return NO_CONNECTION
+            return http_request.NO_CONNECTION
         except LocationParseError:
-            return NO_HOST
+            return http_request.NO_HOST
         except HTTPError as error:
-            return WRONG_CERTIFICATE if is_tls_failure(error) else CONNECTION_LOST
-
-    def _open(self, request: Request) -> urllib3.BaseHTTPResponse:
-        return self._pool.request(
-            request.method,
-            self._address + request.path,
-            body=request.content(),
-            headers=self._headers | request.headers,
-            timeout=urllib3.Timeout(total=request.seconds, connect=CONNECT),
-            retries=False,
-            redirect=False,
-            preload_content=False,
-            decode_content=False,
-        )
+            return (
+                http_request.WRONG_CERTIFICATE if http_request.is_tls_failure(error) else http_request.CONNECTION_LOST
+            )
 
 
 def _read_body(response: urllib3.BaseHTTPResponse, limit: int) -> bytes | None:

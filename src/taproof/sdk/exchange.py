@@ -24,10 +24,9 @@ class Request:
     """One HTTP request.
 
     Attributes:
-        method: "GET", "POST", "PATCH" or "DELETE".
         path: below the service's address, beginning with "/", with its query.
-        bearer: the credential that it is made with; None for a public one.
-        body: what is sent as JSON; None for no body.
+        bearer: the credential; None for a public request.
+        body: sent as JSON; None for no body.
         repeatable: True if a second request does no harm, even when the first one was received.
         seconds: the time limit for all of it. The sender sets it.
         answer_limit: the longest body of the answer, in bytes.
@@ -83,7 +82,7 @@ class NoResponse:
 
 
 CallResult = HttpResponse | NoResponse
-Call = Generator[Request | Pause, CallResult | None, R]
+Call = Generator[Request | Pause, Any, R]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +90,7 @@ class Service:
     """The values that all calls of a client share: the address, the credentials, the clocks and a source of randomness.
 
     Attributes:
-        address: without "/" at its end.
-        timeout: seconds for one call in all, with its retries.
+        timeout: seconds for one call, including its retries.
         monotonic: a clock that never goes back, in seconds.
         wall_clock: seconds since the epoch, for a `Retry-After` that is a date.
         chance: returns a number from 0 to 1. It spreads the retries of clients that failed at the same time.
@@ -108,21 +106,10 @@ class Service:
     chance: Callable[[], float] = field(default=secrets.SystemRandom().random, repr=False)
 
 
-def send(request: Request) -> Generator[Request, CallResult | None, CallResult]:
-    """Make one request and return its outcome."""
-    outcome = yield request
-    if outcome is None:
-        raise TypeError("A request must be answered with its outcome.")
-    return outcome
-
-
 def present(method: Any, call: Callable[..., Any], returned: Any = None) -> None:
     """Set the name, docstring and signature of a client's method from its call, for `help` and the reference.
 
-    Args:
-        method: the method; it takes the client where the call takes the service.
-        call: the call.
-        returned: the generic type that the method wraps around the result of the call, such as `Iterator`.
+    `returned` is the generic type that the method wraps around the result of the call, such as `Iterator`.
     """
     signature = inspect.signature(call)
     result = get_args(signature.return_annotation)[-1]

@@ -44,23 +44,15 @@ class WebhookTurnedOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project.
+    """A project. For its settings see `create_project`.
 
     Attributes:
-        id: `proj_…`.
-        name: the name that users see in the messenger.
         secret_key_preview: enough of the secret key to recognise it.
-        webhook_url: the URL that receives webhooks; "" for none.
         is_active: False while the project is paused and starts no new sign-ins.
-        public_access: whether the public session endpoints accept it.
-        collect_phone: whether it asks for phone numbers.
         sessions_count, confirmed_count: the numbers of sign-ins ever started and ever confirmed.
         webhook_failing_since: the time since which all attempts have failed; None while the webhook works.
         webhook_turned_off: the reason if the service has emptied `webhook_url`; None otherwise.
-        phone_required: with `collect_phone`, whether users must share their number to sign in.
-        show_context: whether the messenger shows the origin of a sign-in: site, browser, place.
-        match_code: "on" if the user must choose in the messenger the number that the page shows; otherwise "off".
-        allowed_origins: the only sites whose pages may start sign-ins, such as "https://shop.example.com"; () for any.
+        allowed_origins: the only sites whose pages may start sign-ins; () for any.
         bot_username: the username of the project's own bot; None if it uses the service's bot.
         bot_broken_at: the time since which its own bot does not work, as after a revoked token; None while it works.
     """
@@ -166,7 +158,6 @@ class Delivery:
         event: "auth.confirmed", "auth.cancelled" or "webhook.test".
         session_id: the session of the event; None for a test.
         status: "due", "delivered", "failed" or "ended".
-        created_at: the time of the event.
         next_attempt_at: the time of the next attempt; None unless the event is due.
         sending: whether it is being sent now.
         finished_at: the time of its end; None while it is due.
@@ -203,10 +194,7 @@ class AnalyticsDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsFunnel:
-    """The number of sign-ins in the window that reached each step.
-
-    `reported` counts those where the user tapped "This wasn't me".
-    """
+    """The number of sign-ins in the window that reached each step. `reported`: the user tapped "This wasn't me"."""
 
     requested: int
     opened: int

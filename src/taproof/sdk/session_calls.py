@@ -5,10 +5,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
+from taproof.sdk.api_errors import TaproofApiError
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
-from taproof.sdk.exchange import Call, Pause, Request, Service, send
+from taproof.sdk.exchange import Call, CallResult, Pause, Request, Service
 from taproof.sdk.reading import read
-from taproof.sdk.retries import ask, document, failure, is_passing, retry_pause
+from taproof.sdk.retries import ask, document, is_passing, retry_pause
 
 SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 
@@ -102,7 +103,6 @@ def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
 
     Raises:
         TaproofApiError: such as NotFound if there is no such sign-in, or another client started it.
-        ValueError: the client has neither secret_key nor project_id.
     """
     return _result((yield from ask(service, _question(service, sign_in))))
 
@@ -121,7 +121,6 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
 
     Raises:
         TaproofApiError: the service refused the request, or still failed at the timeout.
-        ValueError: the client has neither secret_key nor project_id.
     """
     deadline = service.monotonic() + timeout
     failures = 0
@@ -131,11 +130,18 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
         # The last call ends a little earlier, so that its answer arrives in time.
         wait = round(min(_WAIT, max(0.0, left - _INTERVAL)), 3)
         seconds = min(wait + _ON_THE_WAY, max(left, _INTERVAL))
-        outcome = yield from send(replace(_question(service, sign_in, wait=wait), seconds=seconds))
-        error = failure(service, outcome)
-        if error is None:
-            failures = 0
+        outcome: CallResult = yield replace(_question(service, sign_in, wait=wait), seconds=seconds)
+        try:
             result = _result(document(service, outcome))
+        except TaproofApiError as error:
+            failures += 1
+            # The last call begins early enough for its answer to arrive in time.
+            left = deadline - _INTERVAL - service.monotonic()
+            if not is_passing(outcome) or left <= 0:
+                raise
+            pause = min(retry_pause(service, error, failures), left)
+        else:
+            failures = 0
             if result.status != "pending":
                 return result
             # A service that holds too many calls answers early. Then poll instead.
@@ -143,13 +149,6 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
             pause = 0.0 if wait >= 1 and held >= wait - 0.5 else _INTERVAL
             if service.monotonic() + pause >= deadline:
                 return result
-        else:
-            failures += 1
-            # The last call begins early enough for its answer to arrive in time.
-            left = deadline - _INTERVAL - service.monotonic()
-            if not is_passing(outcome) or left <= 0:
-                raise error
-            pause = min(retry_pause(service, error, failures), left)
         if pause:
             yield Pause(pause)
 

@@ -192,13 +192,11 @@ def _require_standard_signature(body: bytes, given: dict[str, str], keys: Sequen
 
 
 def _require_service_signature(body: bytes, signature: str, secrets: Sequence[str]) -> None:
-    for secret in secrets:
-        if _same(signature, hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()):
-            return
-    raise WebhookSignatureInvalid(
-        "X-Service-Signature fits no secret given. Check the bytes exactly as they came, and use the project's current"
-        " webhook secret."
-    )
+    if not any(_same(signature, hmac.new(each.encode(), body, hashlib.sha256).hexdigest()) for each in secrets):
+        raise WebhookSignatureInvalid(
+            "X-Service-Signature fits no secret given. Check the bytes exactly as they came, and use the project's"
+            " current webhook secret."
+        )
 
 
 def _same(given: str, expected: str) -> bool:
