@@ -8,10 +8,10 @@ from tests.console.browsing import Shown
 from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
 from tests.service.callers import until
 
+from taproof import verify_proof
 from taproof.core.clock import MINUTE
 from taproof.core.errors import MessengerUnavailable
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
-from taproof.sdk import verify_proof
 from taproof.service.projects import Rotation
 
 COOKIE = "__Host-taproof_try"

@@ -21,7 +21,8 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 
-import taproof.sdk
+import taproof
+from taproof import WebhookError, verify_webhook
 from taproof.api.developer import PAGE_LIMIT, build_developer_api
 from taproof.api.openapi.document import build_openapi
 from taproof.api.project_fields import RotateWebhookSecret
@@ -32,7 +33,6 @@ from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
 from taproof.http.metrics import Metrics
-from taproof.sdk import WebhookError, verify_webhook
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
 from taproof.webhooks import scheduler
@@ -356,11 +356,11 @@ def test_the_error_codes_are_the_codes() -> None:
 
 def test_the_exceptions_and_fields_are_those_of_the_sdk() -> None:
     """The tables name each exception of verify_webhook and each attribute of its event."""
-    known = {name: getattr(taproof.sdk, name) for name in taproof.sdk.__all__}
+    known = {name: getattr(taproof, name) for name in taproof.__all__}
     exceptions = {name for name, each in known.items() if inspect.isclass(each) and issubclass(each, WebhookError)}
     assert {row[0].strip("`") for row in table("| exception | when |")} == exceptions
     fields = [name for row in table("| `event.` | |") for name in re.findall(r"\w+", row[0])]
-    assert fields == list(taproof.sdk.WebhookEvent.__dataclass_fields__)
+    assert fields == list(taproof.WebhookEvent.__dataclass_fields__)
 
 
 def test_the_calls_and_what_they_answer_are_the_apis() -> None:

@@ -16,7 +16,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import TaproofError
-from taproof.sdk import (
+from taproof.sdk.webhook import (
     WebhookError,
     WebhookEvent,
     WebhookFromFuture,

@@ -150,7 +150,7 @@ def _read_file(file: str) -> str:
 
 
 def _parsed_secrets(text: str, name: str) -> list[str]:
-    from taproof.sdk import WebhookError, verify_webhook
+    from taproof.sdk.webhook import WebhookError, verify_webhook
 
     secrets = text.split()
     try:

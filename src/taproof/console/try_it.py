@@ -19,7 +19,7 @@ from taproof.console.waiting import COOKIE_SECONDS, show_state
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
 from taproof.core.model import MessengerIdentity, Project, Status
-from taproof.sdk import ProofError, verify_proof
+from taproof.sdk.proof import ProofError, verify_proof
 from taproof.service.console.sign_in import DeveloperSignIns, Trial
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import VerifyResult

@@ -42,6 +42,7 @@ from django.views.decorators.http import require_POST
 from taproof.integrations.endpoint import (
     CHUNK,
     HEADERS,
+    NAMES,
     SESSION_KEY,
     Body,
     EndpointRequest,
@@ -54,7 +55,6 @@ from taproof.integrations.endpoint import (
 )
 from taproof.sdk.guard import SingleUseGuard
 
-_NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
 _MARGIN: Final = 60
 """Seconds that a proof is remembered after its expiry, because clocks differ."""
 _ROOM: Final = 100_000
@@ -84,25 +84,16 @@ class TaproofMiddleware:
 
 
 class CacheGuard:
-    """Accepts each proof once by means of a Django cache, for all processes that share the cache.
+    """Accepts each proof once by means of a Django cache with an atomic `add`, for all processes that share it."""
 
-    Args:
-        cache: a cache with an atomic `add`.
-        clock: returns the time in seconds since the epoch.
-    """
-
-    def __init__(
-        self,
-        cache: Any,
-        clock: Callable[[], float] = time.time,  # noqa: TID251 — the SDK has no clock module.
-    ) -> None:
+    def __init__(self, cache: Any) -> None:
         self._cache = cache
-        self._clock = clock
 
     def take(self, session_token: str, expires_at: int) -> bool:
         """See `SingleUseGuard`."""
         key = f"taproof-proof-{hashlib.sha256(session_token.encode()).hexdigest()}"
-        return bool(self._cache.add(key, 1, max(0, expires_at - int(self._clock())) + _MARGIN))
+        seconds = max(0, expires_at - int(time.time())) + _MARGIN  # noqa: TID251 — the SDK has no clock module.
+        return bool(self._cache.add(key, 1, seconds))
 
 
 def current_identity(request: HttpRequest) -> SignedIn | None:
@@ -118,7 +109,7 @@ def for_templates(_: HttpRequest) -> dict[str, dict[str, str]]:
 def _sign_in(request: HttpRequest) -> HttpResponse:
     """Check a proof and start a new session for its user."""
     answer = _endpoint().sign_in(_asked(request))
-    if answer.signed_in is not None and not _start_session(request, answer.signed_in, answer.session):
+    if answer.session is not None and not _start_session(request, answer.session):
         answer = refused_account()
     return _response(answer)
 
@@ -126,7 +117,7 @@ def _sign_in(request: HttpRequest) -> HttpResponse:
 def _sign_out(request: HttpRequest) -> HttpResponse:
     """End the session, including that of `request.user`."""
     answer = _endpoint().sign_out(_asked(request))
-    if answer.status == 200:
+    if answer.session is not None:
         if apps.is_installed("django.contrib.auth"):
             # Imported here, because it fails if the application is not installed. It also sends Django's signal.
             from django.contrib.auth import logout  # noqa: PLC0415
@@ -146,16 +137,17 @@ urlpatterns = [
 ]
 
 
-def _start_session(request: HttpRequest, signed_in: SignedIn, held: dict[str, str | int]) -> bool:
+def _start_session(request: HttpRequest, content: dict[str, Any]) -> bool:
     """Start a new, empty session and end the previous one. Return False if the application refuses the user."""
     if apps.is_installed("django.contrib.auth"):
-        from taproof.integrations.django_auth import start_session  # noqa: PLC0415 — see `sign_out`.
+        from taproof.integrations.django_auth import start_session  # noqa: PLC0415 — see `_sign_out`.
 
-        if not start_session(request, signed_in):
+        signed_in = SignedIn.from_session(content[SESSION_KEY])
+        if signed_in is None or not start_session(request, signed_in):
             return False
     else:
         request.session.flush()
-    request.session[SESSION_KEY] = held
+    request.session.update(content)
     return True
 
 
@@ -166,7 +158,7 @@ def _endpoint() -> SignInEndpoint:
 
 def _settings() -> TaproofSettings:
     try:
-        return TaproofSettings.from_mapping({name: getattr(settings, name, None) for name in _NAMES})
+        return TaproofSettings.from_mapping({name: getattr(settings, name, None) for name in NAMES})
     except SettingsError as error:
         raise ImproperlyConfigured(str(error)) from None
 
@@ -186,11 +178,7 @@ def _guard() -> SingleUseGuard:
         # DEBUG means `runserver`, which is one process.
         reason = "is not shared by the processes of a server"
     elif isinstance(cache, BaseDatabaseCache) and cache._max_entries < _ROOM:  # noqa: SLF001 — there is no public name.
-        raise ImproperlyConfigured(
-            f"The cache {name!r} drops entries beyond {cache._max_entries}, so a proof could be used twice. Set"  # noqa: SLF001
-            f' OPTIONS = {{"MAX_ENTRIES": {_ROOM}}} or more in CACHES for it, or set TAPROOF_GUARD, such as'
-            ' SqliteGuard(BASE_DIR / "proofs.db").'
-        )
+        reason = f"holds too few entries (OPTIONS MAX_ENTRIES must be {_ROOM} or more)"
     if reason is None:
         return CacheGuard(cache)
     raise ImproperlyConfigured(

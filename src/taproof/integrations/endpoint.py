@@ -12,7 +12,9 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Final, Self
+from urllib.parse import quote, urlencode
 
 from taproof.sdk.guard import SingleUseGuard
 from taproof.sdk.proof import Identity, ProofAlreadyUsed, ProofError, verify_proof
@@ -28,19 +30,16 @@ SESSION_KEY: Final = "taproof"
 """The key of the signed-in user in the framework's session."""
 HEADERS: Final = {"Cache-Control": "no-store"}
 """The headers of every answer of the endpoint."""
-HOME: Final = "/"
+_HOME: Final = "/"
 SIGN_IN_FIRST: Final = "Sign in first."
-REFUSED_ACCOUNT: Final = "This account cannot sign in here. Ask the operator of this application."
-
-_NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
+NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
+"""The names of the three settings."""
 _BASE_URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 _PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]+")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 # Browsers read a backslash as a slash and drop tabs and line breaks: "/\t/other.example" leads to another site too.
 _OWN_PATH: Final = re.compile(r"/[^\\\x00-\x20\x7f]{0,2047}")
 _QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
-_DOTS: Final = frozenset({".", ".."})
-_PHONE: Final = "messenger_phone"
 _USED_PROOF: Final = "used_proof"
 """The key in the session for the SHA-256, in hex, of the session token that the session was started with."""
 
@@ -70,7 +69,7 @@ class TaproofSettings:
         Raises:
             SettingsError: a setting is missing or invalid. The message names all such settings.
         """
-        base_url, project_id, secret = (_text(values.get(name)) for name in _NAMES)
+        base_url, project_id, secret = (str(values.get(name) or "").strip() for name in NAMES)
         base_url = base_url.rstrip("/")
         wrong = []
         if _BASE_URL.fullmatch(base_url) is None:
@@ -100,13 +99,7 @@ class TaproofSettings:
 class SignedIn:
     """The signed-in user, as stored in the framework's session. It never contains the proof or the session token.
 
-    Attributes:
-        messenger_id: the user's account in the messenger, digits: store the user under it.
-        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
-        messenger_username: the handle, without "@"; "" if there is none. It can pass to another person.
-        signed_in_at: the time of the sign-in, in seconds since the epoch.
-        messenger_phone: the user's phone number, such as "+4915123456789"; None unless the project collects it and the
-            user shared it. Left out of `repr`, to keep it out of logs.
+    `signed_in_at` is the time of the sign-in, in seconds since the epoch. For the other fields see `taproof.Identity`.
     """
 
     messenger_id: str
@@ -123,7 +116,7 @@ class SignedIn:
             return None
         if not value["messenger_id"] or type(value.get("signed_in_at")) is not int:
             return None
-        phone = value.get(_PHONE)
+        phone = value.get("messenger_phone")
         signed_in = {name: value[name] for name in (*names, "signed_in_at")}
         return cls(**signed_in, messenger_phone=phone if isinstance(phone, str) else None)
 
@@ -176,25 +169,19 @@ class EndpointRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointResponse:
-    """The answer, to send as JSON with `HEADERS`, and the user after a sign-in.
+    """The answer, to send as JSON with `HEADERS`.
 
-    If `signed_in` is set, the caller first starts a new session with the value `session` under `SESSION_KEY`.
+    If `session` is not None, the caller first ends the caller's session and starts a new one with this content. Nothing
+    of the previous session may stay: another person may have planted it.
     """
 
     status: int
     content: dict[str, str]
-    signed_in: SignedIn | None = None
-    session: dict[str, str | int] = field(default_factory=dict)
+    session: dict[str, Any] | None = None
 
 
 class SignInEndpoint:
-    """Sign-in and sign-out.
-
-    Args:
-        settings: the settings of the application.
-        guard: accepts each proof only once; all processes of the application must share it.
-        clock: returns the time in seconds since the epoch.
-    """
+    """Sign-in and sign-out. All processes of the application must share the guard."""
 
     def __init__(
         self,
@@ -208,8 +195,7 @@ class SignInEndpoint:
 
     def sign_in(self, asked: EndpointRequest) -> EndpointResponse:
         """Check the origin of the request, then the proof. This blocks as long as the guard does."""
-        refusal = _refusal(asked)
-        if refusal is not None:
+        if refusal := _refusal(asked):
             return refusal
         if len(asked.body) > _BODY_LIMIT:
             return _error(413, "The request body is too large.")
@@ -218,11 +204,13 @@ class SignInEndpoint:
             return _error(400, 'The body must be JSON: {"proof": "…"}, with the proof as a string.')
         now = self._clock()
         leads_on = {"location": own_path(asked.next)}
+        settings = self._settings
+        verify = partial(verify_proof, proof, settings.webhook_secrets, project_id=settings.project_id, now=now)
         try:
-            identity = self._verify(proof, now, self._guard)
+            identity = verify(guard=self._guard)
         except ProofAlreadyUsed as error:
             # The button repeats a request if its answer is lost; the session may have started by then.
-            if _began_with(asked.held, self._verify(proof, now, None)):
+            if _began_with(asked.held, verify()):
                 return EndpointResponse(status=200, content=leads_on)
             return _error(401, str(error))
         except ProofError as error:
@@ -234,16 +222,12 @@ class SignInEndpoint:
             signed_in_at=int(now),
             messenger_phone=identity.messenger_phone,
         )
-        session = signed_in.to_session() | {_USED_PROOF: _digest(identity)}
-        return EndpointResponse(status=200, content=leads_on, signed_in=signed_in, session=session)
+        session = {SESSION_KEY: signed_in.to_session() | {_USED_PROOF: _digest(identity)}}
+        return EndpointResponse(status=200, content=leads_on, session=session)
 
     def sign_out(self, asked: EndpointRequest) -> EndpointResponse:
-        """Check the request; if the status of the answer is 200, the caller ends the session."""
-        return _refusal(asked) or EndpointResponse(status=200, content={"location": HOME})
-
-    def _verify(self, proof: str, now: float, guard: SingleUseGuard | None) -> Identity:
-        settings = self._settings
-        return verify_proof(proof, settings.webhook_secrets, project_id=settings.project_id, now=now, guard=guard)
+        """Check the request, then end the session."""
+        return _refusal(asked) or EndpointResponse(status=200, content={"location": _HOME}, session={})
 
 
 def own_path(path: str | None) -> str:
@@ -253,15 +237,21 @@ def own_path(path: str | None) -> str:
     with an empty segment before the last, are refused.
     """
     if path is None or _OWN_PATH.fullmatch(path) is None:
-        return HOME
+        return _HOME
     _, *segments = _QUERY_OR_FRAGMENT.split(path, maxsplit=1)[0].split("/")
-    has_dots = any(segment.lower().replace("%2e", ".") in _DOTS for segment in segments)
-    return HOME if has_dots or "" in segments[:-1] else path
+    has_dots = any(segment.lower().replace("%2e", ".") in {".", ".."} for segment in segments)
+    return _HOME if has_dots or "" in segments[:-1] else path
+
+
+def page_address(page: str, path: str, query: str) -> str:
+    """Return the address of the page with the button, with the requested path and query as `?next=`."""
+    requested = f"{quote(path)}?{query}" if query else quote(path)
+    return f"{page}?{urlencode({'next': requested})}"
 
 
 def refused_account() -> EndpointResponse:
     """Return the answer for a valid proof of an account that the application refuses."""
-    return _error(403, REFUSED_ACCOUNT)
+    return _error(403, "This account cannot sign in here. Ask the operator of this application.")
 
 
 def _refusal(asked: EndpointRequest) -> EndpointResponse | None:
@@ -320,7 +310,3 @@ def _proof_of(body: bytes) -> str | None:
 
 def _error(status: int, sentence: str) -> EndpointResponse:
     return EndpointResponse(status=status, content={"error": sentence})
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""

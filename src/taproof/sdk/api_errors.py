@@ -59,17 +59,15 @@ class UnexpectedAnswer(TaproofApiError):
     """The answer is not one of a Taproof service: a redirect, not JSON, too long, or with a field of a wrong type."""
 
 
+_KINDS: Final = {401: AuthenticationFailed, 403: AuthenticationFailed, 404: NotFound, 429: RateLimited}
+
+
 def error_of(
     status: int, said: object, *, code: str = "", retry_after: float | None = None, address: str
 ) -> TaproofApiError:
     """Return the error for an answer other than 200.
 
-    Args:
-        status: the answer's HTTP status.
-        said: the field `error` of its body. It is untrusted: another server may have answered.
-        code: its `X-Error-Code`.
-        retry_after: its `Retry-After`, in seconds.
-        address: the address of the service.
+    `said` is the field `error` of its body. It is untrusted: another server may have answered.
     """
     kind = _kind(status)
     printable = re.sub(r"[^\x20-\x7e\xa0-\u2027\u202f-\U0010ffff]+", " ", said) if isinstance(said, str) else ""
@@ -87,12 +85,6 @@ def error_of(
 
 
 def _kind(status: int) -> type[TaproofApiError]:
-    if status in {401, 403}:
-        return AuthenticationFailed
-    if status == 404:
-        return NotFound
-    if status == 429:
-        return RateLimited
     if 400 <= status < 500:
-        return InvalidRequest
+        return _KINDS.get(status, InvalidRequest)
     return ServiceUnavailable if 500 <= status < 600 else UnexpectedAnswer

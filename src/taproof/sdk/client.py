@@ -3,7 +3,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from taproof.sdk import developer_calls, session_calls
@@ -111,9 +110,7 @@ class Client:
         """Return the client."""
         return self
 
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the client."""
         self.close()
 

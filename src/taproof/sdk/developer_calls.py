@@ -42,7 +42,7 @@ class _Erased:
 
 def read_account(service: Service) -> Call[Account]:
     """Return the account of the access token. This is also a way to check the token."""
-    return read(Account, (yield from _ask(service, "GET", "/me")))
+    return _read(service, Account, "GET", "/me")
 
 
 def list_projects(service: Service) -> Call[list[Project]]:
@@ -65,7 +65,7 @@ def create_project(
 ) -> Call[CreatedProject]:
     """Create a project. Store its `secret_key`: it is shown only once.
 
-    Arguments of None are not sent. Older services refuse the arguments after `collect_phone`.
+    Arguments of None are not sent.
 
     Args:
         service: given by the client.
@@ -91,12 +91,12 @@ def create_project(
         "allowed_origins": _origins(allowed_origins),
         "bot_token": bot_token,
     }
-    return read(CreatedProject, (yield from _ask(service, "POST", "/projects", _present(body))))
+    return _read(service, CreatedProject, "POST", "/projects", _present(body))
 
 
 def read_project(service: Service, project_id: str) -> Call[Project]:
     """Return one project."""
-    return read(Project, (yield from _ask(service, "GET", f"/projects/{_id(project_id)}")))
+    return _read(service, Project, "GET", f"/projects/{_id(project_id)}")
 
 
 def update_project(
@@ -131,7 +131,7 @@ def update_project(
         "allowed_origins": _origins(allowed_origins),
         "bot_token": bot_token,
     }
-    return read(Project, (yield from _ask(service, "PATCH", f"/projects/{_id(project_id)}", _present(given))))
+    return _read(service, Project, "PATCH", f"/projects/{_id(project_id)}", _present(given))
 
 
 def delete_project(service: Service, project_id: str) -> Call[None]:
@@ -141,44 +141,43 @@ def delete_project(service: Service, project_id: str) -> Call[None]:
 
 def regenerate_secrets(service: Service, project_id: str) -> Call[ProjectSecrets]:
     """Replace the secret key and the webhook secret. The old ones stop working at once."""
-    return read(ProjectSecrets, (yield from _ask(service, "POST", f"/projects/{_id(project_id)}/regenerate")))
+    return _read(service, ProjectSecrets, "POST", f"/projects/{_id(project_id)}/regenerate")
 
 
 def read_webhook_secret(service: Service, project_id: str) -> Call[WebhookSecret]:
     """Return the webhook secret, and the next one during a rotation."""
-    return read(WebhookSecret, (yield from _ask(service, "GET", f"/projects/{_id(project_id)}/webhook-secret")))
+    return _read(service, WebhookSecret, "GET", f"/projects/{_id(project_id)}/webhook-secret")
 
 
 def rotate_webhook_secret(service: Service, project_id: str, *, overlap_hours: int = 24) -> Call[WebhookSecret]:
     """Create the next webhook secret, which replaces the current one after `overlap_hours`."""
     path = f"/projects/{_id(project_id)}/webhook-secret/rotate"
-    return read(WebhookSecret, (yield from _ask(service, "POST", path, {"overlap_hours": overlap_hours})))
+    return _read(service, WebhookSecret, "POST", path, {"overlap_hours": overlap_hours})
 
 
 def promote_webhook_secret(service: Service, project_id: str) -> Call[WebhookSecret]:
     """End a rotation now: the next webhook secret replaces the current one."""
-    path = f"/projects/{_id(project_id)}/webhook-secret/promote"
-    return read(WebhookSecret, (yield from _ask(service, "POST", path)))
+    return _read(service, WebhookSecret, "POST", f"/projects/{_id(project_id)}/webhook-secret/promote")
 
 
 def send_webhook_test(service: Service, project_id: str) -> Call[Delivery]:
     """Send one event of type webhook.test to the webhook URL and return the result, within 10 seconds."""
-    return read(Delivery, (yield from _ask(service, "POST", f"/projects/{_id(project_id)}/webhook-test")))
+    return _read(service, Delivery, "POST", f"/projects/{_id(project_id)}/webhook-test")
 
 
 def read_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
     """Return one webhook delivery with its latest attempts."""
-    return read(Delivery, (yield from _ask(service, "GET", f"/deliveries/{_id(delivery_id)}")))
+    return _read(service, Delivery, "GET", f"/deliveries/{_id(delivery_id)}")
 
 
 def resend_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
     """Send an event again now, with all retries if needed, in any status."""
-    return read(Delivery, (yield from _ask(service, "POST", f"/deliveries/{_id(delivery_id)}/resend")))
+    return _read(service, Delivery, "POST", f"/deliveries/{_id(delivery_id)}/resend")
 
 
 def read_session(service: Service, session_id: str) -> Call[Session]:
     """Return one session."""
-    return read(Session, (yield from _ask(service, "GET", f"/sessions/{_id(session_id)}")))
+    return _read(service, Session, "GET", f"/sessions/{_id(session_id)}")
 
 
 def erase_user(service: Service, messenger_id: str) -> Call[bool]:
@@ -194,7 +193,7 @@ def read_analytics(
 ) -> Call[Analytics]:
     """Return the analytics of the last UTC days, of one project or of all: totals, days, and funnel."""
     path = _with_query("/analytics", {"days": days, "project_id": project_id})
-    return read(Analytics, (yield from _ask(service, "GET", path)))
+    return _read(service, Analytics, "GET", path)
 
 
 def list_access_tokens(service: Service) -> Call[list[AccessToken]]:
@@ -221,7 +220,7 @@ def create_access_token(
     """
     given = None if scopes is None else list(scopes)
     body = _present({"name": name, "expires_at": _written("expires_at", expires_at), "scopes": given})
-    return read(CreatedAccessToken, (yield from _ask(service, "POST", "/tokens", body)))
+    return _read(service, CreatedAccessToken, "POST", "/tokens", body)
 
 
 def delete_access_token(service: Service, token_id: str, *, keep_created: bool = False) -> Call[None]:
@@ -343,6 +342,10 @@ def _ask(
         answer_limit=answer_limit,
     )
     return (yield from ask(service, request))
+
+
+def _read(service: Service, result: type[T], method: str, path: str, body: Mapping[str, Any] | None = None) -> Call[T]:
+    return read(result, (yield from _ask(service, method, path, body)))
 
 
 def _list(result: type[T], answer: Mapping[str, Any], field: str) -> list[T]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any, Final
 
 from taproof.sdk.api_errors import ConnectionFailed, TaproofApiError, UnexpectedAnswer, error_of
-from taproof.sdk.exchange import Call, CallResult, Pause, Request, Response, Service, send
+from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service
 
-TRANSIENT: Final = frozenset({429, 502, 503, 504})
+_TRANSIENT: Final = frozenset({429, 502, 503, 504})
 """Statuses of temporary failures."""
 _REFUSALS: Final = frozenset({429, 503})
 """The statuses among them that, with `Retry-After`, mean that the service did nothing."""
@@ -34,30 +34,42 @@ def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
     while True:
         # A pause may have lasted longer than intended.
         left = max(_LEAST, deadline - service.monotonic())
-        outcome = yield from send(replace(request, seconds=min(left, service.timeout / share)))
-        error = failure(service, outcome)
-        if error is None:
+        outcome: CallResult = yield replace(request, seconds=min(left, service.timeout / share))
+        try:
             return document(service, outcome)
-        attempt += 1
-        pause = retry_pause(service, error, attempt)
-        if attempt == _ATTEMPTS or not _may_repeat(request, outcome, error) or service.monotonic() + pause >= deadline:
-            raise error
+        except TaproofApiError as error:
+            attempt += 1
+            pause = retry_pause(service, error, attempt)
+            is_last = attempt == _ATTEMPTS or service.monotonic() + pause >= deadline
+            if is_last or not _may_repeat(request, outcome, error):
+                raise
         yield Pause(pause)
 
 
-def failure(service: Service, outcome: CallResult) -> TaproofApiError | None:
-    """Return the error of an outcome; None if it is an answer of status 200."""
-    if not isinstance(outcome, Response):
-        return ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
-    if outcome.status == 200:
-        return None
-    return error_of(
-        outcome.status,
-        json_object(outcome.body).get("error"),
-        code=outcome.headers.get("x-error-code", ""),
-        retry_after=_retry_after(outcome.headers.get("retry-after", ""), service.wall_clock()),
-        address=service.address,
-    )
+def document(service: Service, outcome: CallResult) -> dict[str, Any]:
+    """Return the JSON object of an answer of status 200.
+
+    Raises:
+        TaproofApiError: there was no answer, or it is another one.
+    """
+    if not isinstance(outcome, HttpResponse):
+        raise ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
+    found = json_object(outcome.body)
+    if outcome.status != 200:
+        raise error_of(
+            outcome.status,
+            found.get("error"),
+            code=outcome.headers.get("x-error-code", ""),
+            retry_after=_retry_after(outcome.headers.get("retry-after", ""), service.wall_clock()),
+            address=service.address,
+        )
+    if not found:
+        raise UnexpectedAnswer(
+            f"{service.address} did not answer with JSON of the expected length. Is base_url the address of a Taproof"
+            " service?",
+            status=200,
+        )
+    return found
 
 
 def retry_pause(service: Service, error: TaproofApiError, failures: int) -> float:
@@ -73,7 +85,7 @@ def retry_pause(service: Service, error: TaproofApiError, failures: int) -> floa
 
 def is_passing(outcome: CallResult) -> bool:
     """Return whether a failure may be temporary."""
-    return outcome.status in TRANSIENT if isinstance(outcome, Response) else not outcome.lasting
+    return outcome.status in _TRANSIENT if isinstance(outcome, HttpResponse) else not outcome.lasting
 
 
 def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -> bool:
@@ -81,21 +93,9 @@ def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -
         return False
     if request.repeatable:
         return True
-    if isinstance(outcome, Response):
+    if isinstance(outcome, HttpResponse):
         return outcome.status in _REFUSALS and error.retry_after is not None
     return not outcome.sent
-
-
-def document(service: Service, outcome: CallResult) -> dict[str, Any]:
-    """Return the JSON object of an answer of status 200; raises UnexpectedAnswer if there is none."""
-    found = json_object(outcome.body) if isinstance(outcome, Response) else {}
-    if not found:
-        raise UnexpectedAnswer(
-            f"{service.address} did not answer with JSON of the expected length. Is base_url the address of a Taproof"
-            " service?",
-            status=200,
-        )
-    return found
 
 
 def json_object(body: bytes | None) -> dict[str, Any]:

@@ -1,14 +1,15 @@
 """The calls of the session endpoints (service-spec.md, Endpoints; docs: long poll)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
+from taproof.sdk.api_errors import TaproofApiError
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
-from taproof.sdk.exchange import Call, Pause, Request, Service, send
+from taproof.sdk.exchange import Call, CallResult, Pause, Request, Service
 from taproof.sdk.reading import read
-from taproof.sdk.retries import ask, document, failure, is_passing, retry_pause
+from taproof.sdk.retries import ask, document, is_passing, retry_pause
 
 SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 
@@ -44,14 +45,7 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessengerUser:
-    """The user who tapped Confirm.
-
-    Attributes:
-        messenger_id: the user's account in the messenger, digits. Only this never changes.
-        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
-        messenger_username: the user's handle, without "@"; None if there is none. It can pass to another person.
-        messenger_phone: the user's number, such as "+4915123456789"; None unless it was collected. Left out of `repr`.
-    """
+    """The user who tapped Confirm. For the fields see `Identity`; `messenger_username` is None if there is none."""
 
     messenger_id: str
     messenger_name: str
@@ -83,19 +77,6 @@ class SignInResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Created:
-    session_token: str = field(repr=False)
-    deeplink: str = field(repr=False)
-    expires_at: datetime
-    match_code: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Status:
-    status: SignInStatus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Confirmed:
     confirmed_at: datetime
     proof: str = field(repr=False)
@@ -114,15 +95,7 @@ def create_session(service: Service) -> Call[SignIn]:
     code_verifier = new_code_verifier()
     body = {"code_challenge": code_challenge(code_verifier), "code_challenge_method": "S256"}
     answer = yield from ask(service, _request(service, "generate", service.project_id, body))
-    created = read(_Created, answer)
-    return SignIn(
-        session_token=created.session_token,
-        deeplink=created.deeplink,
-        code_verifier=code_verifier,
-        expires_at=created.expires_at,
-        project_id=service.project_id,
-        match_code=created.match_code,
-    )
+    return read(SignIn, answer | {"code_verifier": code_verifier, "project_id": service.project_id})
 
 
 def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
@@ -130,9 +103,8 @@ def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
 
     Raises:
         TaproofApiError: such as NotFound if there is no such sign-in, or another client started it.
-        ValueError: the client has neither secret_key nor project_id.
     """
-    return _result((yield from ask(service, _question(service, sign_in, {}))))
+    return _result((yield from ask(service, _question(service, sign_in))))
 
 
 def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) -> Call[SignInResult]:
@@ -144,12 +116,11 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
 
     Args:
         service: given by the client.
-        sign_in: what `create_session` returned.
+        sign_in: the value that `create_session` returned.
         timeout: the longest wait in seconds. After it, the status is "pending": call again to continue waiting.
 
     Raises:
         TaproofApiError: the service refused the request, or still failed at the timeout.
-        ValueError: the client has neither secret_key nor project_id.
     """
     deadline = service.monotonic() + timeout
     failures = 0
@@ -158,38 +129,36 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
         left = max(0.0, deadline - begun)
         # The last call ends a little earlier, so that its answer arrives in time.
         wait = round(min(_WAIT, max(0.0, left - _INTERVAL)), 3)
-        request = _question(service, sign_in, {"wait": wait}, seconds=min(wait + _ON_THE_WAY, max(left, _INTERVAL)))
-        outcome = yield from send(request)
-        error = failure(service, outcome)
-        if error is None:
-            failures = 0
+        seconds = min(wait + _ON_THE_WAY, max(left, _INTERVAL))
+        outcome: CallResult = yield replace(_question(service, sign_in, wait=wait), seconds=seconds)
+        try:
             result = _result(document(service, outcome))
-            if result.status != "pending":
-                return result
-            # An early answer comes from an old service or one that holds too many calls. Then poll instead.
-            held = service.monotonic() - begun
-            pause = 0.0 if wait >= 1 and held >= wait - 0.5 else _INTERVAL
-            if service.monotonic() + pause >= deadline:
-                return result
-        else:
+        except TaproofApiError as error:
             failures += 1
             # The last call begins early enough for its answer to arrive in time.
             left = deadline - _INTERVAL - service.monotonic()
             if not is_passing(outcome) or left <= 0:
-                raise error
+                raise
             pause = min(retry_pause(service, error, failures), left)
+        else:
+            failures = 0
+            if result.status != "pending":
+                return result
+            # A service that holds too many calls answers early. Then poll instead.
+            held = service.monotonic() - begun
+            pause = 0.0 if wait >= 1 and held >= wait - 0.5 else _INTERVAL
+            if service.monotonic() + pause >= deadline:
+                return result
         if pause:
             yield Pause(pause)
 
 
-def _question(service: Service, sign_in: SignIn, more: Mapping[str, Any], *, seconds: float = 0.0) -> Request:
-    body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **more}
-    return _request(service, "verify", sign_in.project_id or service.project_id, body, seconds=seconds)
+def _question(service: Service, sign_in: SignIn, **wait: float) -> Request:
+    body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **wait}
+    return _request(service, "verify", sign_in.project_id or service.project_id, body)
 
 
-def _request(
-    service: Service, verb: str, project_id: str | None, body: dict[str, Any], *, seconds: float = 0.0
-) -> Request:
+def _request(service: Service, verb: str, project_id: str | None, body: dict[str, Any]) -> Request:
     if service.secret_key is None and project_id is None:
         raise ValueError("Give the client project_id (proj_…) for a public sign-in, or secret_key (sk_…).")
     return Request(
@@ -199,18 +168,12 @@ def _request(
         body=body if project_id is None else body | {"project_id": project_id},
         # With the verifier, verify can return the same answer again.
         repeatable=verb == "verify",
-        seconds=seconds,
     )
 
 
 def _result(answer: Mapping[str, Any]) -> SignInResult:
-    status = read(_Status, answer).status
+    status = answer.get("status")
     if status != "confirmed":
-        return SignInResult(status=status)
-    confirmed = read(_Confirmed, answer)
-    return SignInResult(
-        status=status,
-        user=read(MessengerUser, answer),
-        confirmed_at=confirmed.confirmed_at,
-        proof=confirmed.proof,
-    )
+        return read(SignInResult, {"status": status})
+    confirmed, user = read(_Confirmed, answer), read(MessengerUser, answer)
+    return SignInResult(status=status, user=user, confirmed_at=confirmed.confirmed_at, proof=confirmed.proof)

@@ -54,12 +54,8 @@ class WebhookEvent:
         type: "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to other types, from a newer service.
         project_id: the project of the event.
         session_token: the token of the sign-in; None for other events. Left out of `repr`, to keep it out of logs.
-        messenger_id: the user's account in the messenger, digits: store the user under it. Like the next two fields,
-            it is set for "auth.confirmed" only.
-        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
-        messenger_username: the user's handle, without "@"; None if there is none. It can pass to another person.
-        messenger_phone: the user's phone number as the messenger knows it, such as "+4915123456789" (E.164); None
-            unless the project collects it and the user shared it. Left out of `repr`.
+        messenger_id, messenger_name, messenger_username, messenger_phone: the user, as in `Identity`, for
+            "auth.confirmed" only. The username is None if there is none.
         occurred_at: the time of the decision or of the test, in seconds since the epoch, to the millisecond; None for
             the events of a newer service.
         signed_at: the time when this attempt was signed, in seconds since the epoch; None if the request has only
@@ -128,7 +124,11 @@ def verify_webhook(
         _require_service_signature(body, given[_SERVICE_SIGNATURE], [each for each, _ in keys])
     else:
         raise WebhookMalformed("The request is not signed: it has neither webhook-signature nor X-Service-Signature.")
-    event = _event(_parsed(body), signed_at)
+    try:
+        data = read_object(body)
+    except (ValueError, RecursionError):  # `from None`: the error holds the body.
+        raise WebhookMalformed("The body is not the JSON object of an event.") from None
+    event = _event(data, signed_at)
     if signed_at is not None and given["webhook-id"] != event.id:
         raise WebhookMalformed("The header webhook-id is not the id of the event in the body.")
     return event
@@ -192,25 +192,16 @@ def _require_standard_signature(body: bytes, given: dict[str, str], keys: Sequen
 
 
 def _require_service_signature(body: bytes, signature: str, secrets: Sequence[str]) -> None:
-    for secret in secrets:
-        if _same(signature, hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()):
-            return
-    raise WebhookSignatureInvalid(
-        "X-Service-Signature fits no secret given. Check the bytes exactly as they came, and use the project's current"
-        " webhook secret."
-    )
+    if not any(_same(signature, hmac.new(each.encode(), body, hashlib.sha256).hexdigest()) for each in secrets):
+        raise WebhookSignatureInvalid(
+            "X-Service-Signature fits no secret given. Check the bytes exactly as they came, and use the project's"
+            " current webhook secret."
+        )
 
 
 def _same(given: str, expected: str) -> bool:
     """Compare in constant time, so that an attacker learns nothing about `expected`."""
     return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
-
-
-def _parsed(body: bytes) -> dict[str, Any]:
-    try:
-        return read_object(body)
-    except (ValueError, RecursionError):  # `from None`: the error holds the body.
-        raise WebhookMalformed("The body is not the JSON object of an event.") from None
 
 
 def _event(data: dict[str, Any], signed_at: int | None) -> WebhookEvent:

@@ -25,7 +25,7 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest, TaproofError
 from taproof.http.body import read_json_object, text_field
 from taproof.http.errors import install_error_handlers
-from taproof.sdk import Identity, ProofError, verify_proof
+from taproof.sdk.proof import Identity, ProofError, verify_proof
 
 COOKIE: Final = "taproof_demo"
 SIGNED_IN_LIFETIME: Final = 60 * MINUTE
