@@ -45,6 +45,8 @@ _SYSTEMS: Final = {"Darwin": "Macintosh; Intel Mac OS X 10_15_7", "Linux": "Linu
 _START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")
 _RUN_AGAIN: Final = "Run taproof login again."
 
+commands: Final = typer.Typer()
+
 _Url = Annotated[str, typer.Argument(metavar="URL", help="The service's address, such as https://signin.example.com.")]
 _KnownUrl = Annotated[
     str | None,
@@ -81,13 +83,7 @@ class NotLoggedIn(TaproofError):
     sentence = "You are not signed in to any service: run taproof login URL first."
 
 
-def add_to(commands: typer.Typer) -> None:
-    """Add the commands."""
-    command(commands, "login")(login)
-    command(commands, "logout")(logout)
-    command(commands, "token")(token)
-
-
+@command(commands, "login")
 def login(_given: Given, url: _Url) -> None:
     """Sign in to a service with the messenger, and keep an access token on this machine.
 
@@ -112,6 +108,7 @@ def login(_given: Given, url: _Url) -> None:
     typer.echo(f'Try it: curl -H "Authorization: Bearer $(taproof token {address})" {address}/api/v1/dev/me')
 
 
+@command(commands, "logout")
 def logout(_given: Given, url: _KnownUrl = None) -> None:
     """Revoke the access token that login got, and forget it.
 
@@ -131,6 +128,7 @@ def logout(_given: Given, url: _KnownUrl = None) -> None:
     typer.echo(f"Signed out of {address}.{ended}")
 
 
+@command(commands, "token")
 def token(_given: Given, url: _KnownUrl = None) -> None:
     """Print the access token that login got, for scripts.
 

@@ -155,7 +155,7 @@ def write_master_keys(path: Path, keys: Sequence[str]) -> None:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
 
 
 def _write_new(path: Path, keys: Sequence[str], like: os.stat_result | None = None) -> None:
@@ -178,7 +178,7 @@ def _make(path: Path, key: str, unique: str) -> None:
             path.hardlink_to(draft)
     finally:
         draft.unlink(missing_ok=True)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def _read(path: Path) -> tuple[str, _Version]:
@@ -189,7 +189,7 @@ def _read(path: Path) -> tuple[str, _Version]:
     if len(split_master_keys(text)) > 1:
         # The first key may be so new that its file would not survive a power failure. Sync it before anything is
         # encrypted under it. A single key needs no sync: it was in the file before, beside another.
-        _sync_directory(path.resolve().parent)
+        sync_directory(path.resolve().parent)
     return text, version
 
 
@@ -197,7 +197,8 @@ def _version(found: os.stat_result) -> _Version:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Make the names of new files in a directory survive a power failure."""
     directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(directory)

@@ -5,9 +5,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from taproof.config.database_url import is_postgres, shown_database
+from taproof.config.database_url import is_postgres, master_key_file, shown_database
 from taproof.config.settings import Settings
-from taproof.runtime.store import master_key_file
 from taproof.sandbox.seed import Seed
 
 

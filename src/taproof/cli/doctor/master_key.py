@@ -1,12 +1,12 @@
 """The doctor's look at the master key: the file beside the database, or the key that was given."""
 
 from taproof.cli.doctor.finding import OTHERS, Finding, from_sentences
-from taproof.config.database_url import is_postgres
+from taproof.config.database_url import is_postgres, master_key_file
 from taproof.config.options import NO_MASTER_KEY, called
 from taproof.config.settings import Settings
 from taproof.core.encryption import Encryptor
 from taproof.core.errors import TaproofError
-from taproof.runtime.store import master_key_file, open_encryptor, open_storage
+from taproof.runtime.store import open_encryptor, open_storage
 from taproof.service.installation import has_master_key, is_under_first_key
 from taproof.storage.protocol import Storage
 
