@@ -168,7 +168,7 @@ def test_logout_of_a_token_that_is_gone(service: Service, terminal: Terminal, ad
     assert service.command("tokens", "revoke", OWNER, kept["token_id"]).returncode == 0
     done = terminal.run("logout")
     assert (done.returncode, terminal.kept()) == (0, {})
-    assert "had ended already" in done.stdout
+    assert "was already invalid" in done.stdout
 
 
 def test_cancelled_and_unknown_accounts(terminal: Terminal, ada: Phone, client: httpx.Client) -> None:

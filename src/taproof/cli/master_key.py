@@ -81,7 +81,7 @@ async def rotate(given: Given, *, as_json: AsJson = False) -> None:
 
 @command(commands, "reseal", *STORE, "master_key")
 async def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
-    """Encrypt everything under the first key of TAPROOF_MASTER_KEY, so that you can remove the others.
+    """Encrypt everything under the first key of TAPROOF_MASTER_KEY, to remove the others.
 
     Run it after every node was restarted with the new key first and the old one after it.
     """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from taproof.cli.command import STORE, Given, command, group, load, open_encrypted_store
-from taproof.config.settings import InvalidSettings
+from taproof.config.settings import InvalidSettings, local_address
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.encryption import Encryptor, webhook_secret_associated_data
 from taproof.core.errors import ProjectNotFound, TaproofError
@@ -165,8 +165,7 @@ def _parsed_secrets(text: str, name: str) -> list[str]:
 
 
 def _print_instructions(host: str, project: str | None, port: int, *, sandbox: bool) -> None:
-    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 — compared only.
-    url = f"http://{f'[{reached}]' if ':' in reached else reached}:{port}/"
+    url = f"{local_address('http', host, port)}/"
     # Without a project, the service may or may not be a sandbox.
     webhook_url = url if sandbox or not project else "https://YOUR-TUNNEL/"
     # This command does not know the service's address: it may use another port, or be behind a proxy.

@@ -73,6 +73,12 @@ class InvalidSettings(TaproofError):
         super().__init__("\n".join(sentences))
 
 
+def local_address(scheme: str, host: str, port: int) -> str:
+    """Return the URL of a server on this machine that listens on `host`."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 — compared only.
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
 # ---- defaults that follow from other settings
 
 
@@ -230,10 +236,8 @@ class Settings(BaseModel):
     def _fill_base_url(self) -> Self:
         """Default to this machine's own address. Where it listens further, only the operator knows the address."""
         if "base_url" not in self.model_fields_set and is_loopback(self.host):
-            scheme = "https" if self.tls_cert else "http"
-            host = f"[{self.host}]" if ":" in self.host else self.host
-            # The instance is frozen. A default of the field could not follow from fields below it.
-            object.__setattr__(self, "base_url", f"{scheme}://{host}:{self.port}")
+            # The instance is frozen, and the default depends on fields below this one.
+            object.__setattr__(self, "base_url", self.own_address)
         return self
 
     @model_validator(mode="after")
@@ -282,6 +286,11 @@ class Settings(BaseModel):
     def address_rules(self) -> AddressRules:
         """The addresses that webhooks may be posted to. In the sandbox they include this machine."""
         return AddressRules((*self.webhook_allow, "loopback") if self.sandbox else self.webhook_allow)
+
+    @property
+    def own_address(self) -> str:
+        """The address of this process for calls from this machine."""
+        return local_address("https" if self.tls_cert else "http", self.host, self.port)
 
     @property
     def local_only(self) -> bool:

@@ -31,7 +31,6 @@ from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_acts
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
-from taproof.runtime.listener import own_address
 from taproof.runtime.sandbox_mode import RunningSandbox
 from taproof.service.bots import Bots
 from taproof.service.sessions.decide import Decisions
@@ -159,7 +158,7 @@ def connect_messenger(
 
 def _bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
     if settings.sandbox:
-        return BotApiClient(f"{own_address(settings)}/sandbox", tls=_trusting_oneself(settings), limit=limit)
+        return BotApiClient(f"{settings.own_address}/sandbox", tls=_trusting_oneself(settings), limit=limit)
     return BotApiClient(settings.bot_api_url, limit=limit)
 
 
