@@ -265,9 +265,9 @@ def test_https_that_nobody_speaks_is_warned_of(run: Run, monkeypatch: pytest.Mon
     arguments = ["serve", "--bot-token", "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"]
     arguments += ["--base-url", "https://signin.example.com"]
     warned = run(*arguments).stderr
-    assert "nothing here speaks TLS" in warned
+    assert "no certificate and no trusted proxy is set" in warned
     assert "--trusted-proxy (TAPROOF_TRUSTED_PROXY)" in warned
-    assert "nothing here" not in run(*arguments, "--trusted-proxy", "127.0.0.1").stderr
+    assert "no certificate" not in run(*arguments, "--trusted-proxy", "127.0.0.1").stderr
 
 
 # ---- as a real process

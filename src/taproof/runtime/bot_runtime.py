@@ -5,13 +5,12 @@ import functools
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.core.clock import MINUTE, system_clock
-from taproof.core.encryption import Encryptor
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.accounts import Accounts
@@ -32,10 +31,10 @@ from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_acts
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
 from taproof.runtime.sandbox_mode import RunningSandbox
-from taproof.service.bots import Bots
-from taproof.service.sessions.decide import Decisions
 from taproof.service.user_control import UserControl
-from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from taproof.runtime.services import Services
 
 _USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
@@ -101,22 +100,11 @@ def open_accounts(settings: Settings) -> Accounts:
     return Accounts(_bot_api(settings))
 
 
-def connect_messenger(
-    settings: Settings,
-    decisions: Decisions,
-    storage: Storage,
-    encryptor: Encryptor,
-    sandbox: RunningSandbox | None,
-    *,
-    bots: Bots,
-    show_project_bots: Callable[[int, int], None],
-) -> BotRuntime:
-    """Return the messenger's side of this process, with the sandbox's bot or the one that the settings name."""
-    if sandbox is not None:
-        token = sandbox.bot_token
-    else:
-        token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    bot = Bot(_bot_api(settings), token)
+def connect_messenger(settings: Settings, services: "Services", sandbox: RunningSandbox | None) -> BotRuntime:
+    """Return the messenger's side of this process, with the bot of the sandbox or of the settings."""
+    storage, encryptor, decisions = services.storage, services.encryptor, services.decisions
+    token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
+    bot = Bot(_bot_api(settings), token if sandbox is None else sandbox.bot_token)
     acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
     # A developer who tries the sandbox signs in again and again, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
@@ -147,8 +135,8 @@ def connect_messenger(
     return BotRuntime(
         bot,
         WebhookEndpoint(intake, secrets),
-        ProjectBots(bots, connect, receive, bot, show_project_bots),
-        ProjectBotWebhooks(bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
+        ProjectBots(services.bots, connect, receive, bot, services.metrics.show_project_bots),
+        ProjectBotWebhooks(services.bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
         close,
         intake,
         secrets,
@@ -157,16 +145,12 @@ def connect_messenger(
 
 
 def _bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
-    if settings.sandbox:
-        return BotApiClient(f"{settings.own_address}/sandbox", tls=_trusting_oneself(settings), limit=limit)
-    return BotApiClient(settings.bot_api_url, limit=limit)
-
-
-def _trusting_oneself(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_cert is None:
-        return None
-    # The sandbox's bot calls this process over loopback, so the certificate need not be verified.
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    tls.check_hostname = False
-    tls.verify_mode = ssl.CERT_NONE
-    return tls
+    if not settings.sandbox:
+        return BotApiClient(settings.bot_api_url, limit=limit)
+    tls = None
+    if settings.tls_cert is not None:
+        # The sandbox's bot calls this process over loopback, so the certificate need not be verified.
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    return BotApiClient(f"{settings.own_address}/sandbox", tls=tls, limit=limit)
