@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from taproof.cli.command import STORE, AsJson, Email, Given, command, group, load, open_developers, open_store
-from taproof.cli.output import SHOWN_ONCE, print_json, print_secrets, print_table, to_the_minute
+from taproof.cli.output import print_json, print_secrets, print_table, to_the_minute
 from taproof.config.options import called
 from taproof.core.accounts import Actor, Plan
 from taproof.core.clock import iso8601, system_clock
@@ -41,7 +41,7 @@ async def add_developer(
         print_json({**serializers.account(developer), "access_token": created.plaintext})
     else:
         typer.echo(f"Added {developer.email}, plan {developer.plan}.")
-        print_secrets(SHOWN_ONCE, [("Access token", created.plaintext)])
+        print_secrets([("Access token", created.plaintext)])
 
 
 @command(commands, "invite", *STORE, "base_url")
@@ -81,7 +81,7 @@ async def invite_developer(
         return
     what = "Invited" if invitation.developer_id is None else "Created an invitation that links a messenger account to"
     typer.echo(f"{what} {invitation.email}. The link works once, until {to_the_minute(until)}.")
-    print_secrets(SHOWN_ONCE, [("Link", link)])
+    print_secrets([("Link", link)])
     if "base_url" not in given:
         typer.echo(
             f"The link is for a service at {settings.base_url}. If yours has another address, set {called('base_url')}."

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import typer
 
-SHOWN_ONCE: Final = "Keep this secret, like a password. It is not shown again."
+_SHOWN_ONCE: Final = "Keep this secret, like a password. It is not shown again."
 _COLOURS: Final = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "problem": typer.colors.RED}
 
 
@@ -55,7 +55,7 @@ def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     console.print(table, crop=False)
 
 
-def print_secrets(advice: str, lines: Sequence[tuple[str, str]]) -> None:
+def print_secrets(lines: Sequence[tuple[str, str]], advice: str = _SHOWN_ONCE) -> None:
     """Print the advice, then each secret on its own line."""
     typer.echo(advice)
     for label, secret in lines:

@@ -50,11 +50,11 @@ async def create_project(
         print_json(serializers.created_project(project, secrets))
     else:
         typer.echo(f"Created {project.id} ({visible_name(project.name)}) for {email}.")
-        print_secrets(
+        advice = (
             "Keep these secret, like passwords. The secret key is not shown again. The webhook secret can be read "
-            f"later: GET /api/v1/dev/projects/{project.id}/webhook-secret",
-            [("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
+            f"later: GET /api/v1/dev/projects/{project.id}/webhook-secret"
         )
+        print_secrets([("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)], advice)
 
 
 @command(commands, "list", *STORE)

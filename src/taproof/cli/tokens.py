@@ -6,7 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from taproof.cli.command import STORE, AsJson, Email, Given, command, group, open_developers
-from taproof.cli.output import SHOWN_ONCE, print_json, print_secrets, print_table, to_the_minute
+from taproof.cli.output import print_json, print_secrets, print_table, to_the_minute
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, iso8601, system_clock
 from taproof.core.errors import AccessTokenNotFound
@@ -57,7 +57,7 @@ async def create_token(
     else:
         until = "until it is revoked" if expires_at is None else f"until {iso8601(expires_at)}"
         typer.echo(f"Created {created.token.id} for {email}, valid {until}.")
-        print_secrets(SHOWN_ONCE, [("Access token", created.plaintext)])
+        print_secrets([("Access token", created.plaintext)])
 
 
 @command(commands, "list", *STORE)

@@ -17,7 +17,7 @@ from taproof.core.encryption import Encryptor, new_master_key, split_master_keys
 from taproof.core.entropy import Entropy
 from taproof.core.errors import MasterKeyWrong, TaproofError
 
-_ADVICE: Final = "The keys that were read before are used on. Put back the right file."
+_ADVICE: Final = "The previous keys stay in use. Put back the right file."
 
 _Version = tuple[int, int, int, int]
 """Identifies a version of the file: inode, size, and the times of modification and of status change in ns."""
@@ -58,15 +58,15 @@ def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> 
         if not path.exists():
             if not may_make:
                 raise MasterKeyWrong(
-                    f"This database was made with a master key that is neither in TAPROOF_MASTER_KEY nor in the file "
-                    f"{path}, which is missing. Put back the key file that belongs to this database, or set "
+                    f"This database was created with a master key that is neither in TAPROOF_MASTER_KEY nor in the "
+                    f"file {path}, which is missing. Put back the key file that belongs to this database, or set "
                     "TAPROOF_MASTER_KEY to that key."
                 )
             _make(path, new_master_key(entropy), entropy(8).hex())
         return _read(path)[0]
     except (OSError, UnicodeDecodeError) as error:
         raise MasterKeyUnreadable(
-            f"The master key file {path} cannot be read or made: {error}. Check its owner and mode, or set "
+            f"The master key file {path} cannot be read or created: {error}. Check its owner and mode, or set "
             "TAPROOF_MASTER_KEY."
         ) from error
 
