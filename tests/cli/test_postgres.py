@@ -93,7 +93,7 @@ def test_serve_asks_for_the_key_before_anything_else(run: Run) -> None:
     """`serve` on PostgreSQL without a master key is refused before the database is asked."""
     result = run("serve", TAPROOF_DATABASE_URL=NOBODY, TAPROOF_BOT_TOKEN=BOT_TOKEN)
     assert result.exit_code == 2
-    assert result.stderr.startswith("Set TAPROOF_MASTER_KEY")
+    assert result.stderr.startswith("TAPROOF_MASTER_KEY is not set")
     assert "openssl rand -base64 32" in result.stderr
     assert PASSWORD not in result.output
 
