@@ -125,18 +125,10 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
         apps: dict[str, AsgiApp] = {}
         started = None
         if sandbox:
-            started = await start_sandbox(settings, services.developers, services.projects, services.invitations)
+            started = await start_sandbox(settings, services)
             apps |= started.apps
             services.deeplinks.set_service_bot(started.link_base, started.bot_id)
-        messenger = connect_messenger(
-            settings,
-            services.decisions,
-            services.storage,
-            services.encryptor,
-            started,
-            bots=services.bots,
-            show_project_bots=services.metrics.show_project_bots,
-        )
+        messenger = connect_messenger(settings, services, started)
         webhooks = webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
         apps = console_apps(build_console(settings, services)) | apps | webhooks
         app = build_app(settings, services, apps)

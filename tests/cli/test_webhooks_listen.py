@@ -470,11 +470,11 @@ def test_a_taken_port_gets_one_sentence(run: Run, tmp_path: Path) -> None:
         (
             ["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--sandbox"],
             1,
-            "Run this in the directory in which",
+            "Run this command in the directory in which",
         ),
         (["--secret-file", "nowhere"], 1, "nowhere cannot be read: No such file or directory."),
         (["--secret-file", "key"], 1, "secret key (sk_…)"),
-        (["--secret-file", "words"], 1, "words must hold one webhook secret a line"),
+        (["--secret-file", "words"], 1, "words must contain only webhook secrets, one per line"),
         (["--secret-file", "empty"], 1, "at least one"),
         (["--secret-file", "secret", "--status", "100"], 2, "--status must be an HTTP status from 200 to 599."),
         (["--secret-file", "secret", "--port", "x"], 2, "--port must be a whole number from 0 to 65535."),

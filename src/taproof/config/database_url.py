@@ -25,6 +25,12 @@ def database_file(database_url: str) -> Path:
     return Path(name)
 
 
+def master_key_file(database_url: str) -> Path:
+    """Return the path of the master key file, for SQLite without TAPROOF_MASTER_KEY."""
+    path = database_file(database_url)
+    return path.with_name(f"{path.name}.key")
+
+
 def shown_database(database_url: str) -> str:
     """Return how a valid database URL is shown to people: the whole path of a file, or an address without password."""
     if not is_postgres(database_url):

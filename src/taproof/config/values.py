@@ -1,4 +1,4 @@
-"""The types of the settings: each reads what a person writes. A reader raises ValueError for what it refuses."""
+"""The types of the settings. Each reads text; a reader raises ValueError for an invalid value."""
 
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -157,15 +157,15 @@ LocationFile = Annotated[_File, ValueForm("FILE", f"{_FILE} an .mmdb database of
 BotToken = Annotated[
     SecretStr | None,
     _text(_bot_token),
-    ValueForm("TOKEN", "must be the whole token from @BotFather: digits, a colon, letters"),
+    ValueForm("TOKEN", "must be the complete token from @BotFather: digits, a colon, letters"),
 ]
 MasterKey = Annotated[
     SecretStr | None,
     _text(_master_key),
     ValueForm(
         "KEY",
-        "must be the base64 of exactly 32 bytes, or several of these with commas between; make one with: openssl rand "
-        "-base64 32",
+        "must be the base64 of exactly 32 bytes, or several of these separated by commas; create one with: openssl "
+        "rand -base64 32",
     ),
 ]
 Networks = Annotated[
@@ -210,17 +210,8 @@ RateLimit = Annotated[
         "must be a number from 1 to 1000000, a slash and second, minute or hour, such as 60/minute; or off",
     ),
 ]
-BotUpdates = Annotated[
-    Literal["polling", "webhook"], _LOWER_CASE, ValueForm("polling|webhook", "must be polling or webhook")
-]
-Role = Annotated[
-    Literal["all", "api", "worker", "bot"],
-    _LOWER_CASE,
-    ValueForm("all|api|worker|bot", "must be all, api, worker or bot"),
-]
-LogLevel = Annotated[
-    Literal["debug", "info", "warning", "error"],
-    _LOWER_CASE,
-    ValueForm("debug|info|warning|error", "must be debug, info, warning or error"),
-]
-LogFormat = Annotated[Literal["console", "json"], _LOWER_CASE, ValueForm("console|json", "must be console or json")]
+# The form of these is derived from their values.
+BotUpdates = Annotated[Literal["polling", "webhook"], _LOWER_CASE]
+Role = Annotated[Literal["all", "api", "worker", "bot"], _LOWER_CASE]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _LOWER_CASE]
+LogFormat = Annotated[Literal["console", "json"], _LOWER_CASE]

@@ -104,7 +104,7 @@ class LeaderElection:
                 # While the lease is held, the work may finish its current item.
                 await asyncio.wait([working, losing], timeout=FINISH_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if losing.done():
-                _log.warning("lease_lost", lease=self._name, advice="Its work rests until the lease is held again.")
+                _log.warning("lease_lost", lease=self._name, advice="Its work stops until the lease is held again.")
             await asyncio.wait([working], timeout=GRACE_SECONDS)
             working.cancel()
             await asyncio.wait([working], timeout=GRACE_SECONDS)

@@ -96,14 +96,14 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         sandbox: RunningSandbox | None = None
         apps: dict[str, AsgiApp] = {}
         if settings.sandbox:
-            sandbox = await start_sandbox(settings, services.developers, services.projects, services.invitations)
+            sandbox = await start_sandbox(settings, services)
             stack.push_async_callback(sandbox.messenger.close)
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
             services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
         console = build_console(settings, services) if settings.serves_api else None
         if console is not None:
             apps = console_apps(console) | apps
-        messenger = _connect_messenger(settings, services, sandbox)
+        messenger = connect_messenger(settings, services, sandbox) if settings.needs_bot else None
         if messenger is not None:
             stack.push_async_callback(messenger.close)
             apps |= webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
@@ -135,21 +135,6 @@ async def invite_first(settings: Settings, services: Services) -> str | None:
     return await services.invitations.invite_first() if settings.serves_api else None
 
 
-def _connect_messenger(settings: Settings, services: Services, sandbox: RunningSandbox | None) -> BotRuntime | None:
-    """Return the messenger's side of this process, if its role has one."""
-    if not settings.needs_bot:
-        return None
-    return connect_messenger(
-        settings,
-        services.decisions,
-        services.storage,
-        services.encryptor,
-        sandbox,
-        bots=services.bots,
-        show_project_bots=services.metrics.show_project_bots,
-    )
-
-
 def console_apps(console: Console) -> dict[str, AsgiApp]:
     """Return the applications of the console by their path."""
     return {"/": RedirectResponse("/console"), "/console/*": console.app}
@@ -168,7 +153,7 @@ def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) ->
 
 def build_console(settings: Settings, services: Services) -> Console:
     """Return the web console, in which developers manage their projects."""
-    asked = ConsoleServices(
+    console_services = ConsoleServices(
         developers=services.developers,
         projects=services.projects,
         sessions=services.sessions,
@@ -183,7 +168,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         developer_sign_ins=services.developer_sign_ins,
     )
     return Console(
-        asked,
+        console_services,
         services.encryptor,
         system_clock,
         system_entropy,
@@ -251,21 +236,16 @@ async def _choose_parts(
         lead(f"bot {messenger.bot.id}", messenger.receive_updates)
         lead("own bots", messenger.project_bots.run)
     if settings.role in {"all", "worker"}:
-        housekeeping = Housekeeping(
-            storage, system_clock, settings.session_retention_days, audit_days=settings.audit_days
-        )
-
-        async def sweep(_since: int) -> None:
-            await sweep_until(stopping, housekeeping)
-
-        lead("housekeeping", sweep)
+        days, audit_days = settings.session_retention_days, settings.audit_days
+        housekeeping = Housekeeping(storage, system_clock, days, audit_days=audit_days)
+        lead("housekeeping", lambda _since: sweep_until(stopping, housekeeping))
         post = services.webhook_client.post
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         parts.finishing.append(sender.run_until(stopping))
     return parts
 
 
-async def _learn_deeplinks(deeplinks: Deeplinks, messenger: "BotRuntime") -> None:
+async def _learn_deeplinks(deeplinks: Deeplinks, messenger: BotRuntime) -> None:
     """Ask the messenger for the bot's address unless it is known; then wait until cancelled."""
     if not deeplinks.is_known:
         deeplinks.set_service_bot(await messenger.fetch_address(), messenger.bot.id)

@@ -5,13 +5,12 @@ import functools
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.core.clock import MINUTE, system_clock
-from taproof.core.encryption import Encryptor
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
@@ -30,12 +29,11 @@ from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_acts
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
-from taproof.runtime.listener import own_address
 from taproof.runtime.sandbox_mode import RunningSandbox
-from taproof.service.bots import Bots
-from taproof.service.sessions.decide import Decisions
 from taproof.service.user_control import UserControl
-from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from taproof.runtime.services import Services
 
 _USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
@@ -96,22 +94,11 @@ class BotRuntime:
                     await asyncio.sleep(_SECRET_LOOK)
 
 
-def connect_messenger(
-    settings: Settings,
-    decisions: Decisions,
-    storage: Storage,
-    encryptor: Encryptor,
-    sandbox: RunningSandbox | None,
-    *,
-    bots: Bots,
-    show_project_bots: Callable[[int, int], None],
-) -> BotRuntime:
-    """Return the messenger's side of this process, with the sandbox's bot or the one that the settings name."""
-    if sandbox is not None:
-        token = sandbox.bot_token
-    else:
-        token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    bot = Bot(open_bot_api(settings), token)
+def connect_messenger(settings: Settings, services: "Services", sandbox: RunningSandbox | None) -> BotRuntime:
+    """Return the messenger's side of this process, with the bot of the sandbox or of the settings."""
+    storage, encryptor, decisions = services.storage, services.encryptor, services.decisions
+    token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
+    bot = Bot(open_bot_api(settings), token if sandbox is None else sandbox.bot_token)
     acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
     # A developer who tries the sandbox signs in again and again, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
@@ -142,8 +129,8 @@ def connect_messenger(
     return BotRuntime(
         bot,
         WebhookEndpoint(intake.handle, secrets),
-        ProjectBots(bots, connect, receive, bot, show_project_bots),
-        ProjectBotWebhooks(bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
+        ProjectBots(services.bots, connect, receive, bot, services.metrics.show_project_bots),
+        ProjectBotWebhooks(services.bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
         close,
         intake,
         secrets,
@@ -153,16 +140,12 @@ def connect_messenger(
 
 def open_bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
     """Return a client for the Bot API of the messenger or of the sandbox, with `limit` connections at most."""
-    if settings.sandbox:
-        return BotApiClient(f"{own_address(settings)}/sandbox", tls=_trusting_oneself(settings), limit=limit)
-    return BotApiClient(settings.bot_api_url, limit=limit)
-
-
-def _trusting_oneself(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_cert is None:
-        return None
-    # The sandbox's bot calls this process over loopback, so the certificate need not be verified.
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    tls.check_hostname = False
-    tls.verify_mode = ssl.CERT_NONE
-    return tls
+    if not settings.sandbox:
+        return BotApiClient(settings.bot_api_url, limit=limit)
+    tls = None
+    if settings.tls_cert is not None:
+        # The sandbox's bot calls this process over loopback, so the certificate need not be verified.
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    return BotApiClient(f"{settings.own_address}/sandbox", tls=tls, limit=limit)

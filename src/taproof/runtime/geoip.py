@@ -87,7 +87,7 @@ class GeoIpFile:
         try:
             reader = open_geoip(self._path)
         except GeoIpFileUnusable as error:
-            _log.error("geoip_file_unusable", reason=str(error), advice="The one that was read before is used on.")
+            _log.error("geoip_file_unusable", reason=str(error), advice="The previous file stays in use.")
             return
         self._reader.close()
         self._reader = reader
@@ -111,11 +111,11 @@ def open_geoip(path: Path) -> maxminddb.Reader:
     except OSError as error:
         raise GeoIpFileUnusable(error.strerror or "it cannot be read") from None
     except (maxminddb.InvalidDatabaseError, ValueError):
-        raise GeoIpFileUnusable("it is no MaxMind DB file, or a damaged one") from None
+        raise GeoIpFileUnusable("it is not a MaxMind DB file, or is damaged") from None
     kind = reader.metadata().database_type
     if not any(word in kind for word in ("City", "Country", "Enterprise", "Location")):
         reader.close()
-        raise GeoIpFileUnusable(f"its type is {visible_name(kind)[:_NAME_LIMIT]}, which tells no places")
+        raise GeoIpFileUnusable(f"its type is {visible_name(kind)[:_NAME_LIMIT]}, which contains no places")
     return reader
 
 

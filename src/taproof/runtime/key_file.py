@@ -17,7 +17,7 @@ from taproof.core.encryption import Encryptor, new_master_key, split_master_keys
 from taproof.core.entropy import Entropy
 from taproof.core.errors import MasterKeyWrong, TaproofError
 
-_ADVICE: Final = "The keys that were read before are used on. Put back the right file."
+_ADVICE: Final = "The previous keys stay in use. Put back the right file."
 
 _Version = tuple[int, int, int, int]
 """Identifies a version of the file: inode, size, and the times of modification and of status change in ns."""
@@ -53,15 +53,15 @@ def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> 
         if not path.exists():
             if not may_make:
                 raise MasterKeyWrong(
-                    f"This database was made with a master key that is neither in TAPROOF_MASTER_KEY nor in the file "
-                    f"{path}, which is missing. Put back the key file that belongs to this database, or set "
+                    f"This database was created with a master key that is neither in TAPROOF_MASTER_KEY nor in the "
+                    f"file {path}, which is missing. Put back the key file that belongs to this database, or set "
                     "TAPROOF_MASTER_KEY to that key."
                 )
             _make(path, new_master_key(entropy), entropy(8).hex())
         return _read(path)[0]
     except (OSError, UnicodeDecodeError) as error:
         raise MasterKeyUnreadable(
-            f"The master key file {path} cannot be read or made: {error}. Check its owner and mode, or set "
+            f"The master key file {path} cannot be read or created: {error}. Check its owner and mode, or set "
             "TAPROOF_MASTER_KEY."
         ) from error
 
@@ -150,7 +150,7 @@ def write_master_keys(path: Path, keys: Sequence[str]) -> None:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
 
 
 def _write_new(path: Path, keys: Sequence[str], like: os.stat_result | None = None) -> None:
@@ -173,7 +173,7 @@ def _make(path: Path, key: str, unique: str) -> None:
             path.hardlink_to(draft)
     finally:
         draft.unlink(missing_ok=True)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def _read(path: Path) -> tuple[str, _Version]:
@@ -184,7 +184,7 @@ def _read(path: Path) -> tuple[str, _Version]:
     if len(split_master_keys(text)) > 1:
         # The first key may be so new that its file would not survive a power failure. Sync it before anything is
         # encrypted under it. A single key needs no sync: it was in the file before, beside another.
-        _sync_directory(path.resolve().parent)
+        sync_directory(path.resolve().parent)
     return text, version
 
 
@@ -192,7 +192,8 @@ def _version(found: os.stat_result) -> _Version:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Make the names of new files in a directory survive a power failure."""
     directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(directory)

@@ -6,6 +6,7 @@ import resource
 import socket
 import ssl
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from granian.constants import HTTPModes, Interfaces, SSLProtocols
 from granian.http import HTTP1Settings
@@ -48,15 +49,18 @@ class ServerStopped(TaproofError, code="server_stopped"):
     sentence = "The HTTP server stopped by itself. The log says why."
 
 
-def own_address(settings: Settings) -> str:
-    """Return the address of this process for calls from this machine."""
-    host = _own_host(settings)
-    scheme = "https" if settings.tls_cert else "http"
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
-
-
-def _own_host(settings: Settings) -> str:
-    return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104 — compared only.
+def bind_socket(host: str, port: int, *, shared: bool) -> socket.socket:
+    """Return a socket that is bound to an address; `shared` lets several sockets use it. Raises OSError."""
+    bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        bound.bind((host, port))
+    except OSError:
+        bound.close()
+        raise
+    return bound
 
 
 def raise_file_limit() -> None:
@@ -72,17 +76,14 @@ def check_listening(settings: Settings) -> None:
         AddressInUse: the port is in use.
         CertificateUnusable: the certificate and its key do not fit.
     """
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        # Without SO_REUSEPORT, which would allow sharing a port in use, as the server itself does.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((settings.host, settings.port))
-        except OSError as error:
-            raise AddressInUse(
-                f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Stop what listens there, or "
-                "choose another port with --port (TAPROOF_PORT)."
-            ) from error
+    try:
+        # Not shared: another program may use the port, and the server itself would share it.
+        bind_socket(settings.host, settings.port, shared=False).close()
+    except OSError as error:
+        raise AddressInUse(
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Stop the program that listens there, "
+            "or choose another port with --port (TAPROOF_PORT)."
+        ) from error
     if settings.tls_cert is None:
         return
     try:
@@ -103,11 +104,8 @@ class _Server(Server):
     """
 
     def _init_shared_socket(self) -> None:
-        listener = socket.socket(socket.AF_INET6 if ":" in self.bind_addr else socket.AF_INET, socket.SOCK_STREAM)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener = bind_socket(self.bind_addr, self.bind_port, shared=True)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-        listener.bind((self.bind_addr, self.bind_port))
         # These are the arguments that it is pickled with. It listens on the socket and closes it in the end.
         holder: Any = SocketHolder
         self._shd = holder(listener.detach(), False, self.backlog)  # noqa: FBT003
@@ -137,7 +135,7 @@ async def until_listening(settings: Settings, serving: asyncio.Task[None]) -> No
     """Wait until the port accepts connections; raises ServerStopped, or the server's error, if it does not start."""
     while not serving.done():
         with contextlib.suppress(OSError):
-            _, writer = await asyncio.open_connection(_own_host(settings), settings.port)
+            _, writer = await asyncio.open_connection(urlsplit(settings.own_address).hostname, settings.port)
             writer.close()
             return
         await asyncio.sleep(0.01)

@@ -5,9 +5,8 @@ from urllib.parse import urlsplit
 
 import typer
 
-from taproof.config.database_url import is_postgres, shown_database
+from taproof.config.database_url import is_postgres, master_key_file, shown_database
 from taproof.config.settings import Settings
-from taproof.runtime.store import master_key_file
 from taproof.sandbox.seed import Seed
 
 
@@ -17,7 +16,7 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
     Args:
         settings: the settings of the service.
         seed: the initial data of the sandbox.
-        invitation: the code of an invitation, to the first developer or, in the sandbox, to the one that is there.
+        invitation: the code of an invitation, for the first developer or, in the sandbox, the existing one.
         link_known: whether sign-ins can already be started.
     """
     base = settings.base_url
@@ -51,7 +50,7 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
     for label, value in lines:
         typer.echo(f"  {label:<14}{value}")
     if settings.serves_api and not link_known:
-        typer.echo("\nSign-ins can start once the bot's name is known: the log says bot_known.")
+        typer.echo("\nSign-ins can start when the bot's name is known: the log then shows bot_known.")
     typer.echo("\nStop it with Ctrl+C.\n")
 
 
@@ -60,7 +59,7 @@ def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
     address = urlsplit(settings.base_url)
     if not settings.sandbox or address.scheme != "http" or (address.port or 80) == settings.port:
         return []
-    return [("", f"^ the links above lead elsewhere: unset TAPROOF_BASE_URL, or end it with :{settings.port}")]
+    return [("", f"^ the links above use another address: unset TAPROOF_BASE_URL, or end it with :{settings.port}")]
 
 
 def _purpose(seed: Seed | None) -> str:

@@ -6,9 +6,8 @@ not. Each driver is imported when it is used, so that a service on one store doe
 # ruff: noqa: PLC0415 — see above.
 
 from collections.abc import Callable
-from pathlib import Path
 
-from taproof.config.database_url import database_file, is_postgres
+from taproof.config.database_url import database_file, is_postgres, master_key_file
 from taproof.config.options import NO_MASTER_KEY
 from taproof.config.settings import Settings
 from taproof.core.clock import system_clock
@@ -59,12 +58,6 @@ async def has_database(database_url: str) -> bool:
     from taproof.runtime.database_probe import ask_server
 
     return bool((await ask_server(database_url, system_clock)).schema_version)
-
-
-def master_key_file(database_url: str) -> Path:
-    """Return the path of the master key file, for SQLite without TAPROOF_MASTER_KEY."""
-    path = database_file(database_url)
-    return path.with_name(f"{path.name}.key")
 
 
 async def open_encryptor(settings: Settings, storage: Storage) -> Encryptor:

@@ -15,7 +15,6 @@ import os
 import select
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -31,7 +30,7 @@ from taproof.config.settings import Settings
 from taproof.core.errors import TaproofError
 from taproof.http.metrics import forget_process, share_metrics
 from taproof.runtime import app
-from taproof.runtime.listener import check_listening
+from taproof.runtime.listener import bind_socket, check_listening
 from taproof.runtime.services import open_services
 from taproof.runtime.start_screen import print_screen
 
@@ -73,7 +72,8 @@ def run(settings: Settings) -> None:
     """
     check_listening(settings)
     invitation = asyncio.run(_prepare(settings))
-    with _hold_port(settings):
+    # Reserves the port, even while no process listens. A socket that does not listen gets no connections.
+    with bind_socket(settings.host, settings.port, shared=True):
         directory = Path(tempfile.mkdtemp(prefix="taproof-metrics-"))
         try:
             _Supervisor(settings, directory, invitation).run()
@@ -88,16 +88,6 @@ async def _prepare(settings: Settings) -> str | None:
     """
     async with open_services(settings) as services:
         return await app.invite_first(settings, services)
-
-
-def _hold_port(settings: Settings) -> socket.socket:
-    """Reserve the port, even while no process listens. A socket that is bound but not listening gets no connections."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    held = socket.socket(family, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind((settings.host, settings.port))
-    return held
 
 
 class _Supervisor:

@@ -228,7 +228,7 @@ async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any, monkeypat
 async def test_an_answer_that_is_not_the_bot_apis_is_a_problem(bot_api: Any, page: bytes) -> None:
     """A proxy's page, odd JSON and an endless answer are told, and none breaks the doctor."""
     bot_api.page = page
-    assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "cannot be asked")
+    assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "cannot be used")
 
 
 async def test_a_webhook_that_is_set_while_polling_is_a_warning(bot_api: Any) -> None:
