@@ -21,7 +21,7 @@ import uvloop
 from granian.server.embed import Server
 from starlette.responses import RedirectResponse
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.health import build_operations, build_watching
 from taproof.api.login import LoginApi
 from taproof.api.router import AsgiApp, Router
@@ -199,7 +199,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
     storage, developers, projects = services.storage, services.developers, services.projects
     if not settings.serves_api:
         return build_watching(storage.ping, services.metrics)
-    developer_api = build_developer_api(
+    developer_api = DeveloperApi(
         developers,
         projects,
         services.sessions,
@@ -211,7 +211,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
         erasure=services.erasure,
         metrics=services.metrics,
         limits=services.limits,
-    )
+    ).build_app()
     login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
     operations = build_operations(storage.ping, services.metrics, developer_api)
     return Router(
