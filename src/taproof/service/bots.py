@@ -50,10 +50,7 @@ class Bots:
     """Gives projects their bots, and records changes that the messenger reports about them.
 
     Args:
-        storage: the store.
         encryptor: encrypts the tokens.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         projects: changes projects.
         ask: asks the messenger which bot a token belongs to.
         is_service_bot: returns whether the bot with this id or username is the service's own.
@@ -176,7 +173,9 @@ class Bots:
             await self._ask(held)
         except BotTokenRefused:
             if await self.mark_broken(holder):
-                advice = "The messenger refuses its token, and another project has set a newer one. Nothing is to do."
+                advice = (
+                    "The messenger refuses its token, and another project has set a newer one. No action is needed."
+                )
                 _log.error("own_bot_broken", project_id=holder.project_id, bot_username=holder.username, advice=advice)
         else:
             raise BotTaken

@@ -58,10 +58,7 @@ class Deliveries:
     """Shows a developer the deliveries of their projects, resends them, and sends tests.
 
     Args:
-        storage: the store.
         encryptor: encrypts the bodies of tests, and decrypts answers.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         webhooks: signs tests.
         post: sends one request and returns its result, an answer or an error.
         recorded: called when an event has become due, so that it is sent at once.

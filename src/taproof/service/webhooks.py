@@ -74,10 +74,7 @@ class Webhooks:
     """Claims due deliveries, signs them, and records the outcome of each attempt.
 
     Args:
-        storage: the store.
         encryptor: decrypts event bodies and webhook secrets, and encrypts answers.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         user_agent: sent as `User-Agent`.
         retry_delays: ms between one attempt and the next.
     """

@@ -86,10 +86,7 @@ class Decisions:
     """Shows sessions to users and takes their decisions.
 
     Args:
-        storage: the store.
         encryptor: encrypts webhook bodies and phone numbers.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         wake: called with a session that was decided, so that the calls that wait for it answer at once.
         recorded: called after a decision that may have recorded a webhook event, so that it is sent at once.
     """
@@ -114,19 +111,18 @@ class Decisions:
 
     async def open_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Show the session of a deeplink that a user opened. The first account to open it owns the decision."""
-        key = session_key(session_token)
-        session = None if key is None else await self._of_bot(key, bot_id)
-        if key is None or session is None:
+        session, _ = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         if await self._storage.users.is_blocked(opener_id, session.project_id):
             return _seen_as("blocked", session)
         now = self._clock()
-        if session.opener_id is None and await self._storage.sessions.open_session(key, opener_id, now):
+        if session.opener_id is None and await self._storage.sessions.open_session(session.key, opener_id, now):
             session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
         elif session.opener_id is None:
-            session = await self._storage.sessions.read_session(key)
+            session = await self._storage.sessions.read_session(session.key)
         seen = _seen(session, opener_id, now)
-        request = await self._phone_request(key, session)
+        request = await self._phone_request(session)
         if seen.outcome == "opened" and request is not None:
             # The latest request: the contact answers this session, and no other session that waits for one.
             await self._storage.users.ask_for_phone(dataclasses.replace(request, asked_at=now))
@@ -143,8 +139,8 @@ class Decisions:
         """
         identity = _storable(identity)
         user_id = identity.messenger_id
-        key, session, now = await self._find(session_token, bot_id)
-        if key is None or session is None:
+        session, now = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         if _seen(session, user_id, now).outcome != "opened":
             return _seen(session, user_id, now)
@@ -158,15 +154,15 @@ class Decisions:
         if details.collect_phone:
             encrypted = self._encryptor.encrypt(session_token, phone_request_associated_data(session.id), self._entropy)
             await self._storage.users.ask_for_phone(
-                PhoneRequest(key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
+                PhoneRequest(session.key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
             )
             return dataclasses.replace(_seen(session, user_id, now), outcome="phone", phone_asked=True)
         return await self._decide(session, session_token, user_id, identity, now)
 
     async def cancel_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Cancel a session: the user tapped Cancel. Only the first decision of the owner counts."""
-        key, session, now = await self._find(session_token, bot_id)
-        if key is None or session is None:
+        session, now = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         return await self._note_phone(session, await self._decide(session, session_token, opener_id, None, now))
 
@@ -175,8 +171,8 @@ class Decisions:
     ) -> SeenSession:
         """Confirm a session without a phone number, where the project makes the number optional."""
         identity = _storable(identity)
-        key, session, now = await self._find(session_token, bot_id)
-        if key is None or session is None:
+        session, now = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         seen = await self._note_phone(session, _seen(session, identity.messenger_id, now))
         # Without a request, the user has not confirmed the session.
@@ -284,20 +280,19 @@ class Decisions:
             return session
         return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
 
-    async def _find(self, session_token: str, bot_id: int) -> tuple[SessionKey | None, Session | None, int]:
-        """Return the session of a token, if this bot may show it, and the time."""
+    async def _find(self, session_token: str, bot_id: int) -> tuple[Session | None, int]:
+        """Return the session of a token, if this bot may show it, and the time after reading it."""
         key = session_key(session_token)
-        session = None if key is None else await self._of_bot(key, bot_id)
-        return key, session, self._clock()
+        return None if key is None else await self._of_bot(key, bot_id), self._clock()
 
-    async def _phone_request(self, key: SessionKey, session: Session | None) -> PhoneRequest | None:
+    async def _phone_request(self, session: Session | None) -> PhoneRequest | None:
         if session is None or session.prompt is None or not session.prompt.collect_phone:
             return None
-        return await self._storage.users.read_phone_request(key)
+        return await self._storage.users.read_phone_request(session.key)
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
         """Set `phone_asked` if the user was asked for their contact, unless they may not know the session."""
-        if not seen.session_id or await self._phone_request(session.key, session) is None:
+        if not seen.session_id or await self._phone_request(session) is None:
             return seen
         return dataclasses.replace(seen, phone_asked=True)
 
@@ -312,7 +307,9 @@ class Decisions:
         if identity is None:
             changed = await self._storage.sessions.cancel_session(key, user_id, now, event)
         else:
-            encrypted_phone = self._encrypted_phone(session.id, identity.messenger_phone)
+            phone, encrypted_phone = identity.messenger_phone, None
+            if phone is not None:
+                encrypted_phone = self._encryptor.encrypt(phone, phone_associated_data(session.id), self._entropy)
             changed = await self._storage.sessions.confirm_session(key, identity, now, event, encrypted_phone)
         if not changed:
             current = await self._storage.sessions.read_session(key)
@@ -325,11 +322,6 @@ class Decisions:
         self._wake(key)
         self._recorded()
         return _seen(_decided(session, identity, now), user_id, now, changed=True)
-
-    def _encrypted_phone(self, session_id: str, phone: str | None) -> bytes | None:
-        return (
-            None if phone is None else self._encryptor.encrypt(phone, phone_associated_data(session_id), self._entropy)
-        )
 
     def _event(self, session: Session, session_token: str, identity: MessengerIdentity | None, now: int) -> Event:
         """Return the webhook event of a decision, with the body that contract.md, Webhooks, defines."""
