@@ -8,27 +8,27 @@ whose links lead to it: the owner of a bot's token can read all that its users s
 """
 
 import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Final, Literal
 
 from taproof.core.clock import Clock, iso8601
-from taproof.core.deliveries import Event, EventType
+from taproof.core.deliveries import Event
 from taproof.core.encryption import (
     Encryptor,
-    event_body_associated_data,
     phone_associated_data,
     phone_request_associated_data,
 )
 from taproof.core.entropy import Entropy
-from taproof.core.identifiers import new_event_id, session_key
-from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey
+from taproof.core.identifiers import session_key
+from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey, Status
 from taproof.core.names import stored_text
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.session_state import visible_status
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
+from taproof.service.webhooks import new_event
 from taproof.storage.protocol import Storage
 
 DecisionOutcome = Literal[
@@ -80,6 +80,14 @@ class SeenSession:
 
 
 _UNKNOWN = SeenSession("unknown")
+_OUTCOMES: Final[dict[Status, DecisionOutcome]] = {
+    "pending": "opened",
+    "confirmed": "confirmed",
+    "used": "confirmed",
+    "cancelled": "cancelled",
+    "expired": "expired",
+}
+"""The outcome for the owner of a session in this status."""
 
 
 class Decisions:
@@ -321,31 +329,28 @@ class Decisions:
             return await self._decide(current, session_token, user_id, without, now)
         self._wake(key)
         self._recorded()
-        return _seen(_decided(session, identity, now), user_id, now, changed=True)
+        if identity is None:
+            decided = dataclasses.replace(session, status="cancelled", cancelled_at=now)
+        else:
+            decided = dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
+        return dataclasses.replace(_seen(decided, user_id, now), changed=True)
 
     def _event(self, session: Session, session_token: str, identity: MessengerIdentity | None, now: int) -> Event:
         """Return the webhook event of a decision, with the body that contract.md, Webhooks, defines."""
-        event_id = new_event_id(now, self._entropy)
-        event_type: EventType = "auth.cancelled" if identity is None else "auth.confirmed"
-        body: dict[str, Any] = {
-            "id": event_id,
-            "event": event_type,
-            "project_id": session.project_id,
-            "session_token": session_token,
-        }
+        create = partial(new_event, self._encryptor, self._entropy, now)
         if identity is None:
-            body["cancelled_at"] = iso8601(now)
-        else:
-            body["messenger_id"] = identity.messenger_id
-            body["messenger_name"] = identity.messenger_name
-            body["messenger_username"] = identity.messenger_username or None
-            if identity.messenger_phone is not None:
-                body["messenger_phone"] = identity.messenger_phone
-            body["confirmed_at"] = iso8601(now)
-        encrypted = self._encryptor.encrypt(
-            json.dumps(body, ensure_ascii=False), event_body_associated_data(event_id), self._entropy
+            return create("auth.cancelled", session.project_id, session_token=session_token, cancelled_at=iso8601(now))
+        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
+        return create(
+            "auth.confirmed",
+            session.project_id,
+            session_token=session_token,
+            messenger_id=identity.messenger_id,
+            messenger_name=identity.messenger_name,
+            messenger_username=identity.messenger_username or None,
+            **phone,
+            confirmed_at=iso8601(now),
         )
-        return Event(event_id, event_type, session.project_id, encrypted, now)
 
 
 def _storable(identity: MessengerIdentity) -> MessengerIdentity:
@@ -361,30 +366,16 @@ def _chosen(details: PromptDetails, choice: int | None) -> str | None:
     return codes[choice] if choice is not None and 0 <= choice < len(codes) else None
 
 
-def _decided(session: Session, identity: MessengerIdentity | None, now: int) -> Session:
-    """Return a pending session with the decision that has just been stored."""
-    if identity is None:
-        return dataclasses.replace(session, status="cancelled", cancelled_at=now)
-    return dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
-
-
-def _seen(session: Session | None, user_id: str, now: int, *, changed: bool = False) -> SeenSession:
+def _seen(session: Session | None, user_id: str, now: int) -> SeenSession:
     """Return the part of a session that `user_id` may know."""
     if session is None:
         return _UNKNOWN
-    status = visible_status(session.status, session.expires_at, now)
-    outcome: DecisionOutcome
     if session.opener_id is not None and session.opener_id != user_id:
         return SeenSession("foreign")
-    if status == "pending":
-        outcome = "opened" if session.opener_id == user_id else "unknown"
-    elif status in {"confirmed", "used"}:
-        outcome = "confirmed"
-    elif status == "cancelled":
-        outcome = "cancelled"
-    else:
-        outcome = "expired"
-    return dataclasses.replace(_seen_as(outcome, session), changed=changed)
+    status = visible_status(session.status, session.expires_at, now)
+    if status == "pending" and session.opener_id is None:
+        return _seen_as("unknown", session)
+    return _seen_as(_OUTCOMES[status], session)
 
 
 def _seen_as(outcome: DecisionOutcome, session: Session) -> SeenSession:
