@@ -55,7 +55,7 @@ class ManualClock:
 
 
 class Receiver:
-    """What a webhook leads to: it answers `answer`, and keeps what it was sent."""
+    """A webhook's receiver: it answers `answer`, and keeps the requests."""
 
     def __init__(self) -> None:
         self.answer = WebhookResponse(5, 200, body=b"ok")
@@ -208,7 +208,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture(scope="session")
 def documented() -> DocumentedAnswers:
-    """What `/openapi.json` says: the same whatever the services, and it takes longer to make than most tests take."""
+    """Return the document of `/openapi.json`. It is built once, because that takes longer than most tests."""
     unused = cast("Any", None)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
     app = DeveloperApi(

@@ -37,7 +37,7 @@ SIGN_IN: Final = "/console/sign-in"
 
 @dataclass(frozen=True)
 class WebhookResponse:
-    """What came back."""
+    """The answer of a call."""
 
     status: int
     headers: dict[str, str]
