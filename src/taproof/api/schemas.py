@@ -86,15 +86,6 @@ class CreateAccessToken(StrictRequest):
         return read_instant(self.expires_at, "expires_at")
 
 
-class AccountAnswer(BaseModel):
-    """A developer account."""
-
-    id: str = Field(examples=["dev_7Yh2kP0sVd93mQxAeRtU1c"])
-    email: str = Field(examples=["ada@example.com"])
-    created_at: Time
-    plan: Plan = Field(examples=["free"])
-
-
 class UsageAnswer(BaseModel):
     """A developer's usage of their plan. A limit of null means no limit."""
 
@@ -108,9 +99,13 @@ class UsageAnswer(BaseModel):
     sign_ins_limit: int | None = Field(examples=[1000])
 
 
-class OwnAccountAnswer(AccountAnswer):
+class OwnAccountAnswer(BaseModel):
     """The account that an access token belongs to."""
 
+    id: str = Field(examples=["dev_7Yh2kP0sVd93mQxAeRtU1c"])
+    email: str = Field(examples=["ada@example.com"])
+    created_at: Time
+    plan: Plan = Field(examples=["free"])
     usage: UsageAnswer
 
 
