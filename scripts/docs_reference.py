@@ -15,7 +15,7 @@ from scripts.docs_markdown import cell, table
 from scripts.docs_python_sdk import python_sdk_page
 from scripts.docs_states import states_page, states_picture
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.openapi.document import build_openapi
 from taproof.cli.main import commands
 from taproof.config.options import variable
@@ -48,7 +48,7 @@ def openapi() -> dict[str, Any]:
     unused: Any = None
     metrics = Metrics(CollectorRegistry(), "")
     return build_openapi(
-        build_developer_api(
+        DeveloperApi(
             *[unused] * 5,
             audit=unused,
             bots=unused,
@@ -56,7 +56,7 @@ def openapi() -> dict[str, Any]:
             erasure=unused,
             metrics=metrics,
             limits=unused,
-        )
+        ).build_app()
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 import pytest
 from prometheus_client import CollectorRegistry
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.openapi.document import build_openapi
 from taproof.api.openapi.reference_page import docs_page
 from taproof.config.options import variable
@@ -43,7 +43,7 @@ def openapi() -> dict[str, Any]:
     """Return the document that `/openapi.json` serves. Building it calls no service."""
     unused = cast("Any", None)
     return build_openapi(
-        build_developer_api(
+        DeveloperApi(
             *[unused] * 5,
             audit=unused,
             bots=unused,
@@ -51,7 +51,7 @@ def openapi() -> dict[str, Any]:
             erasure=unused,
             metrics=Metrics(CollectorRegistry(), "0.1.0"),
             limits=unused,
-        )
+        ).build_app()
     )
 
 

@@ -1,4 +1,4 @@
-"""What the body of a developer request may be (contract.md, Everywhere)."""
+"""The allowed bodies of developer requests (contract.md, Everywhere)."""
 
 from typing import Any
 

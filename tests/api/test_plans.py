@@ -1,4 +1,4 @@
-"""What plans have room for, as the API tells of it. On pro there are 2 projects and 3 sign-ins: see conftest.py."""
+"""The limits of plans in the API. Here pro allows 2 projects and 3 sign-ins: see conftest.py."""
 
 import pytest
 from tests.api.conftest import Api, assert_error

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, Installation, Visitor
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.console.analytics import as_csv
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
@@ -32,7 +32,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
     """The developer API of the same installation, called with an access token of `visitor`."""
     asked = console.services
     metrics = Metrics(CollectorRegistry(), "1.2.3")
-    app = build_developer_api(
+    app = DeveloperApi(
         asked.developers,
         asked.projects,
         asked.sessions,
@@ -44,7 +44,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         erasure=asked.erasure,
         metrics=metrics,
         limits=RateLimits(metrics, console.clock, generate_address=None, generate_project=None, local_only=True),
-    )
+    ).build_app()
     created = await asked.developers.create_access_token(visitor.actor, "test")
     headers = {"Authorization": f"Bearer {created.plaintext}"}
     transport = httpx.ASGITransport(app)

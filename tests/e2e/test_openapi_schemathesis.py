@@ -14,14 +14,14 @@ from prometheus_client import CollectorRegistry
 from schemathesis import GenerationMode
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.openapi.document import build_openapi
 from taproof.http.metrics import Metrics
 
 _NO_SERVICE = cast("Any", None)
 """The cases are generated before any service runs, so only the routes and models are needed."""
 DOCUMENT = build_openapi(
-    build_developer_api(
+    DeveloperApi(
         *[_NO_SERVICE] * 5,
         audit=_NO_SERVICE,
         bots=_NO_SERVICE,
@@ -29,7 +29,7 @@ DOCUMENT = build_openapi(
         erasure=_NO_SERVICE,
         metrics=Metrics(CollectorRegistry(), "0"),
         limits=_NO_SERVICE,
-    )
+    ).build_app()
 )
 CONFIG = schemathesis.Config.from_dict({
     "generation": {

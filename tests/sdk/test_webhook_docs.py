@@ -23,8 +23,9 @@ from pydantic import BaseModel
 
 import taproof
 from taproof import WebhookError, verify_webhook
-from taproof.api.developer import PAGE_LIMIT, build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.openapi.document import build_openapi
+from taproof.api.parameters import PAGE_LIMIT
 from taproof.api.project_fields import RotateWebhookSecret
 from taproof.api.schemas import AttemptAnswer, DeliveryAnswer
 from taproof.core.attempt_errors import SENTENCES
@@ -368,7 +369,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
     unused = cast("Any", None)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
     paths = build_openapi(
-        build_developer_api(
+        DeveloperApi(
             *[unused] * 5,
             audit=unused,
             bots=unused,
@@ -376,7 +377,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
             erasure=unused,
             metrics=metrics,
             limits=unused,
-        )
+        ).build_app()
     )["paths"]
     known = {re.sub(r"\{\w+\}", ":id", path) for path in paths}
     # The program after an outage puts its addresses together; it is run above.

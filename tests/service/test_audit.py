@@ -70,7 +70,7 @@ async def new_log(node: "Node") -> tuple[Actor, Log]:
 
 
 async def test_changes_of_a_project_are_told(node: "Node") -> None:
-    """What was set, as it is stored; a project that is deleted is told by its name, since its id leads nowhere."""
+    """Entries have the stored values. The entry of a deleted project has its name, since its id leads nowhere."""
     actor, log = await new_log(node)
     project, _ = await node.projects.create_project(actor, ProjectChanges(name=" Shop ", webhook_url=URL))
     assert await log.told() == ("project.created", project.id, {"name": "Shop"})
@@ -147,7 +147,7 @@ async def test_a_webhook_that_was_turned_off_is_told_as_the_services_doing(node:
 
 
 async def test_a_developers_log_begins_with_the_command_line(node: "Node") -> None:
-    """Whoever was added there finds it in their own log, with what they were given."""
+    """A developer added on the command line finds that in their own log, with their plan."""
     ada, bob = await node.developer("pro"), await node.developer()
     for developer in (ada, bob):
         (entry,) = await Log(node, developer).everything()
@@ -351,7 +351,7 @@ def test_details_are_an_object_whatever_is_in_them(driver: str) -> None:
 
 
 def test_details_are_bounded(driver: str) -> None:
-    """Whatever a request brings: the JSON stays whole, ids stay whole, and what was left out is told of."""
+    """For any request, the JSON stays valid, ids stay whole, and the entry says what was left out."""
     actor = Actor(Developer("dev_1", "ada@example.com", "free", 1), "console", "con_1", "203.0.113.7")
     session_id = "sess_" + "x" * 22
     origins = [f"https://{'a' * 280}{number}.example" for number in range(20)]

@@ -280,7 +280,7 @@ async def test_a_broken_bot_is_told_once_and_ends_with_a_new_token(
 
 
 async def test_a_bot_of_a_project_that_is_gone_is_not_marked(node: "Node", bots: Bots, father: BotFather) -> None:
-    """Who found it out a moment too late changes nothing."""
+    """A process that notices it too late changes nothing."""
     developer = await node.developer()
     project, _ = await node.project(developer)
     await bots.set_bot(acting(developer), project.id, father.make_bot("Shop_Bot"))

@@ -1,4 +1,4 @@
-"""One user is forgotten: what the developer asks for in their projects, and the operator in all of them."""
+"""Erase one user: in a developer's projects on their request, in all projects on the operator's."""
 
 import asyncio
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What an installation is held to: its master key and its mode; and what is swept."""
+"""The master key and the mode of an installation; bounded sweeps."""
 
 import asyncio
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""How developers come in: one-time links that make one, or bind a messenger account to one."""
+"""One-time links that create a developer, or bind a messenger account to one."""
 
 import asyncio
 import json
@@ -161,7 +161,7 @@ async def test_an_owner_invites(node: "Node", invitations: Invitations) -> None:
 
 
 async def test_only_owners_invite_list_and_revoke(node: "Node", invitations: Invitations) -> None:
-    """Whoever is no owner changes and learns nothing, also with an id that exists."""
+    """A developer who is not an owner changes and learns nothing, also with an id that exists."""
     ada = await first(invitations)
     made = await invitations.invite_developer(None, "bob@example.com")
     bob = await invitations.accept_invitation(made.code, BOB, address=FROM)
@@ -245,7 +245,7 @@ async def test_a_revoked_link_is_dead(node: "Node", invitations: Invitations) ->
 
 @pytest.mark.parametrize("code", ["", "inv_", "inv_" + "0" * 49, "\ud800", "x" * 100_000])
 async def test_what_is_no_code_is_not_found(invitations: Invitations, code: str) -> None:
-    """One sentence for whatever is typed in."""
+    """Every invalid code gets the same sentence."""
     with pytest.raises(InvitationNotFound):
         await invitations.read_invitation(code)
     with pytest.raises(InvitationNotFound):
@@ -253,7 +253,7 @@ async def test_what_is_no_code_is_not_found(invitations: Invitations, code: str)
 
 
 async def test_codes_are_stored_as_hashes(node: "Node", invitations: Invitations) -> None:
-    """Whoever reads the store cannot come in."""
+    """A reader of the store cannot use an invitation."""
     code = await invitations.invite_first()
     assert code is not None
     assert await node.storage.developers.read_invitation(key_hash(code), node.clock.now) is not None
@@ -298,7 +298,7 @@ async def test_the_operator_binds_another_account(node: "Node", invitations: Inv
 
 
 async def test_an_older_link_binds_nobody(node: "Node", invitations: Invitations) -> None:
-    """Who found an earlier link cannot take the developer over: neither before the later one was used nor after."""
+    """The finder of an earlier link cannot take the developer over, before or after the later one is used."""
     ada = await first(invitations)
     operator = Actor(ada, "command_line")
     old, new = await invitations.invite_again(operator, ada), await invitations.invite_again(operator, ada)

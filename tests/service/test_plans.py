@@ -103,7 +103,7 @@ async def test_one_user_takes_at_most_one_sign_in_a_day(node: "Node") -> None:
 
 
 async def test_a_clock_that_goes_back_counts_again(node: "Node") -> None:
-    """What was counted at a time that is yet to come is no guide."""
+    """A count from a time in the future is not used."""
     plans = plans_of(node, sign_ins={"free": 1})
     developer = await node.developer()
     project, _ = await node.project(developer)
@@ -166,7 +166,7 @@ async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -
 
 
 async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
-    """Whatever the limits are: else nobody could come in to the console to change anything."""
+    """No limit applies: otherwise nobody could sign in to the console to change anything."""
     signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
     console = DeveloperSignIns(node.storage, node.encryptor, signin, node.clock, system_entropy, waiting=signin.waiting)
     assert (await console.start(CONSOLE)).deeplink
@@ -213,7 +213,7 @@ async def test_no_plan_has_room_for_more_than_any_developer(node: "Node", monkey
 
 @BOTH
 async def test_a_downgrade_and_collecting_at_the_same_instant(node: "Node", other_node: "Node") -> None:
-    """Who still thinks that the plan has it is told what it is now; no project collects in the end."""
+    """A request based on the old plan is refused with the new one; in the end no project collects numbers."""
     developer = await node.developer("pro")
     project, _ = await node.project(developer)
     other_plans = plans_of(other_node)

@@ -91,7 +91,7 @@ async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, cl
 
 
 async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are, and whatever is told in between."""
+    """All values are re-encrypted, across several pages and batches."""
     monkeypatch.setattr(reencryption, "PAGE", 7)
     monkeypatch.setattr(reencryption, "BATCH", 3)
     monkeypatch.setattr(reencryption, "_PAUSE", 0)
@@ -163,7 +163,7 @@ async def test_a_node_that_seals_on_under_the_old_key_is_told_of(node: Node, res
 
 
 async def test_reencryption_beside_rotations_and_promotions(node: Node, restarted: Node, clock: HandClock) -> None:
-    """Whatever order they come in, the secrets that developers were shown are the ones that are there at the end."""
+    """In any order, the secrets that developers were shown are the stored ones at the end."""
     developer = await node.developer("business")
     shown = {}
     for _ in range(8):

@@ -32,7 +32,7 @@ ROUNDS = 20
 
 
 class Door:
-    """How developers come in through one node, and how they report it."""
+    """The ways in which developers sign in through one node, and report it."""
 
     def __init__(self, node: "Node") -> None:
         self.node = node
@@ -166,7 +166,7 @@ async def test_what_the_intruder_made_is_revoked_too_and_nothing_else(door: Door
 async def test_a_report_that_was_cut_off_is_finished_when_it_comes_again(
     door: Door, other_door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever ends the process after the report was stored; done once more, it changes and tells nothing."""
+    """The repeated report completes the rest after any interruption; another repetition changes nothing."""
     ada = await door.developer()
     by_browser, by_terminal = await door.confirmed(CONSOLE), await door.confirmed(TERMINAL)
     cookie, token = await door.browser(ada, by_browser), await door.terminal(ada, by_terminal)
@@ -233,7 +233,7 @@ async def test_what_ends_nothing(door: Door) -> None:
 
 
 async def test_a_sign_in_that_was_reported_lets_nobody_in(door: Door, other_door: Door) -> None:
-    """Who had read it before, and comes with it after the report, leaves neither session nor token behind."""
+    """A client that read the sign-in before the report gets neither session nor token with it afterwards."""
     ada = await door.developer()
     by_browser, by_terminal = await door.confirmed(CONSOLE), await door.confirmed(TERMINAL)
     await other_door.report(by_browser)

@@ -40,7 +40,7 @@ def sessions(node: "Node") -> ConsoleSessions:
 
 
 async def test_derived_grants(node: "Node") -> None:
-    """What is left out is as much as the parent has; more is refused, whatever it is; less is given."""
+    """An omitted right defaults to the parent's; more than the parent's is refused; less is granted."""
     assert node is not None
     now = 1_000
     parent = Grant(("read", "tokens"), now, "tok_1", "sess_1")
@@ -209,7 +209,7 @@ async def test_a_report_ends_what_its_invitations_led_to(node: "Node", sessions:
 
 
 async def test_a_report_unbinds_an_account_that_the_sign_in_bound(node: "Node", sessions: ConsoleSessions) -> None:
-    """Whoever was talked into confirming a stranger's invitation is no developer any more once they report it."""
+    """A user who was tricked into confirming a stranger's invitation is no developer after reporting it."""
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "eve@example.com")
     source = await stored_sign_in(node.storage, node.clock.now)

@@ -78,7 +78,7 @@ class Leaked:
 
 
 async def test_a_broken_bot_goes_to_who_has_its_new_token(node: "Node", bots: Bots, father: BotFather) -> None:
-    """Whoever once had the token cannot keep it from its owner; both logs tell, and each of its own project."""
+    """The former holder of a token cannot keep the bot. Each project's log records its own change."""
     leaked = await Leaked(node, bots, father).make()
     token = leaked.revoke()
     (held,) = await bots.list_bots()

@@ -122,7 +122,7 @@ async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
 
 
 async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) -> None:
-    """What counts is the URL when the test has its turn."""
+    """The test uses the URL at the time of sending."""
     developer, project = await own_project(node)
     node.receiver.open.clear()
     tests = [

@@ -81,7 +81,7 @@ class _Readiness:
             return
         try:
             await self._ping()
-        except Exception as error:  # noqa: BLE001 — whatever it is, the answer is that the service is not ready.
+        except Exception as error:  # noqa: BLE001 — after any error, the service is not ready.
             await send_error(send, error)
         else:
             await _OK(scope, receive, send)

@@ -43,7 +43,7 @@ DeviceCode = Annotated[
     str,
     Field(
         min_length=1,
-        description="Opaque. Whoever has it gets the access token: keep it to the program that asked for it.",
+        description="Opaque. It gets the access token, so never show it outside the program that started the login.",
         examples=["AdmAcTPpQZ0hM5qzBf8kXw2vLr7sYd1eJ4gN6oP9tUa3bCiV"],
     ),
 ]
@@ -68,29 +68,29 @@ class StartedLogin(BaseModel):
         examples=["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
     )
     match_code: str = Field(
-        description="Show it beside the link: the developer picks it out of three in the messenger. Another one "
+        description="Show it beside the link: the developer picks it out of three in the messenger. A wrong choice "
         "cancels the sign-in.",
         examples=["42"],
     )
-    expires_in: int = Field(ge=0, description="Seconds until the sign-in is over.", examples=[600])
-    interval: int = Field(description="Seconds to let pass between two calls that do not wait.", examples=[INTERVAL])
+    expires_in: int = Field(ge=0, description="Seconds until the sign-in expires.", examples=[600])
+    interval: int = Field(description="Seconds to pause between two calls that do not wait.", examples=[INTERVAL])
 
 
 class FinishedLogin(BaseModel):
-    """The one answer with the access token."""
+    """The only answer with the access token."""
 
     access_token: str = Field(
         pattern="^tap_",
-        description=f"Shown this once. It is valid for {TOKEN_DAYS} days, unless it is revoked before.",
+        description=f"Shown only once. It is valid for {TOKEN_DAYS} days, unless it is revoked.",
         examples=["tap_…"],
     )
     expires_in: int = Field(
-        description="Seconds that the access token is valid.", examples=[TOKEN_DAYS * DAY // SECOND]
+        description="Seconds until the access token expires.", examples=[TOKEN_DAYS * DAY // SECOND]
     )
     token_id: str = Field(
         description="To revoke it: DELETE /api/v1/dev/tokens/:id.", examples=["tok_4KsdT0aQm2vXc81LpZwEyB"]
     )
-    email: str = Field(description="Whose it is.", examples=["ada@example.com"])
+    email: str = Field(description="The developer's address.", examples=["ada@example.com"])
 
 
 class LoginApi:

@@ -20,11 +20,12 @@ import structlog
 import uvloop
 from granian.server.embed import Server
 from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.health import build_operations, build_watching
 from taproof.api.login import LoginApi
-from taproof.api.router import AsgiApp, Router
+from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
@@ -94,7 +95,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
     async with AsyncExitStack() as stack:
         services = await stack.enter_async_context(open_services(settings, sibling.metrics if sibling else None))
         sandbox: RunningSandbox | None = None
-        apps: dict[str, AsgiApp] = {}
+        apps: dict[str, ASGIApp] = {}
         if settings.sandbox:
             sandbox = await start_sandbox(settings, services)
             stack.push_async_callback(sandbox.messenger.close)
@@ -135,12 +136,12 @@ async def invite_first(settings: Settings, services: Services) -> str | None:
     return await services.invitations.invite_first() if settings.serves_api else None
 
 
-def console_apps(console: Console) -> dict[str, AsgiApp]:
+def console_apps(console: Console) -> dict[str, ASGIApp]:
     """Return the applications of the console by their path."""
     return {"/": RedirectResponse("/console"), "/console/*": console.app}
 
 
-def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) -> dict[str, AsgiApp]:
+def webhook_apps(settings: Settings, webhook: ASGIApp, own_webhooks: ASGIApp) -> dict[str, ASGIApp]:
     """Return the applications that the messenger posts updates to, by their path, where it does."""
     if settings.bot_updates != "webhook":
         return {}
@@ -179,12 +180,12 @@ def build_console(settings: Settings, services: Services) -> Console:
     )
 
 
-def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiApp]) -> AsgiApp:
+def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIApp]) -> ASGIApp:
     """Return the application with every route of this role; `others` are further applications by their path."""
     storage, developers, projects = services.storage, services.developers, services.projects
     if not settings.serves_api:
         return build_watching(storage.ping, services.metrics)
-    developer_api = build_developer_api(
+    developer_api = DeveloperApi(
         developers,
         projects,
         services.sessions,
@@ -196,7 +197,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
         erasure=services.erasure,
         metrics=services.metrics,
         limits=services.limits,
-    )
+    ).build_app()
     login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
     operations = build_operations(storage.ping, services.metrics, developer_api)
     return Router(

@@ -13,8 +13,8 @@ from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from granian.net import SocketHolder  # type: ignore[attr-defined]
 from granian.server.embed import Server
+from starlette.types import ASGIApp
 
-from taproof.api.router import AsgiApp
 from taproof.config.logging import GRANIAN_LOGGING
 from taproof.config.settings import Settings
 from taproof.core.errors import TaproofError
@@ -111,7 +111,7 @@ class _Server(Server):
         self._shd = holder(listener.detach(), False, self.backlog)  # noqa: FBT003
 
 
-def create_server(settings: Settings, app: AsgiApp) -> Server:
+def create_server(settings: Settings, app: ASGIApp) -> Server:
     """Return the HTTP server of an application. Processes that listen on one port share its connections."""
     return _Server(
         HttpsOnly(app, settings.trusted_proxy),

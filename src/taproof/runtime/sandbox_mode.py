@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp
 
-from taproof.api.router import AsgiApp
 from taproof.config.settings import Settings
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
@@ -27,7 +27,7 @@ class RunningSandbox:
     bot_id: int
     bot_token: str
     seed: Seed
-    apps: Mapping[str, AsgiApp]
+    apps: Mapping[str, ASGIApp]
     link_base: str
     invitation: str | None
     """The code of an invitation that links a messenger account to the developer; None if one is linked."""
@@ -45,7 +45,7 @@ async def start_sandbox(settings: Settings, services: "Services") -> RunningSand
     async def read_webhook_secret() -> str:
         return (await services.projects.read_webhook_secret(actor, seeded.project.id)).webhook_secret
 
-    apps: dict[str, AsgiApp] = {
+    apps: dict[str, ASGIApp] = {
         "/sandbox/*": messenger.app,
         "/demo/*": Demo(seeded.project.id, read_webhook_secret, system_clock, system_entropy).app,
         "/": RedirectResponse("/demo"),

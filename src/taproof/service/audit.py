@@ -6,6 +6,7 @@ The store writes an entry and its change in one transaction, so that neither exi
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,10 +21,9 @@ from taproof.storage.protocol import Storage
 
 _NAMES: Final[Mapping[Via, str]] = {"command_line": "command line", "service": "Taproof"}
 """The names of actors that are not developers."""
+_service_entry: Final = partial(AuditEntry, actor=_NAMES["service"], via="service", via_id="", address="")
 _ABOUT_CREDENTIALS: Final = ("access_token.", "console.", "developer.", "invitation.")
 """The prefixes of the actions that create or end credentials."""
-
-
 DETAILS_LIMIT: Final = 1_500
 """The most bytes of an entry's details, as JSON in ASCII. A request may contain ten times as much."""
 _TEXT_LENGTHS: Final = (300, 100, 40)
@@ -73,15 +73,11 @@ class AuditLog:
             "purged_at": iso8601(purge.purged_at),
         }
         return [
-            AuditEntry(
+            _service_entry(
                 id=_MARKER_ID,
                 developer_id=developer.id,
                 created_at=purge.before - 1,
                 action="audit.purged",
-                actor=_NAMES["service"],
-                via="service",
-                via_id="",
-                address="",
                 subject=developer.id,
                 details=bounded_json(details),
             )
@@ -139,15 +135,11 @@ def service_entry(
     details: Mapping[str, object],
 ) -> AuditEntry:
     """Return an entry for an action of the service itself on a developer's data; see `audit_entry`."""
-    return AuditEntry(
+    return _service_entry(
         id=new_id("aud", entropy),
         developer_id=developer_id,
         created_at=now,
         action=action,
-        actor=_NAMES["service"],
-        via="service",
-        via_id="",
-        address="",
         subject=subject,
         details=bounded_json(details),
     )

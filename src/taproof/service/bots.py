@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from taproof.core.accounts import Actor
+from taproof.core.accounts import Actor, AuditAction, AuditEntry
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.encryption import Encryptor, associated_data_of
@@ -50,10 +50,7 @@ class Bots:
     """Gives projects their bots, and records changes that the messenger reports about them.
 
     Args:
-        storage: the store.
         encryptor: encrypts the tokens.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         projects: changes projects.
         ask: asks the messenger which bot a token belongs to.
         is_service_bot: returns whether the bot with this id or username is the service's own.
@@ -150,11 +147,7 @@ class Bots:
         other = await self._storage.projects.read_project(holder.project_id)
         if other is None:
             return None
-        details = {"bot_id": holder.bot_id, "bot_username": holder.username}
-        entry = service_entry(
-            other.developer_id, "bot.removed", self._clock(), self._entropy, subject=other.id, details=details
-        )
-        return BotLoss(other.id, entry)
+        return BotLoss(other.id, self._entry(other.developer_id, "bot.removed", holder, self._clock()))
 
     async def _require_dead(self, holder: ProjectBot, token: str) -> None:
         """Mark a project's bot as broken when the messenger accepts another token and refuses the project's.
@@ -176,7 +169,9 @@ class Bots:
             await self._ask(held)
         except BotTokenRefused:
             if await self.mark_broken(holder):
-                advice = "The messenger refuses its token, and another project has set a newer one. Nothing is to do."
+                advice = (
+                    "The messenger refuses its token, and another project has set a newer one. No action is needed."
+                )
                 _log.error("own_bot_broken", project_id=holder.project_id, bot_username=holder.username, advice=advice)
         else:
             raise BotTaken
@@ -205,11 +200,12 @@ class Bots:
         if project is None:
             return False
         now = self._clock()
-        details = {"bot_id": bot.bot_id, "bot_username": bot.username}
-        entry = service_entry(
-            project.developer_id, "bot.broken", now, self._entropy, subject=project.id, details=details
-        )
+        entry = self._entry(project.developer_id, "bot.broken", bot, now)
         return await self._storage.bots.mark_bot_broken(project.id, bot.encrypted_token, now, entry=entry)
+
+    def _entry(self, developer_id: str, action: AuditAction, bot: ProjectBot, now: int) -> AuditEntry:
+        details = {"bot_id": bot.bot_id, "bot_username": bot.username}
+        return service_entry(developer_id, action, now, self._entropy, subject=bot.project_id, details=details)
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         """Store a bot's new username, which its links contain from now on; False when it is stored already."""

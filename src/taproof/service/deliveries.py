@@ -1,7 +1,6 @@
 """Show developers their webhook deliveries, send them again, and send tests (contract.md, Webhooks)."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -10,15 +9,15 @@ from weakref import WeakValueDictionary
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
-from taproof.core.encryption import Encryptor, associated_data_of
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, DeliveryNotFound, ProjectNotFound, SignInReported, WebhookNotSet
-from taproof.core.identifiers import is_event_id, new_event_id, session_created_at
+from taproof.core.identifiers import is_event_id, session_created_at
 from taproof.core.model import PageCursor, Project, Session
 from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.projects import read_owned_project
-from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data
+from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data, new_event
 from taproof.storage.protocol import Storage
 
 TESTS_LIMIT: Final = 16
@@ -58,10 +57,7 @@ class Deliveries:
     """Shows a developer the deliveries of their projects, resends them, and sends tests.
 
     Args:
-        storage: the store.
         encryptor: encrypts the bodies of tests, and decrypts answers.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         webhooks: signs tests.
         post: sends one request and returns its result, an answer or an error.
         recorded: called when an event has become due, so that it is sent at once.
@@ -198,7 +194,9 @@ class Deliveries:
             project = await read_owned_project(self._storage, developer, project_id)
             if project.webhook_url == "":
                 raise WebhookNotSet
-            event = self._test_event(project.id)
+            now = self._clock()
+            created_at = iso8601(now)
+            event = new_event(self._encryptor, self._entropy, now, "webhook.test", project.id, created_at=created_at)
             answer = await self._send(event, project)
         attempt = self._webhooks.attempt(event.id, 1, answer)
         state: DeliveryState = "delivered" if answer.delivered else "failed"
@@ -207,13 +205,6 @@ class Deliveries:
         if record is None:
             raise ProjectNotFound
         return self._seen(record)
-
-    def _test_event(self, project_id: str) -> Event:
-        now = self._clock()
-        event_id = new_event_id(now, self._entropy)
-        body = {"id": event_id, "event": "webhook.test", "project_id": project_id, "created_at": iso8601(now)}
-        encrypted = self._encryptor.encrypt(json.dumps(body), associated_data_of("event_body", event_id), self._entropy)
-        return Event(event_id, "webhook.test", project_id, encrypted, now)
 
     async def _send(self, event: Event, project: Project) -> WebhookResponse:
         try:

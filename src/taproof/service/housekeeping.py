@@ -25,8 +25,6 @@ class Housekeeping:
     """Sweeps in small batches, each in its own transaction, so that no poll waits for it.
 
     Args:
-        storage: the store.
-        clock: returns the time in ms.
         retention_days: days that sessions and finished webhook events are kept. The counts that analytics and
             projects show outlive them.
         audit_days: days that entries of the audit log are kept, to the end of the UTC day.

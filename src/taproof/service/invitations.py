@@ -67,7 +67,7 @@ class Invitations:
         if await self._storage.developers.list_developers():
             return None
         # A plan must not limit the operator, since they can change it themselves.
-        invitation = self._new("", "business", is_owner=True, developer_id=None, inviter=None, lifetime=FIRST_LIFETIME)
+        invitation = self._new("", "business", is_owner=True, lifetime=FIRST_LIFETIME)
         return (await self._create(invitation, None)).code
 
     async def invite_developer(
@@ -92,7 +92,7 @@ class Invitations:
                 f"There are {INVITATION_LIMIT} invitations that nobody has taken up yet. Revoke some, or wait until "
                 "their time is over."
             )
-        invitation = self._new(email, plan, is_owner=is_owner, developer_id=None, inviter=actor, lifetime=LIFETIME)
+        invitation = self._new(email, plan, is_owner=is_owner, inviter=actor)
         return await self._create(invitation, actor)
 
     async def invite_again(self, actor: Actor, developer: Developer) -> CreatedInvitation:
@@ -107,14 +107,7 @@ class Invitations:
             raise OwnerOnly(
                 "Only the operator of this installation may do this (with: taproof developers invite EMAIL)."
             )
-        invitation = self._new(
-            developer.email,
-            developer.plan,
-            is_owner=developer.is_owner,
-            developer_id=developer.id,
-            inviter=None,
-            lifetime=LIFETIME,
-        )
+        invitation = self._new(developer.email, developer.plan, is_owner=developer.is_owner, developer_id=developer.id)
         return await self._create(invitation, dataclasses.replace(actor, developer=developer))
 
     async def read_invitation(self, code: str) -> Invitation:
@@ -202,7 +195,14 @@ class Invitations:
             raise InvitationNotFound("There is no such invitation: it was used, was revoked or has expired.")
 
     def _new(
-        self, email: str, plan: Plan, *, is_owner: bool, developer_id: str | None, inviter: Actor | None, lifetime: int
+        self,
+        email: str,
+        plan: Plan,
+        *,
+        is_owner: bool,
+        developer_id: str | None = None,
+        inviter: Actor | None = None,
+        lifetime: int = LIFETIME,
     ) -> Invitation:
         now = self._clock()
         return Invitation(

@@ -44,9 +44,6 @@ class Plans:
     """Enforces the limits of plans, and changes developers' plans.
 
     Args:
-        storage: the store.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         projects: the most projects of a developer, by plan. A plan without an entry has no limit.
         sign_ins: the most sign-ins that their users may confirm in a calendar month (UTC), likewise. A user counts
             once a day, so one account takes at most 31 of a month.

@@ -71,11 +71,11 @@ class Rotation:
 class Projects:
     """Creates, changes and deletes projects, and authenticates their secret keys.
 
+    A method that takes a project id raises InvalidRequest if the id is malformed, and ProjectNotFound if the developer
+    has no such project. A call that raises has changed nothing.
+
     Args:
-        storage: the store.
         encryptor: encrypts the webhook secrets.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         address_rules: the addresses that a webhook URL may name.
         webhook_ports: the ports that a webhook URL may name.
         allow_loopback_http: accept http:// webhook URLs to a loopback address, as the sandbox does.
@@ -181,21 +181,18 @@ class Projects:
         return await self._storage.projects.count_projects(developer_id)
 
     async def read_project(self, developer: Developer, project_id: str) -> Project:
-        """Return one project.
-
-        Raises:
-            InvalidRequest: the project id is malformed.
-            ProjectNotFound: this developer has no such project.
-        """
+        """Return one project."""
         return await read_owned_project(self._storage, developer, project_id)
 
     async def update_project(
         self, actor: Actor, project_id: str, changes: ProjectChanges, *, bot: CheckedBot | RemovedBot | None = None
     ) -> Project:
-        """Change the fields that are not None, and set or remove the bot if `bot` says so.
+        """Change the fields that are not None, and set or remove the bot if `bot` is not None.
 
         Raises:
-            InsufficientScope, InvalidRequest, ProjectNotFound, BotTaken: nothing is changed.
+            InsufficientScope: the acting credential may only read.
+            InvalidRequest: a field is invalid; the error's sentence names it.
+            BotTaken: the bot serves another project.
         """
         actor.grant.require("write")  # Also for an empty request: the answer is the whole project.
         _check_project_id(project_id)
@@ -225,11 +222,7 @@ class Projects:
         return project
 
     async def delete_project(self, actor: Actor, project_id: str) -> None:
-        """Delete a project with its sessions and analytics. This cannot be undone.
-
-        Raises:
-            InvalidRequest, ProjectNotFound: nothing is deleted.
-        """
+        """Delete a project with its sessions and analytics. This cannot be undone."""
         project = await self.read_project(actor.developer, project_id)
         now = self._clock()
         details = {"name": project.name}
@@ -238,11 +231,7 @@ class Projects:
             raise ProjectNotFound
 
     async def regenerate_secrets(self, actor: Actor, project_id: str) -> ProjectSecrets:
-        """Replace the secret key and the webhook secret. The old ones stop working at once.
-
-        Raises:
-            InvalidRequest, ProjectNotFound: nothing is changed.
-        """
+        """Replace the secret key and the webhook secret. The old ones stop working at once."""
         _check_project_id(project_id)
         secrets = self._new_secrets()
         entry = audit_entry(actor, "project.secrets_regenerated", self._clock(), self._entropy, subject=project_id)
@@ -264,7 +253,6 @@ class Projects:
 
         Raises:
             InsufficientScope: the acting credential may only read. The secret can sign proofs.
-            InvalidRequest, ProjectNotFound: as for `read_project`.
         """
         actor.grant.require("write")
         project = await self.read_project(actor.developer, project_id)
@@ -276,11 +264,7 @@ class Projects:
         return Rotation(secret, self._encryptor.decrypt(following, associated_data), project.next_webhook_secret_at)
 
     async def reveal_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
-        """Return the same as `read_webhook_secret`, to show it to a person. The audit log records it.
-
-        Raises:
-            InvalidRequest, ProjectNotFound: as for `read_project`.
-        """
+        """Return the same as `read_webhook_secret`, to show it to a person. The audit log records it."""
         rotation = await self.read_webhook_secret(actor, project_id)
         entry = audit_entry(actor, "webhook_secret.revealed", self._clock(), self._entropy, subject=project_id)
         await self._storage.audit.add_audit_entry(entry)
@@ -292,7 +276,8 @@ class Projects:
         Until then both sign webhooks, and the current one signs proofs. The secret key stays.
 
         Raises:
-            InvalidRequest, ProjectNotFound, RotationUnderWay: nothing is changed.
+            InvalidRequest: `overlap_hours` is out of range.
+            RotationUnderWay: the next secret has not replaced the current one yet.
         """
         if not 1 <= overlap_hours <= OVERLAP_LIMIT:
             raise InvalidRequest(f"overlap_hours must be a whole number from 1 to {OVERLAP_LIMIT}.")
@@ -315,7 +300,7 @@ class Projects:
         """End a rotation at once: the next webhook secret replaces the current one, and is returned.
 
         Raises:
-            InvalidRequest, ProjectNotFound, NoRotation: nothing is changed.
+            NoRotation: there is no next webhook secret.
         """
         _check_project_id(project_id)
         now = self._clock()

@@ -59,9 +59,7 @@ class Reencryptor:
     """Re-encrypts all values under the first master key.
 
     Args:
-        storage: the store.
         encryptor: has the new key first.
-        entropy: returns random bytes.
         told: called after each write with the number of values re-encrypted so far.
     """
 

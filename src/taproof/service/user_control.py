@@ -35,9 +35,7 @@ class UserControl:
     `bot_id` is the bot that the user is talking to.
 
     Args:
-        storage: the store.
         decisions: receives the reports.
-        clock: returns the time in ms.
     """
 
     def __init__(self, storage: Storage, decisions: Decisions, clock: Clock) -> None:

@@ -3,6 +3,7 @@
 Source: contract.md, Webhooks.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from urllib.parse import urlsplit
 
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
-from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, PassedOver
+from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, EventType, PassedOver
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
+from taproof.core.identifiers import new_event_id
 from taproof.core.model import EncryptedWebhookSecrets, TurnOffReason
 from taproof.core.proof import signing_secrets
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
@@ -74,10 +76,7 @@ class Webhooks:
     """Claims due deliveries, signs them, and records the outcome of each attempt.
 
     Args:
-        storage: the store.
         encryptor: decrypts event bodies and webhook secrets, and encrypts answers.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         user_agent: sent as `User-Agent`.
         retry_delays: ms between one attempt and the next.
     """
@@ -196,6 +195,16 @@ class Webhooks:
             event.project_id, url, reason, now, before, entry=entry
         )
         return "turned_off" if is_off else "dead"
+
+
+def new_event(
+    encryptor: Encryptor, entropy: Entropy, now: int, event_type: EventType, project_id: str, **fields: str | None
+) -> Event:
+    """Return an event of this time (ms), with its encrypted body: the common fields and `fields`."""
+    event_id = new_event_id(now, entropy)
+    body = json.dumps({"id": event_id, "event": event_type, "project_id": project_id, **fields}, ensure_ascii=False)
+    encrypted = encryptor.encrypt(body, associated_data_of("event_body", event_id), entropy)
+    return Event(event_id, event_type, project_id, encrypted, now)
 
 
 def _kept_answer(body: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Who polls too often is refused, nobody else is, and a refusal takes nothing (docs: Retention and limits)."""
+"""Limits of polling: only the client over the limit is refused (docs: Retention and limits)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -115,7 +115,7 @@ async def test_unknown_sessions_of_a_network_are_refused_after_a_while(edge: Edg
 
 
 async def test_made_up_sessions_take_no_room(edge: Edge) -> None:
-    """What is remembered of an address that guesses is one number."""
+    """The service keeps one number for an address that guesses."""
     session_token = await edge.start()
     for number in range(150):
         await edge.verify(session_token[:-12] + f"{number:011}A")

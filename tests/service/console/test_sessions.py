@@ -70,7 +70,7 @@ async def test_a_cookie_opens_the_account_and_is_stored_nowhere(node: "Node", se
 
 @pytest.mark.parametrize("cookie", [None, "", "con_", "con_" + "0" * 49, "\ud800", "x" * 100_000])
 async def test_what_is_no_cookie_signs_nobody_in(node: "Node", sessions: ConsoleSessions, cookie: str | None) -> None:
-    """Whatever a browser sends is nobody, not an error."""
+    """Any invalid cookie signs nobody in and is not an error."""
     await opened(sessions, await node.developer())
     assert await sessions.authenticate(cookie) is None
 
@@ -134,7 +134,7 @@ async def test_a_session_that_is_too_old_is_not_seen_any_more(node: "Node", sess
 
 
 async def test_the_last_sight_is_written_once_a_minute_at_most(node: "Node", sessions: ConsoleSessions) -> None:
-    """However many pages are read."""
+    """The limit holds for any number of pages."""
     ada = await node.developer()
     cookie, _ = await opened(sessions, ada)
     start = node.clock.now
@@ -195,7 +195,7 @@ async def test_one_browser_ends_another(node: "Node", sessions: ConsoleSessions)
 
 
 async def test_signing_out_is_told_apart(node: "Node", sessions: ConsoleSessions) -> None:
-    """Whoever reads the log knows an own sign-out from a revocation."""
+    """The log distinguishes an own sign-out from a revocation."""
     ada = await node.developer()
     _, mine = await opened(sessions, ada)
     await sessions.end_session(acting(mine), mine.session.id, signed_out=True)

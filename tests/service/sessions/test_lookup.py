@@ -263,7 +263,7 @@ async def test_a_session_that_nothing_was_sent_about_has_no_deliveries(node: "No
 
 
 async def test_the_deliveries_of_somebody_elses_session_do_not_exist(node: "Node") -> None:
-    """Whoever got hold of a session of another developer learns nothing more about it."""
+    """A developer with another developer's session learns nothing more about it."""
     developer, project = await hooked(node)
     await node.confirmed(project)
     with pytest.raises(ProjectNotFound):

@@ -1,4 +1,4 @@
-"""The API reference at /docs: one page, made at start from the OpenAPI document, without script and network."""
+"""Render the API reference at /docs from the OpenAPI document: one page without scripts and external files."""
 
 import json
 import re
@@ -27,7 +27,7 @@ _HEADERS: Final = (
 )
 _PLACEHOLDERS: Final = {"accessToken": "$ACCESS_TOKEN", "secretKey": "$TAPROOF_SECRET_KEY"}
 _VARIABLES: Final = {"project_id": "TAPROOF_PROJECT_ID"}
-"""Of the parameters in a path that are not named as they are: as everywhere else in the documentation."""
+"""The shell variables of path parameters, where the documentation uses another name than the parameter's."""
 _SAMPLES: Final[dict[Any, Any]] = {
     "date-time": "2026-11-20T22:44:03.127Z",
     "integer": 0,
@@ -36,7 +36,7 @@ _SAMPLES: Final[dict[Any, Any]] = {
     "string": "…",
 }
 _LISTED_VALUES: Final = 6
-"""Of more values than these a table does not tell one by one: what they mean stands elsewhere on the page."""
+"""The most values of an enumeration that a table lists. Longer ones are explained elsewhere on the page."""
 
 Json = dict[str, Any]
 
@@ -55,7 +55,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a JSON object looks like."""
+    """The description, the fields and an example of a JSON object."""
 
     description: str
     fields: list[Field]
@@ -237,7 +237,7 @@ def _default(schema: Json) -> str:
 
 
 def _prose(text: str) -> Markup:
-    """Turn the document's few marks into HTML: paragraphs, a numbered list, and code between backticks."""
+    """Convert the marks that the document uses to HTML: paragraphs, numbered lists, and code between backticks."""
     blocks = []
     for block in text.strip().split("\n\n"):
         html = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(block)))

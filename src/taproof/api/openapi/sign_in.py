@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from taproof.api.openapi.failures import failures
+from taproof.api.openapi.operation import post_operation
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 
 _SIGN_IN_FAILURES: Final = {
@@ -32,24 +32,24 @@ _WAIT: Final = {
     "type": "number",
     "minimum": 0,
     "maximum": 30,
-    "description": "Seconds to wait while the session is pending, fractions allowed; left out, nothing waits. The "
-    "answer comes as soon as the session leaves pending, else pending when the time is over. While very many wait, "
-    "pending may come sooner: then ask again in 2 seconds. Let the client, and proxies, wait longer than this.",
+    "description": "Seconds to wait while the session is pending, fractions allowed. Left out: no wait. The call ends "
+    "when the session leaves pending or the time is over. While very many calls wait, pending may come sooner: then "
+    "call again in 2 seconds. Set the timeouts of the client and of proxies higher than this.",
     "examples": [30],
 }
 _CODE_CHALLENGE: Final = {
     "type": "string",
     "pattern": CHALLENGE_PATTERN,
     "description": "Binds the session to this client (RFC 7636): BASE64URL(SHA-256(code_verifier)). verify then "
-    "answers to the code_verifier alone, so that a link or QR code that somebody copies tells them nothing.",
+    "requires the code_verifier, so that a copied link or QR code is of no use.",
     "examples": ["E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"],
 }
-_CODE_CHALLENGE_METHOD: Final = {"const": METHOD, "description": "The only one there is, and the default."}
+_CODE_CHALLENGE_METHOD: Final = {"const": METHOD, "description": "The only method, and the default."}
 _CODE_VERIFIER: Final = {
     "type": "string",
     "pattern": VERIFIER_PATTERN,
-    "description": "What the session's code_challenge was made from; needed when there was one, and ignored otherwise. "
-    "For 60 seconds after its first confirmed answer it reads the same answer again, so that none is lost on the way.",
+    "description": "The source of the session's code_challenge. Required if there was one, and ignored otherwise. For "
+    "60 seconds after the first confirmed answer it returns that answer again, so that a lost answer can be repeated.",
     "examples": ["dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"],
 }
 _OPTIONAL: Final = (_OPTIONAL_PROJECT_ID, _WAIT, _CODE_CHALLENGE, _CODE_CHALLENGE_METHOD, _CODE_VERIFIER)
@@ -73,7 +73,7 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
                 "description": "Show it to the user, as a link or a QR code. It works for 10 minutes, and once.",
                 "examples": ["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
             },
-            "expires_at": {**TIME, "description": "From then on a pending session is expired."},
+            "expires_at": {**TIME, "description": "The time at which a pending session expires."},
             "match_code": {
                 "type": "string",
                 "description": "Only when the project's match_code is on: show it beside the deeplink, on the same "
@@ -85,7 +85,7 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
     },
     "UndecidedOrOver": {
         "type": "object",
-        "description": "pending: ask again in 2 seconds, after a whole `wait` at once. cancelled, expired, used: stop, "
+        "description": "pending: call again in 2 seconds, after a full `wait` at once. cancelled, expired, used: stop "
         "and start a new session.",
         "properties": {"status": {"enum": ["pending", "cancelled", "expired", "used"]}},
         "required": ["status"],
@@ -93,15 +93,15 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
     },
     "Confirmed": {
         "type": "object",
-        "description": "The one answer that carries identity and proof. Every later one says used; only the holder "
-        "of a code_verifier gets this one again, for 60 seconds.",
+        "description": "The only answer with identity and proof. Every later one is used; only the holder of a "
+        "code_verifier gets this answer again, for 60 seconds.",
         "properties": {
             "status": {"const": "confirmed"},
             "messenger_id": {"type": "string", "examples": ["123456789"]},
             "messenger_name": {"type": "string", "examples": ["Ada Lovelace"]},
             "messenger_username": {
                 "type": ["string", "null"],
-                "description": 'null when the user has none (in the proof, and in GET /dev/sessions, it is "" then).',
+                "description": 'null when the user has none; the proof and GET /dev/sessions have "" instead.',
                 "examples": ["ada"],
             },
             "messenger_phone": PHONE,
@@ -123,14 +123,14 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
 
 _RATE_LIMIT_FIELDS: Final[dict[str, Any]] = {
     "RateLimit-Policy": {
-        "description": "The limit that counts for this caller: so many within so many seconds. Also with 429. Left out "
-        "when there is none. See draft-ietf-httpapi-ratelimit-headers.",
+        "description": "The limit for this caller: a number of calls (q) in a number of seconds (w). Also sent with "
+        "429. Left out without a limit. See draft-ietf-httpapi-ratelimit-headers.",
         "required": False,
         "schema": {"type": "string"},
         "example": '"address";q=60;w=60',
     },
     "RateLimit": {
-        "description": "How many calls are left of it, and in how many seconds it is one more.",
+        "description": "The number of calls left (r), and the seconds until there is one more (t).",
         "required": False,
         "schema": {"type": "string"},
         "example": '"address";r=59;t=1',
@@ -139,35 +139,19 @@ _RATE_LIMIT_FIELDS: Final[dict[str, Any]] = {
 
 
 def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]) -> dict[str, Any]:
-    public = verb.endswith("_public")
-    example = {name: field["examples"][0] for name, field in fields.items() if field not in _OPTIONAL}
-    schema: dict[str, Any] = {"type": "object", "properties": fields}
-    if example:
-        schema["required"] = list(example)
-    answer = "CreatedSession" if verb.startswith("generate") else "Verification"
-    return {
-        "post": {
-            "tags": ["Sign-in"],
-            "summary": summary,
-            "description": f"{summary}. {description}",
-            "operationId": verb,
-            "security": [] if public else [{"secretKey": []}],
-            "requestBody": {
-                "required": True,
-                "content": {"application/json": {"schema": schema, "example": example}},
-            },
-            "responses": {
-                "200": {
-                    "description": "Successful Response",
-                    **({"headers": _RATE_LIMIT_FIELDS} if verb.startswith("generate") else {}),
-                    "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{answer}"}}},
-                },
-                **failures(
-                    *_SIGN_IN_FAILURES[verb], "MethodNotAllowed", "PayloadTooLarge", "RateLimited", "InternalError"
-                ),
-            },
-        }
-    }
+    generates = verb.startswith("generate")
+    return post_operation(
+        "Sign-in",
+        verb,
+        summary,
+        description,
+        fields,
+        required=[name for name, field in fields.items() if field not in _OPTIONAL],
+        answer="CreatedSession" if generates else "Verification",
+        failed=_SIGN_IN_FAILURES[verb],
+        secured_with=None if verb.endswith("_public") else "secretKey",
+        headers=_RATE_LIMIT_FIELDS if generates else None,
+    )
 
 
 SIGN_IN_PATHS: Final = {
@@ -180,9 +164,9 @@ SIGN_IN_PATHS: Final = {
     "/api/v1/verify/public": _operation(
         "verify_public",
         "Read a session from a browser or an app",
-        "Poll every 2 seconds, until the status is no longer pending; with `wait`, ask again at once. The first answer "
-        "that says confirmed is the only one with identity and proof: however many ask at once, one gets it. Answers "
-        "any origin (CORS).",
+        "Poll every 2 seconds until the status is no longer pending; with `wait`, call again at once. Only the first "
+        "confirmed answer has identity and proof: of any number of concurrent calls, one gets it. Answers any origin "
+        "(CORS).",
         {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, "wait": _WAIT, "code_verifier": _CODE_VERIFIER},
     ),
     "/api/v1/generate": _operation(

@@ -1,7 +1,7 @@
-"""Describe in the OpenAPI document what is sent to webhooks (contract.md, Webhooks).
+"""Describe the webhooks in the OpenAPI document (contract.md, Webhooks).
 
 `service/sessions/decide.py` and `service/deliveries.py` build the bodies, `service/webhooks.py` the headers.
-A test compares what is sent with this description.
+A test compares the sent requests with this description.
 """
 
 from typing import Any, Final
@@ -60,12 +60,12 @@ _HEADERS: Final = [
 ]
 _ANSWERS: Final = {
     "2XX": {
-        "description": f"The event is taken. To be answered within {SEND_TIMEOUT} seconds; the body is shown among the "
-        "deliveries, else it means nothing."
+        "description": f"The event is accepted. Answer within {SEND_TIMEOUT} seconds. The body is shown in the list of "
+        "deliveries and has no other meaning."
     },
     "3XX": {"description": "Not followed. The event is sent again later, unless it is a test."},
-    "410": {"description": "Nothing is sent any more: the webhook is turned off, except in answer to a test."},
-    "default": {"description": "Not taken. The event is sent again later, unless it is a test."},
+    "410": {"description": "The webhook is turned off, except in answer to a test."},
+    "default": {"description": "Not accepted. The event is sent again later, unless it is a test."},
 }
 
 
@@ -84,8 +84,8 @@ def _webhook(name: str, summary: str, schema: str) -> dict[str, Any]:
         "post": {
             "tags": ["Webhook secret and deliveries"],
             "summary": summary,
-            "description": f"{summary}. Check the signature over exactly the bytes that arrive, before believing any "
-            "of them. An event may come more than once, and events come in no order.",
+            "description": f"{summary}. Check the signature over exactly the bytes that arrive, before you "
+            "use them. An event may come more than once, and in any order.",
             "operationId": name,
             "security": [],
             "parameters": _HEADERS,
@@ -128,7 +128,7 @@ WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
     ),
     "WebhookTestEvent": _body("webhook.test", "You asked for a webhook-test.", {"created_at": TIME}),
     "WebhookEvent": {
-        "description": "Whatever is sent to a webhook URL. Newer releases may send more types: pass over those.",
+        "description": "The body of a webhook. Newer releases may send more types: ignore unknown ones.",
         "oneOf": [
             {"$ref": "#/components/schemas/AuthConfirmedEvent"},
             {"$ref": "#/components/schemas/AuthCancelledEvent"},

@@ -18,14 +18,7 @@ from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, SignInNotFound
 from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret, session_key
-from taproof.core.model import (
-    SERVICE_DEVELOPER,
-    DeveloperSignIn,
-    PolledSession,
-    Project,
-    SessionKey,
-    Status,
-)
+from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, PolledSession, Project, SessionKey, Status
 from taproof.core.request_context import Requester
 from taproof.core.session_state import visible_status
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions, VerifyResult
@@ -98,14 +91,12 @@ class Trial(NamedTuple):
 class DeveloperSignIns:
     """Starts sign-ins of developers, and reads their results for the client that started them.
 
-    Each method takes the purpose that the sign-in was started for. It refuses a sign-in for another purpose.
+    Each method takes the purpose that the sign-in was started for. All but `start` raise SignInNotFound if `encrypted`
+    is not a sign-in of this service for that purpose, or is no longer kept.
 
     Args:
-        storage: the store.
         encryptor: encrypts what the client keeps, and the webhook secrets of the service's own projects.
         sessions: creates and reads the sessions.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         waiting: the calls that wait for a decision.
     """
 
@@ -144,11 +135,7 @@ class DeveloperSignIns:
         return StartedSignIn(session.deeplink, session.expires_at, text, session.match_code)
 
     async def read(self, encrypted: str, purpose: Purpose | Trial) -> SeenSignIn:
-        """Return the state of a sign-in without changing it.
-
-        Raises:
-            SignInNotFound: `encrypted` is not a sign-in of this service for `purpose`, or is no longer kept.
-        """
+        """Return the state of a sign-in without changing it."""
         opened = await self._open(encrypted, purpose)
         deeplink, _, match_code = opened.kept.partition(" ")
         expires_at = opened.session.expires_at
@@ -156,30 +143,18 @@ class DeveloperSignIns:
         return SeenSignIn(status, deeplink, expires_at, match_code or None)
 
     async def wait(self, encrypted: str, purpose: Purpose | Trial, seconds: float, until_gone: UntilGone) -> WaitEnd:
-        """Wait for at most `seconds` while a sign-in is pending. Change nothing.
-
-        Raises:
-            SignInNotFound: as for `read`.
-        """
+        """Wait for at most `seconds` while a sign-in is pending. Change nothing."""
         opened = await self._open(encrypted, purpose)
         project_id = opened.session.project_id
         return await self._waiting.wait(project_id, opened.session_token, seconds, until_gone, public=False)
 
     async def finish(self, encrypted: str, purpose: Purpose | Trial) -> VerifyResult:
-        """Return the answer of verify. Exactly one caller gets the user who confirmed, and the proof.
-
-        Raises:
-            SignInNotFound: as for `read`.
-        """
+        """Return the answer of verify. Exactly one caller gets the user who confirmed, and the proof."""
         opened = await self._open(encrypted, purpose)
         return await self._sessions.verify_session(opened.session.project_id, opened.session_token, public=False)
 
     async def source(self, encrypted: str, purpose: Purpose) -> DeveloperSignIn:
-        """Return the sign-in with which a session or token is created. The store refuses a reported one.
-
-        Raises:
-            SignInNotFound: as for `read`.
-        """
+        """Return the sign-in with which a session or token is created. The store refuses a reported one."""
         key = (await self._open(encrypted, purpose)).key
         session = await self._storage.sessions.read_session(key)
         if session is None:

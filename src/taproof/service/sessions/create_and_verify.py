@@ -100,12 +100,9 @@ class SignInSessions:
     """Creates sign-in sessions and reads them for their client.
 
     Args:
-        storage: the store.
         encryptor: decrypts webhook secrets and phone numbers.
         link_base: returns the address that a session token is appended to, such as `https://t.me/my_bot`. Raises
             MessengerUnavailable while the address is unknown.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         project_bot_link_base: returns that address for a project bot, given its username.
         find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
         require_room: raises PlanLimitReached when a developer's plan allows no more sign-ins.

@@ -8,22 +8,23 @@ whose links lead to it: the owner of a bot's token can read all that its users s
 """
 
 import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Final, Literal
 
 from taproof.core.clock import Clock, iso8601
-from taproof.core.deliveries import Event, EventType
+from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
-from taproof.core.identifiers import new_event_id, session_key
-from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey
+from taproof.core.identifiers import session_key
+from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey, Status
 from taproof.core.names import stored_text
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.session_state import visible_status
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
+from taproof.service.webhooks import new_event
 from taproof.storage.protocol import Storage
 
 DecisionOutcome = Literal[
@@ -75,16 +76,21 @@ class SeenSession:
 
 
 _UNKNOWN = SeenSession("unknown")
+_OUTCOMES: Final[dict[Status, DecisionOutcome]] = {
+    "pending": "opened",
+    "confirmed": "confirmed",
+    "used": "confirmed",
+    "cancelled": "cancelled",
+    "expired": "expired",
+}
+"""The outcome for the owner of a session in this status."""
 
 
 class Decisions:
     """Shows sessions to users and takes their decisions.
 
     Args:
-        storage: the store.
         encryptor: encrypts webhook bodies and phone numbers.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         wake: called with a session that was decided, so that the calls that wait for it answer at once.
         recorded: called after a decision that may have recorded a webhook event, so that it is sent at once.
     """
@@ -109,19 +115,18 @@ class Decisions:
 
     async def open_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Show the session of a deeplink that a user opened. The first account to open it owns the decision."""
-        key = session_key(session_token)
-        session = None if key is None else await self._of_bot(key, bot_id)
-        if key is None or session is None:
+        session, _ = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         if await self._storage.users.is_blocked(opener_id, session.project_id):
             return _seen_as("blocked", session)
         now = self._clock()
-        if session.opener_id is None and await self._storage.sessions.open_session(key, opener_id, now):
+        if session.opener_id is None and await self._storage.sessions.open_session(session.key, opener_id, now):
             session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
         elif session.opener_id is None:
-            session = await self._storage.sessions.read_session(key)
+            session = await self._storage.sessions.read_session(session.key)
         seen = _seen(session, opener_id, now)
-        request = await self._phone_request(key, session)
+        request = await self._phone_request(session)
         if seen.outcome == "opened" and request is not None:
             # The latest request: the contact answers this session, and no other session that waits for one.
             await self._storage.users.ask_for_phone(dataclasses.replace(request, asked_at=now))
@@ -138,8 +143,8 @@ class Decisions:
         """
         identity = _storable(identity)
         user_id = identity.messenger_id
-        key, session, now = await self._find(session_token, bot_id)
-        if key is None or session is None:
+        session, now = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         if _seen(session, user_id, now).outcome != "opened":
             return _seen(session, user_id, now)
@@ -155,15 +160,15 @@ class Decisions:
                 session_token, associated_data_of("phone_request", session.id), self._entropy
             )
             await self._storage.users.ask_for_phone(
-                PhoneRequest(key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
+                PhoneRequest(session.key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
             )
             return dataclasses.replace(_seen(session, user_id, now), outcome="phone", phone_asked=True)
         return await self._decide(session, session_token, user_id, identity, now)
 
     async def cancel_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Cancel a session: the user tapped Cancel. Only the first decision of the owner counts."""
-        key, session, now = await self._find(session_token, bot_id)
-        if key is None or session is None:
+        session, now = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         return await self._note_phone(session, await self._decide(session, session_token, opener_id, None, now))
 
@@ -172,8 +177,8 @@ class Decisions:
     ) -> SeenSession:
         """Confirm a session without a phone number, where the project makes the number optional."""
         identity = _storable(identity)
-        key, session, now = await self._find(session_token, bot_id)
-        if key is None or session is None:
+        session, now = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         seen = await self._note_phone(session, _seen(session, identity.messenger_id, now))
         # Without a request, the user has not confirmed the session.
@@ -283,20 +288,19 @@ class Decisions:
             return session
         return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
 
-    async def _find(self, session_token: str, bot_id: int) -> tuple[SessionKey | None, Session | None, int]:
-        """Return the session of a token, if this bot may show it, and the time."""
+    async def _find(self, session_token: str, bot_id: int) -> tuple[Session | None, int]:
+        """Return the session of a token, if this bot may show it, and the time after reading it."""
         key = session_key(session_token)
-        session = None if key is None else await self._of_bot(key, bot_id)
-        return key, session, self._clock()
+        return None if key is None else await self._of_bot(key, bot_id), self._clock()
 
-    async def _phone_request(self, key: SessionKey, session: Session | None) -> PhoneRequest | None:
+    async def _phone_request(self, session: Session | None) -> PhoneRequest | None:
         if session is None or session.prompt is None or not session.prompt.collect_phone:
             return None
-        return await self._storage.users.read_phone_request(key)
+        return await self._storage.users.read_phone_request(session.key)
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
         """Set `phone_asked` if the user was asked for their contact, unless they may not know the session."""
-        if not seen.session_id or await self._phone_request(session.key, session) is None:
+        if not seen.session_id or await self._phone_request(session) is None:
             return seen
         return dataclasses.replace(seen, phone_asked=True)
 
@@ -311,7 +315,9 @@ class Decisions:
         if identity is None:
             changed = await self._storage.sessions.cancel_session(key, user_id, now, event)
         else:
-            encrypted_phone = self._encrypted_phone(session.id, identity.messenger_phone)
+            phone, encrypted_phone = identity.messenger_phone, None
+            if phone is not None:
+                encrypted_phone = self._encryptor.encrypt(phone, associated_data_of("phone", session.id), self._entropy)
             changed = await self._storage.sessions.confirm_session(key, identity, now, event, encrypted_phone)
         if not changed:
             current = await self._storage.sessions.read_session(key)
@@ -323,38 +329,28 @@ class Decisions:
             return await self._decide(current, session_token, user_id, without, now)
         self._wake(key)
         self._recorded()
-        return _seen(_decided(session, identity, now), user_id, now, changed=True)
-
-    def _encrypted_phone(self, session_id: str, phone: str | None) -> bytes | None:
-        return (
-            None
-            if phone is None
-            else self._encryptor.encrypt(phone, associated_data_of("phone", session_id), self._entropy)
-        )
+        if identity is None:
+            decided = dataclasses.replace(session, status="cancelled", cancelled_at=now)
+        else:
+            decided = dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
+        return dataclasses.replace(_seen(decided, user_id, now), changed=True)
 
     def _event(self, session: Session, session_token: str, identity: MessengerIdentity | None, now: int) -> Event:
         """Return the webhook event of a decision, with the body that contract.md, Webhooks, defines."""
-        event_id = new_event_id(now, self._entropy)
-        event_type: EventType = "auth.cancelled" if identity is None else "auth.confirmed"
-        body: dict[str, Any] = {
-            "id": event_id,
-            "event": event_type,
-            "project_id": session.project_id,
-            "session_token": session_token,
-        }
+        create = partial(new_event, self._encryptor, self._entropy, now)
         if identity is None:
-            body["cancelled_at"] = iso8601(now)
-        else:
-            body["messenger_id"] = identity.messenger_id
-            body["messenger_name"] = identity.messenger_name
-            body["messenger_username"] = identity.messenger_username or None
-            if identity.messenger_phone is not None:
-                body["messenger_phone"] = identity.messenger_phone
-            body["confirmed_at"] = iso8601(now)
-        encrypted = self._encryptor.encrypt(
-            json.dumps(body, ensure_ascii=False), associated_data_of("event_body", event_id), self._entropy
+            return create("auth.cancelled", session.project_id, session_token=session_token, cancelled_at=iso8601(now))
+        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
+        return create(
+            "auth.confirmed",
+            session.project_id,
+            session_token=session_token,
+            messenger_id=identity.messenger_id,
+            messenger_name=identity.messenger_name,
+            messenger_username=identity.messenger_username or None,
+            **phone,
+            confirmed_at=iso8601(now),
         )
-        return Event(event_id, event_type, session.project_id, encrypted, now)
 
 
 def _storable(identity: MessengerIdentity) -> MessengerIdentity:
@@ -370,30 +366,16 @@ def _chosen(details: PromptDetails, choice: int | None) -> str | None:
     return codes[choice] if choice is not None and 0 <= choice < len(codes) else None
 
 
-def _decided(session: Session, identity: MessengerIdentity | None, now: int) -> Session:
-    """Return a pending session with the decision that has just been stored."""
-    if identity is None:
-        return dataclasses.replace(session, status="cancelled", cancelled_at=now)
-    return dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
-
-
-def _seen(session: Session | None, user_id: str, now: int, *, changed: bool = False) -> SeenSession:
+def _seen(session: Session | None, user_id: str, now: int) -> SeenSession:
     """Return the part of a session that `user_id` may know."""
     if session is None:
         return _UNKNOWN
-    status = visible_status(session.status, session.expires_at, now)
-    outcome: DecisionOutcome
     if session.opener_id is not None and session.opener_id != user_id:
         return SeenSession("foreign")
-    if status == "pending":
-        outcome = "opened" if session.opener_id == user_id else "unknown"
-    elif status in {"confirmed", "used"}:
-        outcome = "confirmed"
-    elif status == "cancelled":
-        outcome = "cancelled"
-    else:
-        outcome = "expired"
-    return dataclasses.replace(_seen_as(outcome, session), changed=changed)
+    status = visible_status(session.status, session.expires_at, now)
+    if status == "pending" and session.opener_id is None:
+        return _seen_as("unknown", session)
+    return _seen_as(_OUTCOMES[status], session)
 
 
 def _seen_as(outcome: DecisionOutcome, session: Session) -> SeenSession:
