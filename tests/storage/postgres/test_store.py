@@ -288,6 +288,34 @@ async def test_batches_of_two_nodes_never_wait_in_a_circle(
     assert execute(dsn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").strip() == "0"
 
 
+@pytest.mark.parametrize("decision", ["cancel", "report"])
+async def test_a_decision_locks_the_counts_before_the_project(
+    postgres: PostgresStorage, dsn: str, seed: "Seed", decision: str
+) -> None:
+    """A decision that waits for the day's counts holds no lock on its project, so it cannot deadlock with a confirm."""
+    project = await seed.project(await seed.developer(), webhook_url="https://example.com/")
+    session = await seed.opened(project, user="7")
+    event = seed.event(project, "auth.cancelled")
+    holder, prober = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+    try:
+        async with holder.transaction():
+            await holder.execute("SELECT 1 FROM daily_counts WHERE project_id = $1 FOR UPDATE", project.id)
+            if decision == "cancel":
+                deciding = asyncio.ensure_future(postgres.sessions.cancel_session(session.key, "7", NOW, event))
+            else:
+                deciding = asyncio.ensure_future(postgres.sessions.report_session(session.key, "7", NOW, event))
+            async with asyncio.timeout(20):
+                while not await prober.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110 — only the server knows.
+                    await asyncio.sleep(0.01)
+            async with prober.transaction():
+                assert await prober.fetch("SELECT id FROM projects WHERE id = $1 FOR UPDATE NOWAIT", project.id)
+        assert await deciding
+    finally:
+        await holder.close()
+        await prober.close()
+    assert await postgres.deliveries.claim_deliveries(NOW, NOW + DAY, 5)
+
+
 async def test_two_nodes_count_a_person_once(
     postgres: PostgresStorage, other_node: PostgresStorage, seed: "Seed"
 ) -> None:

@@ -60,7 +60,7 @@ def _counted(counter: str) -> str:
     return f"""counted AS (
   INSERT INTO daily_counts AS c (project_id, day, {counter})
   SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
-  ON CONFLICT (project_id, day) DO UPDATE SET {counter} = c.{counter} + excluded.{counter}
+  ON CONFLICT (project_id, day) DO UPDATE SET {counter} = c.{counter} + excluded.{counter} RETURNING c.project_id
 )"""
 
 
@@ -109,7 +109,7 @@ WITH asked AS (
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.id, s.project_id
 ), {_counted("cancelled")}, hooked AS MATERIALIZED (
-  SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m) AND p.webhook_url <> ''
+  SELECT p.id FROM projects p WHERE p.id IN (SELECT n.project_id FROM counted n) AND p.webhook_url <> ''
   ORDER BY p.id FOR SHARE
 ), recorded AS (
   INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
@@ -149,9 +149,10 @@ WITH held AS MATERIALIZED (
   SELECT m.project_id, m.day, 1, CASE m.status WHEN 'cancelled' THEN 1 ELSE 0 END FROM moved m
   ON CONFLICT (project_id, day) DO UPDATE SET reported = c.reported + excluded.reported,
     cancelled = c.cancelled + excluded.cancelled
+  RETURNING c.project_id
 ), hooked AS MATERIALIZED (
-  SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m WHERE m.status = 'cancelled')
-    AND p.webhook_url <> '' ORDER BY p.id FOR SHARE
+  SELECT p.id FROM counted n JOIN moved m ON m.project_id = n.project_id AND m.status = 'cancelled'
+  JOIN projects p ON p.id = n.project_id WHERE p.webhook_url <> '' ORDER BY p.id FOR SHARE OF p
 ), recorded AS (
   INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
