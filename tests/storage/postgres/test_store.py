@@ -303,7 +303,7 @@ async def test_a_decision_locks_the_counts_before_the_project(
             decide: Callable[..., Coroutine[Any, Any, object]] = getattr(postgres.sessions, decision)
             deciding = asyncio.ensure_future(decide(session.key, "7", NOW, event))
             async with asyncio.timeout(20):
-                # noqa below: no event tells when the server waits for a lock.
+
                 while not await prober.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             async with prober.transaction():
