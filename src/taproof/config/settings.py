@@ -109,7 +109,7 @@ class Settings(BaseModel):
 
     sandbox: bool = _setting(
         _TRIAL,
-        "Add a pretend messenger and a demo application. Sign-in then needs no account, bot or network.",
+        "Add a simulated messenger and a demo application. Sign-in then needs no account, bot or network.",
         default=False,
     )
     sandbox_allow_remote: bool = _setting(

@@ -1,4 +1,4 @@
-"""The parts that `--sandbox` adds to the service: the pretend messenger with its bot, the demo, and their data."""
+"""The parts that `--sandbox` adds to the service: the simulated messenger with its bot, the demo, and their data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

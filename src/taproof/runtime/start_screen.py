@@ -45,7 +45,7 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
     ]
     if settings.master_key is None and not is_postgres(settings.database_url):
         lines.append(("Master key", f"{master_key_file(settings.database_url).absolute()}   <- back this up too"))
-    kind = "the sandbox: pretend users, for development and CI only" if settings.sandbox else "listening"
+    kind = "the sandbox: simulated users, for development and CI only" if settings.sandbox else "listening"
     typer.echo(f"\nTaproof {version('taproof')} — {kind}\n")
     for label, value in lines:
         typer.echo(f"  {label:<14}{value}")

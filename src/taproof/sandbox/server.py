@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Sandbox:
-    """The pretend messenger, with the service's own bot. The control API can add more bots.
+    """The simulated messenger, with the service's own bot. The control API can add more bots.
 
     `app` answers full paths: /sandbox, /sandbox/phone, /sandbox/users, /sandbox/bots, /sandbox/faults,
     /sandbox/bot<token>/<method>.

@@ -1,4 +1,4 @@
-"""The JSON API that acts as the pretend users, so that an application's tests can sign in without a phone.
+"""The JSON API that acts as the simulated users, so that an application's tests can sign in without a phone.
 
 The phone page uses it too. Answers are JSON. An error is `{"error": sentence}` with the code in `X-Error-Code`.
 """
@@ -56,7 +56,7 @@ _TEXT_LIMIT: Final = 4_096
 
 
 class ControlApi:
-    """The routes of the control API that act as the pretend users. Deeplinks to `own_hosts` belong to this sandbox."""
+    """The control API routes that act as the simulated users. Deeplinks to `own_hosts` belong to this sandbox."""
 
     def __init__(self, bots: SandboxBots, faults: Faults, own_hosts: OwnHosts) -> None:
         self._bots = bots

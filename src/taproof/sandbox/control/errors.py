@@ -37,11 +37,13 @@ class SandboxMethodNotAllowed(SandboxError, code="sandbox_method_not_allowed", s
 
 
 class UserNotFound(SandboxError, code="user_not_found", status=404):
-    sentence = "There is no such pretend user. List them with GET /sandbox/users, or add one with POST /sandbox/users."
+    sentence = (
+        "There is no such simulated user. List them with GET /sandbox/users, or add one with POST /sandbox/users."
+    )
 
 
 class UsernameTaken(SandboxError, code="username_taken"):
-    sentence = "Another pretend user has this username. Choose another one, or leave it out."
+    sentence = "Another simulated user has this username. Choose another one, or leave it out."
 
 
 class TooManyUsers(SandboxError, code="too_many_users"):
@@ -53,7 +55,7 @@ class BotNotFound(SandboxError, code="bot_not_found", status=404):
 
 
 class BotUsernameTaken(SandboxError, code="bot_username_taken"):
-    sentence = "Another bot or a pretend user has this username. Choose another one."
+    sentence = "Another bot or a simulated user has this username. Choose another one."
 
 
 class TooManyBots(SandboxError, code="too_many_bots"):

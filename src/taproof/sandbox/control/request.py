@@ -29,7 +29,7 @@ _USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 _CONTACT_FIELDS: Final = [field.name for field in dataclasses.fields(SandboxContact)]
 PERSON_FIELDS: Final = [field.name for field in dataclasses.fields(Person)]
-"""The fields that describe a pretend user."""
+"""The fields that describe a simulated user."""
 
 
 async def read_object(request: Request, *allowed: str) -> dict[str, Any]:
@@ -171,7 +171,7 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
     """Return the contact that a person shares, and the visible sender of a forward, None if there is none.
 
     With `hide_sender`, a forward does not show its sender; real apps let everybody do this. `contact` is "own", the id
-    of a pretend user, or the fields of any contact.
+    of a simulated user, or the fields of any contact.
     """
     forwarded_from = _person_field(fields, "forwarded_from", people)
     hides = fields.get("hide_sender") or False
@@ -186,7 +186,7 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
         return SandboxContact.of(person or sender), said
     if not isinstance(contact, dict):
         raise InvalidSandboxRequest(
-            'contact must be "own", the id of a pretend user, or an object with phone_number and first_name.'
+            'contact must be "own", the id of a simulated user, or an object with phone_number and first_name.'
         )
     for name in contact:
         if name not in _CONTACT_FIELDS:
@@ -236,7 +236,7 @@ def _person_field(fields: dict[str, Any], name: str, people: People) -> Person |
     if user_id is None:
         return None
     if user_id not in people:
-        raise InvalidSandboxRequest(f"{name} must be the id of a pretend user. GET /sandbox/users lists them.")
+        raise InvalidSandboxRequest(f"{name} must be the id of a simulated user. GET /sandbox/users lists them.")
     return people[user_id]
 
 

@@ -1,4 +1,4 @@
-// The phone: shows one pretend user's chat with a bot and does what a person does with it, through the control API.
+// The phone: shows one simulated user's chat with a bot and does what a person does with it, through the control API.
 // Text that people or bots write is only ever set as textContent.
 
 import { contactForm } from "./phone_contact.js";

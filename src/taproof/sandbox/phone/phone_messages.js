@@ -17,7 +17,7 @@ const ELEMENTS = {
 /**
  * Build the element of one message.
  * @param message as the control API has it
- * @param nameOf returns the name of a pretend user by their id
+ * @param nameOf returns the name of a simulated user by their id
  * @param tap called with the button, the message's id and the button's label
  */
 export function messageElement(message, nameOf, tap) {

@@ -15,7 +15,7 @@ from taproof.core.entropy import Entropy
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.telegram.messenger import Messenger
 from taproof.sandbox.telegram.methods import BotMethods
-from taproof.sandbox.telegram.people import pretend_people
+from taproof.sandbox.telegram.people import simulated_people
 from taproof.sandbox.telegram.request import ApiError
 from taproof.sandbox.telegram.webhook import UpdateSender
 
@@ -50,7 +50,7 @@ class SandboxBots:
     """All bots, the service's own first. The links to the phone begin with `base_url`."""
 
     def __init__(self, own_hosts: OwnHosts, clock: Clock, entropy: Entropy, base_url: str) -> None:
-        self.people: Final = pretend_people()
+        self.people: Final = simulated_people()
         self._own_hosts = own_hosts
         self._clock = clock
         self._entropy = entropy
