@@ -114,7 +114,7 @@ def test_nothing_goes_unless_it_is_meant(database: Path, answer: str) -> None:
     asked = CliRunner().invoke(commands, ["users", "erase", "1001"], input=answer, prog_name="taproof")
     assert (asked.exit_code, asked.stdout) == (1, "")
     assert "Erase all data of the user 1001, in all projects?" in asked.stderr
-    assert "Nothing was erased. To erase without this question, add --yes." in asked.stderr
+    assert "Nothing was erased. To skip the question, add --yes." in asked.stderr
     assert _users(database) == ["1001"] * 3 + ["2002"] * 3
     meant = CliRunner().invoke(commands, ["users", "erase", "1001"], input="y\n", prog_name="taproof")
     assert meant.exit_code == 0
