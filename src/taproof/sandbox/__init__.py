@@ -2,6 +2,6 @@
 
 `telegram/` is a Bot API server as strict as the real one. `control/` is the JSON API that acts as its users and as
 @BotFather. `phone/` is the simulated phone, and `demo/` is the demo application. `seed.py` creates the first developer
-and project, and `server.py` puts the parts together. All state is in memory and bounded. The bot cannot tell the
-sandbox from Telegram.
+and project, and `server.py` puts the parts together. All state is in memory and limited in size. The bot cannot
+tell the sandbox from Telegram.
 """

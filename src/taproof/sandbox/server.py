@@ -62,7 +62,7 @@ class Sandbox:
         self.app: Final = _Gate(app, own_hosts)
 
     def stop_waiting(self) -> None:
-        """End every long poll at once and refuse new ones, so that a draining server need not wait for them."""
+        """End every long poll immediately and refuse new ones, so that a stopping server does not wait for them."""
         self.bots.close()
 
     async def close(self) -> None:
