@@ -49,7 +49,7 @@ PROJECTS: Final = 20
 """With a webhook, and as many without: an endpoint each, at the same receiver."""
 AT_ONCE: Final = 64
 _USERS: Final = 100_000
-"""The number of pretend users who decide. Some of them sign in again, as real users do."""
+"""The number of simulated users who decide. Some of them sign in again, as real users do."""
 _PATIENCE: Final = 300.0
 """Seconds after which missing deliveries end the run."""
 

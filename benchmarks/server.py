@@ -3,7 +3,7 @@
 Usage: python -m benchmarks.server --database URL --cores LIST [--bare] [--profile FILE]. Listens on a free port of
 127.0.0.1, then prints one line of JSON, and stops when its standard input ends, so it never outlives its parent.
 
-It differs from `taproof serve` in two ways. No bot runs; the link base is a setting. In three added routes a pretend
+It differs from `taproof serve` in two ways. No bot runs; the link base is a setting. In three added routes a simulated
 user acts through the use cases that the bot calls: /bench/open opens a deeplink, /bench/confirm taps Confirm, and
 /bench/decide does both.
 """
@@ -46,7 +46,7 @@ from taproof.webhooks.sender import WebhookSender
 MASTER_KEY: Final = base64.b64encode(b"a key for made-up sessions only!").decode()
 DEVELOPER: Final = "benchmark@localhost"
 _USERS: Final = 100_000
-"""The number of pretend users who decide. Some of them sign in again, as real users do."""
+"""The number of simulated users who decide. Some of them sign in again, as real users do."""
 
 
 def bench_settings(database_url: str, port: int) -> Settings:
@@ -64,7 +64,7 @@ def bench_settings(database_url: str, port: int) -> Settings:
 
 
 class Decide:
-    """POST {session_token}: a pretend user opens the deeplink, taps Confirm, or does both."""
+    """POST {session_token}: a simulated user opens the deeplink, taps Confirm, or does both."""
 
     def __init__(self, decisions: Decisions, *, opens: bool, confirms: bool) -> None:
         self._decisions = decisions

@@ -1,7 +1,7 @@
 """Take the screenshots of the README and the docs: `make screenshots`.
 
-Starts the service with the sandbox in a new directory, signs a pretend user in with Chromium, and writes
-docs/images/phone.png (the prompt) and docs/images/demo.png (signed in). Then pretend users sign in to sample projects
+Starts the service with the sandbox in a new directory, signs a simulated user in with Chromium, and writes
+docs/images/phone.png (the prompt) and docs/images/demo.png (signed in). Then simulated users sign in to sample projects
 over four weeks, through the service's use cases with a simulated clock. Finally it writes a screenshot of each page of
 the console: docs/images/console-*.png.
 """
@@ -198,7 +198,7 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
 
 
 def sign_in(client: httpx.Client, session: dict[str, Any], name: str, button: str = "Confirm") -> None:
-    """Let a pretend user of the sandbox open a session's link and decide."""
+    """Let a simulated user of the sandbox open a session's link and decide."""
     user = client.post("/sandbox/users", json={"first_name": name}).json()["id"]
     client.post(f"/sandbox/users/{user}/open", json={"deeplink": session["deeplink"]}).raise_for_status()
     client.post(f"/sandbox/users/{user}/tap", json={"button": button}).raise_for_status()
@@ -281,7 +281,7 @@ async def take_console_pictures(browser: Browser, service: Service, receiver_url
     await page.get_by_role("button", name="Continue", exact=True).click()
     await take(page, "invite")
     await page.get_by_role("button", name="Continue in the messenger").click()
-    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+    await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
     await page.screenshot(path=IMAGES / "console-waiting.png")
     deeplink = await page.get_by_role("link", name="Open the messenger").get_attribute("href")
     with httpx.Client(base_url=service.base_url, timeout=30) as client:

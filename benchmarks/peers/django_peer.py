@@ -58,10 +58,10 @@ _user: Any = None
 
 
 def decide(request: HttpRequest) -> JsonResponse:
-    """Enter the code and accept as the pretend user, through the toolkit's two views for that."""
+    """Enter the code and accept as the simulated user, through the toolkit's two views for that."""
     global _user  # noqa: PLW0603 — Read once a process, like a session that is kept in memory.
     if _user is None:
-        _user = get_user_model().objects.get(username="pretend-user")
+        _user = get_user_model().objects.get(username="simulated-user")
     request.user = _user
     entered = _enter_code(request)
     # Both redirect on success and return a page on failure.
@@ -82,7 +82,7 @@ application = get_wsgi_application()
 def prepare() -> None:
     """Create the tables, the user who approves and the client that polls."""
     call_command("migrate", verbosity=0)
-    get_user_model().objects.create_user("pretend-user")
+    get_user_model().objects.create_user("simulated-user")
     model = get_application_model()
     model.objects.create(
         client_id=CLIENT_ID,

@@ -78,7 +78,7 @@ def token_message(dialect: Dialect, device_code: str) -> Message:
 
 
 def decide_message(user_code: str) -> Message:
-    """Return the request that approves as the pretend user; only peers started here have this route."""
+    """Return the request that approves as the simulated user; only peers started here have this route."""
     body = urlencode({"user_code": user_code, "action": "accept"}).encode()
     return Message("/bench/decide", _CONTENT_TYPES["form"], body)
 

@@ -11,7 +11,7 @@ from taproof.core.identifiers import is_key
 
 Run = Callable[..., Result]
 _ELSEWHERE = (
-    "The link is for a service at http://127.0.0.1:8080. If yours has another address, set --base-url "
+    "The link is for a service at http://127.0.0.1:8080. If your service has another address, set --base-url "
     "(TAPROOF_BASE_URL)."
 )
 

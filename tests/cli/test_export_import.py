@@ -133,7 +133,7 @@ def test_a_missing_or_wrong_master_key_is_refused(run: Run, project_id: str) -> 
     assert not Path("new.db.key").exists()
     wrong = run("import", "all.jsonl", *NEW, "--master-key", new_master_key(system_entropy))
     assert wrong.exit_code == 1
-    assert "not that of the exported database" in wrong.stderr
+    assert "not the master key of the exported database" in wrong.stderr
     shutil.copy("taproof.db.key", "new.db.key")
     assert run("import", "all.jsonl", *NEW).exit_code == 0
     assert run("projects", "list", "ada@example.com", *NEW).stdout.splitlines()[1].startswith(project_id)

@@ -1,4 +1,4 @@
-"""`taproof login`, `logout` and `token` against a real service; a pretend phone confirms."""
+"""`taproof login`, `logout` and `token` against a real service; a simulated phone confirms."""
 
 import asyncio
 import json

@@ -164,7 +164,7 @@ async def test_the_key_is_held_to_the_database(database: str) -> None:
     await open_encryptor(settings, storage)
     await storage.close()
     assert (await look("store", database_url=database)).status == "ok"
-    assert "fits" in (await look("master key", database_url=database)).detail
+    assert "matches" in (await look("master key", database_url=database)).detail
     wrong = await look("master key", database_url=database, master_key=OTHER_KEY)
     assert wrong.status == "problem"
     missing = await look("master key", database_url=database, master_key=None)

@@ -56,7 +56,7 @@ GRACE = MessengerIdentity("1002", "Grace", "")
 
 @dataclass
 class Messenger:
-    """A pretend messenger: it opens sign-in links and taps their buttons."""
+    """A simulated messenger: it opens sign-in links and taps their buttons."""
 
     signin: WholeSignIn
 

@@ -98,7 +98,7 @@ async def test_try_it(service: Service, client: httpx.Client, page: Page) -> Non
     await page.goto(f"/console/projects/{project.id}")
     await page.get_by_role("link", name="Try it").first.click()
     await page.get_by_role("button", name="Start a sign-in").click()
-    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+    await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
     link = await page.locator("a[href*='?start=']").get_attribute("href")
     assert link is not None
     phone = make_phone(client, "Grace")

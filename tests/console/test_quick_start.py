@@ -1,4 +1,4 @@
-"""The quick start: each program is run as pasted against a real service, and a pretend phone confirms."""
+"""The quick start: each program is run as pasted against a real service, and a simulated phone confirms."""
 
 import asyncio
 import os

@@ -14,12 +14,12 @@ async def test_no_code_for_a_phone(console: Installation, visitor: Visitor, anon
         waiting = await browser.follow(await browser.submit(form, form))
         codes = waiting.texts(".//*[@class='match-code']")
         button = codes[0] if browser is anonymous else "Confirm"
-        assert f"The pretend phone opens in a second tab: tap Start, then {button}." in waiting.text
+        assert f"The simulated phone opens in a second tab: tap Start, then {button}." in waiting.text
         assert waiting.all(".//svg") == []
 
 
-async def test_another_pretend_user(console: Installation, anonymous: Browsing) -> None:
-    """A visitor whose pretend user is taken is told how to choose another one."""
+async def test_another_simulated_user(console: Installation, anonymous: Browsing) -> None:
+    """A visitor whose simulated user is taken is told how to choose another one."""
     first = await console.services.invitations.invite_developer(None, "ada@example.com")
     await console.services.invitations.accept_invitation(first.code, ADA, address="")
     code = (await console.services.invitations.invite_developer(None, "grace@example.com")).code
@@ -29,7 +29,7 @@ async def test_another_pretend_user(console: Installation, anonymous: Browsing) 
     await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
     shown = await anonymous.submit("/console/sign-in/waiting", "/console/invite/confirm")
     [sentence] = shown.texts(".//p[@role='alert']")
-    assert sentence.endswith("On the pretend phone, choose another person under “You are”, or “New user”.")
+    assert sentence.endswith("On the simulated phone, choose another person under “You are”, or “New user”.")
 
 
 async def test_the_command_is_for_the_sandbox(visitor: Visitor) -> None:

@@ -98,7 +98,7 @@ class Walker:
 
     def _note(self, answer: httpx.Response) -> None:
         answer.read()
-        # The pretend messenger is not the service: its answers contain tokens, names and numbers by design.
+        # The simulated messenger is not the service: its answers contain tokens, names and numbers by design.
         if not answer.request.url.path.startswith("/sandbox/"):
             self.walk.answers.append(answer)
 

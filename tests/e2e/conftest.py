@@ -258,7 +258,7 @@ class OwnProject:
 
 @dataclass
 class Phone:
-    """A pretend user of the sandbox."""
+    """A simulated user of the sandbox."""
 
     client: httpx.Client
     user: dict[str, Any]
@@ -302,7 +302,7 @@ NewPhone = Callable[..., Phone]
 
 
 def make_phone(client: httpx.Client, first_name: str = "Ada", **fields: Any) -> Phone:
-    """Create a pretend user; the fields are those of POST /sandbox/users."""
+    """Create a simulated user; the fields are those of POST /sandbox/users."""
     response = client.post("/sandbox/users", json={"first_name": first_name, **fields})
     assert response.status_code == 200, response.text
     return Phone(client, response.json())
@@ -310,13 +310,13 @@ def make_phone(client: httpx.Client, first_name: str = "Ada", **fields: Any) -> 
 
 @pytest.fixture
 def new_phone(client: httpx.Client) -> NewPhone:
-    """Return a function that creates a pretend user of the shared service; see `make_phone`."""
+    """Return a function that creates a simulated user of the shared service; see `make_phone`."""
     return lambda first_name="Ada", **fields: make_phone(client, first_name, **fields)
 
 
 @pytest.fixture
 def phone(new_phone: NewPhone) -> Phone:
-    """Return a pretend user with every optional field. No two users share a username."""
+    """Return a simulated user with every optional field. No two users share a username."""
     return new_phone("Ada", last_name="Lovelace", username=f"ada_{token_hex(8)}", language_code="en")
 
 

@@ -147,7 +147,7 @@ async def test_axe(browser: Browser, sandbox: Service, addresses: list[str]) -> 
         await assert_accessible(page)
     await page.goto("/console/sign-in")
     await page.get_by_role("button", name="Sign in with your messenger").click()
-    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+    await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
     await assert_accessible(page)
     await sign_in_with_token(page, sandbox.access_token)
     for path in addresses:

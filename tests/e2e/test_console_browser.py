@@ -220,7 +220,7 @@ async def test_try_it(page: Page, sandbox: Service, client: httpx.Client) -> Non
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto(f"/console/projects/{sandbox.project_id}/try")
     await page.get_by_role("button", name="Start a sign-in").click()
-    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+    await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
     await confirm(page, make_phone(client, "Grace Hopper"))
     await expect(page.locator("#outcome")).to_contain_text("Grace Hopper")
     await expect(page.locator("main .badge.good")).to_have_text("Valid")

@@ -43,7 +43,7 @@ async def test_cookies_are_bound_to_the_host(tls: tuple[Service, str]) -> None:
             await page.get_by_role("button", name="Sign out", exact=True).click()
             await heading(page, "Sign in to Taproof")
             await page.get_by_role("button", name="Sign in with your messenger").click()
-            await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+            await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
             assert {cookie.get("name") for cookie in await context.cookies()} == {"__Host-taproof_signin"}
             await confirm(page, phone)
             await heading(page, "Projects")

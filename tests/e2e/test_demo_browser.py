@@ -78,7 +78,7 @@ async def click_sign_in(demo: Page) -> Page:
 
 
 async def be(phone: Page, user_id: str) -> None:
-    """Switch to another pretend user."""
+    """Switch to another simulated user."""
     await phone.select_option("#user", user_id)
     await expect(phone.locator("#start")).to_be_visible()
 

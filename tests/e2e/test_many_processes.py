@@ -473,7 +473,7 @@ def test_processes_that_cannot_start(tmp_path: Path) -> None:
     assert screen == ""
     assert log.count('"event": "process_failed"') == 6
     assert log.count('"event": "processes_given_up"') == 1
-    assert log.splitlines()[-1].startswith("The processes of --workers (TAPROOF_WORKERS) die before they serve.")
+    assert log.splitlines()[-1].startswith("The processes of --workers (TAPROOF_WORKERS) die before they are ready.")
 
 
 # ---- one driver at a time

@@ -98,7 +98,7 @@ def test_a_confirmation_survives_a_kill(survivor: Survivor) -> None:
 
 
 def test_signing_in_after_a_kill(survivor: Survivor) -> None:
-    """The pretend bot gets a new id at each start, so that old updates are not mistaken for new ones."""
+    """The simulated bot gets a new id at each start, so that old updates are not mistaken for new ones."""
     session = survivor.project.generate()
     make_phone(survivor.project.developer.client, "Grace").sign_in(session)
     assert survivor.project.verify(session["session_token"])["messenger_name"] == "Grace"

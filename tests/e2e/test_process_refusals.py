@@ -98,7 +98,7 @@ async def test_a_lost_key_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sandbox", [True, False])
 async def test_a_database_of_the_other_mode(tmp_path: Path, *, sandbox: bool) -> None:
-    """Pretend users can never sign in to real projects, whichever mode created the database."""
+    """Simulated users can never sign in to real projects, whichever mode created the database."""
     await make_database(tmp_path, sandbox=sandbox)
     sentence = refusal(tmp_path, TAPROOF_BOT_TOKEN=BOT_TOKEN) if sandbox else refusal(tmp_path, "--sandbox")
     assert ("made in sandbox mode" if sandbox else "belongs to a real service") in sentence

@@ -56,7 +56,7 @@ def test_a_body_that_never_ends_is_answered(service: Service, project: OwnProjec
 
 
 def test_a_body_for_the_sandbox_that_never_ends_is_answered(service: Service) -> None:
-    """The pretend messenger and the demo read bodies themselves, and do not wait longer."""
+    """The simulated messenger and the demo read bodies themselves, and do not wait longer."""
     paths = ["/sandbox/users", "/demo/qr"]
     with contextlib.ExitStack() as stack:
         for connection in [stack.enter_context(begin(service, path, "x", b'{"x": 1}')) for path in paths]:

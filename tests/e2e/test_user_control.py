@@ -1,4 +1,4 @@
-"""Users look back, report, block and unblock in the pretend messenger; the developer sees it in the API."""
+"""Users look back, report, block and unblock in the simulated messenger; the developer sees it in the API."""
 
 from typing import Any
 

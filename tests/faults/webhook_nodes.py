@@ -112,7 +112,7 @@ class Application:
 
 @dataclass
 class Phone:
-    """A pretend user who signs in to the application."""
+    """A simulated user who signs in to the application."""
 
     application: Application
     client: httpx.AsyncClient

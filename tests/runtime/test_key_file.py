@@ -185,7 +185,7 @@ def test_a_file_that_cannot_be_replaced_is_told_of(path: Path, monkeypatch: pyte
     assert read_master_keys(path) == [OLD]
     assert list(path.parent.iterdir()) == [path]
     path.unlink()
-    with pytest.raises(MasterKeyUnwritable, match="Run this as the user"), held_key_file(path):
+    with pytest.raises(MasterKeyUnwritable, match="Run this command as the file's owner"), held_key_file(path):
         raise AssertionError
 
 

@@ -21,7 +21,9 @@ async def audit(
     given: Given,
     email: Email,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=10_000, metavar="NUMBER", help="Most entries to show.")] = 50,
+    limit: Annotated[
+        int, typer.Option(min=1, max=10_000, metavar="NUMBER", help="Maximum number of entries to show.")
+    ] = 50,
     as_json: AsJson = False,
 ) -> None:
     """Show a developer's audit log, newest entry first: who changed what, when, and from where."""

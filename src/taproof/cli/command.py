@@ -29,7 +29,7 @@ Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The developer's e-m
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 STORE: Final = ("database_url", "pgbouncer", "sandbox")
-"""The settings that a command needs to find the database: the sandbox has its own default."""
+"""The settings that locate the database. The sandbox has its own default."""
 
 _EXIT_CODES: Final = {"invalid_settings": 2}
 """Exit codes by error code; the code of every other error is 1."""
@@ -42,11 +42,11 @@ _MUST: Final = {
     "listen_port": ("--port", "must be a whole number from 0 to 65535"),
     "answer_status": ("--status", "must be an HTTP status from 200 to 599"),
 }
-"""By parameter: its name in the sentence about an invalid value, and what the value must be."""
+"""By parameter: its name in the error message, and what the value must be."""
 
 
 class _Command(TyperCommand):
-    """A command that refuses an option in the same words as the environment variable."""
+    """A command that reports an invalid option with the same message as its environment variable."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -65,7 +65,7 @@ class NoDatabase(TaproofError, code="no_database"):
 
 def group(name: str, text: str) -> typer.Typer:
     """Return a group of commands; `text` is its line in `--help`."""
-    # Rich's tracebacks show local variables, and so secrets.
+    # Rich's tracebacks show local variables, which may contain secrets.
     return typer.Typer(
         name=name,
         help=text,
@@ -77,9 +77,9 @@ def group(name: str, text: str) -> typer.Typer:
 
 
 def command(commands: typer.Typer, name: str, *settings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add a function as a command that also takes these settings as options: its first argument. It may be async.
+    """Add a function, which may be async, as a command. Its first argument is these settings, read from options.
 
-    An error ends it with one sentence on stderr, never a traceback, which could contain a secret.
+    An error ends the command with one sentence on stderr, never a traceback, which could contain a secret.
     """
 
     def add(work: Callable[..., Any]) -> Callable[..., Any]:
@@ -138,8 +138,8 @@ def _print_bug(error: Exception) -> None:
         typer.echo(f"{error.filename or 'The system'}: {error.strerror}.", err=True)
     else:
         typer.echo(
-            f"Internal error ({type(error).__name__}). Please report it, with what this says after setting "
-            f"{variable('log_level')}=debug.",
+            f"Internal error ({type(error).__name__}). Please report it, with the output of this command after "
+            f"setting {variable('log_level')}=debug.",
             err=True,
         )
     if os.environ.get(variable("log_level"), "").lower() == "debug":
@@ -151,7 +151,7 @@ def _print_bug(error: Exception) -> None:
 
 
 def load(given: Given) -> Settings:
-    """Read the settings and send the log to stderr, so that stdout holds only the answer."""
+    """Read the settings and send the log to stderr, so that stdout contains only the result."""
     from taproof.config.logging import configure_logging
 
     settings = load_settings({name: ",".join(each) if OPTIONS[name].many else each for name, each in given.items()})
@@ -160,7 +160,7 @@ def load(given: Given) -> Settings:
 
 
 async def require_database(settings: Settings) -> None:
-    """Refuse to continue without a database. A new, empty one in the wrong place would hide the mistake."""
+    """Refuse to continue without a database. Creating one in the wrong place would hide the mistake."""
     from taproof.runtime.store import has_database
 
     if await has_database(settings.database_url):
@@ -201,7 +201,7 @@ async def open_developers(given: Given, *, may_create: bool = False) -> AsyncIte
 
 @contextlib.asynccontextmanager
 async def open_encrypted_store(settings: Settings) -> AsyncIterator[tuple[Storage, Encryptor]]:
-    """Open an existing store, and the encryptor of its secrets."""
+    """Open an existing store, and the encryptor for its secrets."""
     from taproof.runtime.store import open_encryptor
 
     async with open_store(settings) as storage:

@@ -1,4 +1,4 @@
-"""The access tokens of `taproof login`, in a file of the user: one for each service, by its address.
+"""Stores the access tokens of `taproof login` in a file of the user: one per service address.
 
 The file is `taproof/credentials.json` in `$XDG_CONFIG_HOME`, else in `~/.config` (XDG Base Directory Specification).
 """
@@ -32,7 +32,7 @@ class Credential:
 
 
 class Credentials:
-    """Reads and writes the file. Only the user can read it, and it is only replaced as a whole."""
+    """Reads and writes the file. Only the user can read it, and it is always replaced as a whole."""
 
     def __init__(self, file: Path) -> None:
         self.file: Final = file
@@ -84,7 +84,7 @@ class Credentials:
             os.close(descriptor)
 
     def _write(self, content: dict[str, Any]) -> None:
-        # mkstemp creates the file with mode 0600, so others can never open it.
+        # mkstemp creates the file with mode 0600, so other users can never open it.
         descriptor, name = tempfile.mkstemp(dir=self.file.parent, prefix=".credentials-")
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:

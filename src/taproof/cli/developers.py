@@ -1,4 +1,4 @@
-"""`taproof developers`: the developers, who may use the API and sign in to the console."""
+"""`taproof developers`: the developers, who can use the API and sign in to the console."""
 
 import shlex
 from typing import Annotated, Final
@@ -29,7 +29,7 @@ async def add_developer(
     plan: Annotated[Plan, typer.Option(help="The account's plan.")] = "free",
     as_json: AsJson = False,
 ) -> None:
-    """Add a developer and print an access token, once."""
+    """Add a developer and print an access token. It is shown only once."""
     async with open_developers(given, may_create=True) as developers:
         try:
             developer = await developers.create_developer(email, plan)
@@ -53,7 +53,7 @@ async def invite_developer(
     owner: Annotated[bool, typer.Option("--owner", help="Let the new developer invite others.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print a one-time link with which a developer signs in to the console with the messenger.
+    """Print a one-time link for a developer to sign in to the console with the messenger.
 
     For an existing developer, the link replaces the linked messenger account.
     """
@@ -68,7 +68,8 @@ async def invite_developer(
         else:
             if plan is not None or owner:
                 raise InvalidRequest(
-                    f"{developer.email} is already a developer. Leave out --plan and --owner, which are for new ones."
+                    f"{developer.email} is already a developer. Leave out --plan and --owner, which "
+                    "apply only to new developers."
                 )
             created = await invitations.invite_again(Actor(developer, "command_line"), developer)
     invitation = created.invitation
@@ -84,13 +85,15 @@ async def invite_developer(
     print_secrets([("Link", link)])
     if "base_url" not in given:
         typer.echo(
-            f"The link is for a service at {settings.base_url}. If yours has another address, set {called('base_url')}."
+            f"The link is for a service at {settings.base_url}. If your service has another address, "
+            f"set {called('base_url')}."
         )
     if invitation.developer_id is not None:
         quoted = shlex.quote(invitation.email)
         typer.echo(
             "Using the link signs the developer out of all browsers, but access tokens stay valid. List them, and "
-            f"revoke those you do not know:\n  taproof tokens list {quoted}\n  taproof tokens revoke {quoted} TOKEN_ID"
+            f"revoke those that you do not recognise:\n  taproof tokens list {quoted}\n"
+            f"  taproof tokens revoke {quoted} TOKEN_ID"
         )
 
 
@@ -104,8 +107,8 @@ async def change_plan(
 ) -> None:
     """Change a developer's plan.
 
-    On free, the developer's projects stop collecting phone numbers at once. Existing data over a limit of the new plan
-    is kept.
+    On the free plan, the developer's projects immediately stop collecting phone numbers. Existing data that exceeds a
+    limit of the new plan is kept.
     """
     async with open_store(load(given)) as storage:
         developer = await Developers(storage, system_clock, system_entropy).read_developer(email)

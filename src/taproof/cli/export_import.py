@@ -1,4 +1,4 @@
-"""`taproof export` and `taproof import`: copy all data of one database to another."""
+"""`taproof export` and `taproof import`: copy all data from one database to another."""
 # ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
 import contextlib
@@ -50,9 +50,9 @@ async def export_to(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Write all data of the database to one file, as it is when the command starts.
+    """Write a snapshot of the database to one file.
 
-    Later changes are not included. To move to another database, stop the service first.
+    Changes made after the command starts are not included. To move to another database, stop the service first.
 
     Stored secrets stay encrypted, so keep the master key too. The file contains personal data, as the database does.
     """
@@ -74,7 +74,7 @@ async def import_from(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Copy an export into an empty database: all of it, or nothing if something fails.
+    """Copy an export into an empty database. If anything fails, nothing is imported.
 
     The database is created or migrated first. The import needs the master key of the exported database.
     """
@@ -90,7 +90,7 @@ async def import_from(
         if unknown:
             typer.echo(
                 f"{unknown:,} imported values are encrypted under another key. If the export was made during a "
-                "rotation of the master key, set both keys. The key file of that time may contain them."
+                "rotation of the master key, set both keys. The key file from that time may contain both."
             )
         serve = "taproof serve --sandbox" if is_sandbox else "taproof serve"
         typer.echo(f"Check the database with: taproof doctor. Then start the service with the same master key: {serve}")
@@ -183,13 +183,15 @@ def _check_key(settings: Settings, encryptor: Encryptor | None, check: bytes) ->
         encryptor.decrypt(check, KEY_MARK)
     except DecryptionFailed:
         raise MasterKeyWrong(
-            "This master key is not that of the exported database. Provide the right one: "
+            "This is not the master key of the exported database. Provide the right one: "
             f"{_ways(settings)}. Nothing was imported."
         ) from None
 
 
 def _ways(settings: Settings) -> str:
-    ways = f"set {variable('master_key')} to it (with SQLite, it is in the file <database>.key beside the old database)"
+    ways = (
+        f"set {variable('master_key')} to it (with SQLite, it is in the file <database>.key next to the old database)"
+    )
     if is_postgres(settings.database_url):
         return ways
     return f"copy the old database's key file to {master_key_file(settings.database_url).absolute()}, or {ways}"
@@ -283,7 +285,7 @@ def _created(file: str) -> Iterator[Callable[[bytes], object]]:
 
 
 def _write(output: "BinaryIO | gzip.GzipFile", data: bytes, name: str) -> None:
-    # Caught here, because further out a full disk would look like an error of the database.
+    # Caught here, because further out a full disk would look like a database error.
     with _sentences(name):
         output.write(data)
 

@@ -33,7 +33,7 @@ _WAIT: Final = 25
 _ANSWER_LIMIT: Final = 64 * 1024
 _TEXT_LIMIT: Final = 2_000
 _HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
-"""The address appears in commands to paste, so it must hold nothing that a shell interprets."""
+"""The address appears in commands to paste, so it must not contain characters that a shell interprets."""
 _MATCH_CODE: Final = re.compile(r"[0-9]{2}")
 _DAY: Final = 86_400
 """Seconds."""
@@ -50,9 +50,7 @@ commands: Final = typer.Typer()
 _Url = Annotated[str, typer.Argument(metavar="URL", help="The service's address, such as https://signin.example.com.")]
 _KnownUrl = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[URL]", help="The service's address. The default is the only service that you are signed in to."
-    ),
+    typer.Argument(metavar="[URL]", help="The service's address. Default: the only service that you are signed in to."),
 ]
 
 
@@ -66,7 +64,7 @@ class NoServiceAddress(TaproofError, code="no_service_address"):
 
 
 class ServiceUnusable(TaproofError, code="service_unusable"):
-    """The service gave no usable answer."""
+    """The service returned no usable answer."""
 
 
 class LoginFailed(TaproofError, code="login_failed"):
@@ -83,7 +81,7 @@ class NotLoggedIn(TaproofError, code="not_logged_in"):
 def login(_given: Given, url: _Url) -> None:
     """Sign in to a service with the messenger, and store an access token on this machine.
 
-    You need no account on the machine of the service. The token is stored in ~/.config/taproof/credentials.json.
+    You do not need an account on the service's machine. The token is stored in ~/.config/taproof/credentials.json.
     """
     address = _service_address(url)
     credentials = open_credentials()
@@ -106,7 +104,7 @@ def login(_given: Given, url: _Url) -> None:
 
 @command(commands, "logout")
 def logout(_given: Given, url: _KnownUrl = None) -> None:
-    """Revoke the access token of login, and delete it from this machine.
+    """Revoke the access token that `taproof login` stored, and delete it from this machine.
 
     Tokens that were created with it stay valid.
     """
@@ -117,7 +115,7 @@ def logout(_given: Given, url: _KnownUrl = None) -> None:
     if answer.status != 200 and answer.code not in _ENDED:
         raise ServiceUnusable(
             f"{address} did not revoke the access token: {answer.sentence} You are still signed in. Try again later, "
-            f"or remove it from {credentials.file}."
+            f"or remove the token from {credentials.file}."
         )
     credentials.replace(address, None)
     ended = "" if answer.status == 200 else " The access token was already invalid."
@@ -126,7 +124,7 @@ def logout(_given: Given, url: _KnownUrl = None) -> None:
 
 @command(commands, "token")
 def token(_given: Given, url: _KnownUrl = None) -> None:
-    """Print the access token of login, for scripts.
+    """Print the access token that `taproof login` stored, for scripts.
 
     For example: curl -H "Authorization: Bearer $(taproof token)" https://signin.example.com/api/v1/dev/me
     """
@@ -160,7 +158,7 @@ def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
     match_code = started.text("match_code")
     if _MATCH_CODE.fullmatch(match_code) is None:
         raise ServiceUnusable(f"{address} did not answer with a number to tap.")
-    typer.echo(f"Open this link, and tap the number {match_code} in the messenger. Another number cancels.\n")
+    typer.echo(f"Open this link, and tap the number {match_code} in the messenger. Any other number cancels.\n")
     typer.echo(f"  {link}\n")
     if sys.stdout.isatty():
         typer.echo(f"Or scan it with your phone:\n\n{_qr_code(link)}")
@@ -183,14 +181,14 @@ def _wait(service: "_Service", device_code: str, seconds: float, interval: float
             if answer.status == 200:
                 return _credential(service, answer)
             if answer.code == "expired_token" or (not left and answer.code == "authorization_pending"):
-                raise LoginFailed(f"Nobody tapped the number in time. {_RUN_AGAIN}")
+                raise LoginFailed(f"The number was not tapped in time. {_RUN_AGAIN}")
             if answer.code == "access_denied":
                 # The service names the API call to repeat; a person repeats the command.
                 raise LoginFailed(_START_ANEW.sub(_RUN_AGAIN, answer.sentence))
             passes = answer.code == "authorization_pending" or answer.status == 429 or answer.status >= 500
             if not passes or not left:
-                raise ServiceUnusable(f"{service.address} gave no access token: {answer.sentence}")
-        # The service answers at once while it is starting, or if too many calls wait.
+                raise ServiceUnusable(f"{service.address} returned no access token: {answer.sentence}")
+        # The service answers immediately while it is starting, or if too many calls wait.
         time.sleep(max(0.0, min(interval, left) - (time.monotonic() - asked_at)))
 
 
@@ -202,7 +200,7 @@ def _credential(service: "_Service", answer: "_Answer") -> tuple[Credential, int
 
 
 def _is_link(text: str) -> bool:
-    """Return whether a link is safe to print and to open, because the service may be hostile."""
+    """Return whether a link is safe to print and open. The service may be hostile."""
     if not (text.isascii() and text.isprintable()) or " " in text:
         return False
     parts = urlsplit(text)
@@ -273,7 +271,7 @@ class _Service:
         """Make one call.
 
         Raises:
-            ServiceUnusable: no answer came, or it is too long.
+            ServiceUnusable: there was no answer, or it is too long.
         """
         request = Request(
             method=method, path=path, bearer=bearer, body=body, seconds=_WAIT + 15, answer_limit=_ANSWER_LIMIT

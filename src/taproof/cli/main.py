@@ -1,4 +1,4 @@
-"""The command line: each command is a few lines over the same use cases as the HTTP API.
+"""The command line: each command is a thin layer over the use cases that the HTTP API calls.
 
 Only the command that needs a slow module imports it, so that `--help` and `version` are fast.
 """
@@ -37,7 +37,7 @@ def serve(given: Given) -> None:
 
     For several processes or nodes, see docs/how-to/processes-and-nodes.md.
 
-    Each option can also be set as the environment variable beside it; the option takes precedence.
+    Each option can also be set with the environment variable next to it; the option takes precedence.
     """
     settings = load(given)
     missing = []
@@ -70,9 +70,9 @@ def serve(given: Given) -> None:
 
 @command(commands, "doctor", *_EVERY)
 def doctor(given: Given, *, as_json: AsJson = False) -> None:
-    """Check everything that sign-in depends on, and report what to do.
+    """Check everything that sign-in depends on, and report how to fix each problem.
 
-    Takes the options of serve and changes nothing. The exit code is 1 if there is a problem.
+    It takes the same options as serve and changes nothing. The exit code is 1 if a problem is found.
     """
     from taproof.cli.doctor.examine import examine
     from taproof.cli.doctor.finding import Finding
@@ -80,7 +80,7 @@ def doctor(given: Given, *, as_json: AsJson = False) -> None:
     try:
         findings = asyncio.run(examine(load(given), os.environ, system_clock))
     except InvalidSettings as error:
-        # No other check can run without them.
+        # No other check can run without valid settings.
         findings = [Finding("settings", "problem", sentence) for sentence in error.sentences]
     checks = [asdict(finding) for finding in findings]
     problems = sum(finding.status == "problem" for finding in findings)
@@ -130,7 +130,7 @@ def _release() -> str:
         return "not installed"
 
 
-def _print_version(asked: bool) -> None:  # noqa: FBT001 — typer calls it so.
+def _print_version(asked: bool) -> None:  # noqa: FBT001 — typer passes it by position.
     if asked:
         typer.echo(f"taproof {_release()}")
         raise typer.Exit

@@ -1,4 +1,4 @@
-"""`taproof master-key`: replace the master key, which stored secrets are encrypted with."""
+"""`taproof master-key`: replace the master key, which encrypts stored secrets."""
 # ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
 import asyncio
@@ -17,7 +17,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
 from taproof.service.reencryption import Reencrypted, Reencryptor
 
-commands: Final = group("master-key", "Replace the master key, which stored secrets are encrypted with.")
+commands: Final = group("master-key", "Replace the master key, which encrypts stored secrets.")
 
 _NAME: Final = variable("master_key")
 _UNREADABLE_SHOWN: Final = 10
@@ -30,7 +30,7 @@ class KeyNotInFile(TaproofError, code="key_not_in_file"):
 class KeyInFile(TaproofError, code="key_in_file"):
     """The master key is in a file."""
 
-    sentence = "The master key is in a file beside the database. To replace it, run: taproof master-key rotate"
+    sentence = "The master key is in a file next to the database. To replace it, run: taproof master-key rotate"
 
 
 class OlderKeyInUse(TaproofError, code="older_key_in_use"):
@@ -39,9 +39,9 @@ class OlderKeyInUse(TaproofError, code="older_key_in_use"):
 
 @command(commands, "rotate", *STORE)
 async def rotate(given: Given, *, as_json: AsJson = False) -> None:
-    """Replace the master key with a new one, while the service runs.
+    """Replace the master key with a new one while the service runs.
 
-    For SQLite with its key file. It takes two minutes, and longer with millions of secrets. If the command is
+    This works for SQLite with a key file. It takes two minutes, or longer with millions of secrets. If the command is
     interrupted, run it again to continue.
 
     If the key is in TAPROOF_MASTER_KEY, the command prints the steps instead.
@@ -56,7 +56,7 @@ async def rotate(given: Given, *, as_json: AsJson = False) -> None:
             f"2. Restart every node, one after the other, with {_NAME}=OLD,NEW\n"
             f"3. Restart every node with {_NAME}=NEW,OLD\n"
             "4. With the same value, run: taproof master-key reseal\n"
-            f"5. When that command says so, restart every node with {_NAME}=NEW"
+            f"5. When that command tells you to, restart every node with {_NAME}=NEW"
         )
     path = master_key_file(settings.database_url).absolute()
     async with open_encrypted_store(settings) as (storage, encryptor):
@@ -76,9 +76,9 @@ async def rotate(given: Given, *, as_json: AsJson = False) -> None:
 
 @command(commands, "reseal", *STORE, "master_key")
 async def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
-    """Encrypt everything under the first key of TAPROOF_MASTER_KEY, to remove the others.
+    """Encrypt everything under the first key in TAPROOF_MASTER_KEY, to remove the others.
 
-    Run it after every node was restarted with the new key first and the old one after it.
+    Run it after every node has been restarted with the new key first and the old one second.
     """
     from taproof.runtime.key_rotation import SETTLE_SECONDS
 
@@ -101,8 +101,8 @@ async def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
         print_json({"keys": count, **counts, "unreadable": len(reencrypted.unreadable)})
     if reencrypted.left:
         raise OlderKeyInUse(
-            "Some values are still encrypted under an older key. Keep that key. Make sure that every node was "
-            f"restarted with this {_NAME}, the new key first. Then run this command again."
+            "Some values are still encrypted under an older key. Keep that key. Make sure that every node has "
+            f"been restarted with this {_NAME}, the new key first. Then run this command again."
         )
     if as_json:
         return
@@ -110,8 +110,8 @@ async def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
     _print_unreadable(reencrypted)
     if count > 1:
         typer.echo(
-            f"If every node was restarted with this {_NAME}, the new key first, restart each node with the new key "
-            "only. Keep the older key with earlier backups, which need it."
+            f"If every node has been restarted with this {_NAME}, the new key first, restart each node with the new "
+            "key only. Keep the older key with earlier backups, which need it."
         )
 
 
@@ -128,7 +128,7 @@ def _print_unreadable(reencrypted: Reencrypted) -> None:
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str, int], None]]:
-    """Report progress on stderr, on a terminal also the number of values."""
+    """Report progress on stderr; on a terminal, also show the number of values."""
     from rich.console import Console
 
     console = Console(stderr=True)

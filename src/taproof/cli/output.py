@@ -42,7 +42,7 @@ def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     table = Table(box=None, pad_edge=False)
     least = 0
     for column, *cells in zip(columns, *rows, strict=True):
-        # People copy ids from here. So only names are broken, even if a line becomes wider than the terminal.
+        # People copy ids from the table, so only names are wrapped, even if a line becomes wider than the terminal.
         texts = [column, *cells]
         width = 8 if column == "name" else max(map(len, " ".join(texts).split()))
         least += width + 2

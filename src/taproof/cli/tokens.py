@@ -18,7 +18,7 @@ commands: Final = group("tokens", "Manage the access tokens of developers.")
 
 
 def _check_scopes(given: list[str] | None) -> list[str]:
-    """Return the scopes that an option names, also with commas between them."""
+    """Return the scopes from a repeated or comma-separated option."""
     named = [name for each in given or [] for name in each.split(",")]
     if unknown := [name for name in named if name not in SCOPES]:
         raise typer.BadParameter(f"{unknown[0]!r} is not a scope. Choose from {', '.join(SCOPES)}.")
@@ -41,12 +41,12 @@ async def create_token(
             callback=_check_scopes,
             metavar="SCOPE",
             show_default="all",
-            help="What the token may do: read, write, tokens. Repeat it, or separate with commas.",
+            help="What the token may do: read, write, tokens. Repeat the option, or separate values with commas.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create an access token for a developer and print it, once."""
+    """Create an access token for a developer and print it. It is shown only once."""
     scopes = None if not scope else [known for known in SCOPES if known in scope]
     expires_at = None if expires_days is None else system_clock() + expires_days * DAY
     async with open_developers(given) as developers:
@@ -62,7 +62,7 @@ async def create_token(
 
 @command(commands, "list", *STORE)
 async def list_tokens(given: Given, email: Email, *, as_json: AsJson = False) -> None:
-    """List a developer's access tokens, newest first, without the tokens themselves."""
+    """List a developer's access tokens, newest first. The tokens themselves are not shown."""
     async with open_developers(given) as developers:
         found = await developers.list_access_tokens((await developers.read_developer(email)).id)
     shown = [serializers.access_token(token) for token in found]
@@ -91,11 +91,11 @@ async def revoke_token(
     token_id: Annotated[str, typer.Argument(metavar="TOKEN_ID", help="The id that `tokens list` shows: tok_…")],
     *,
     keep_created: Annotated[
-        bool, typer.Option("--keep-created", help="Keep the tokens that were created with it.")
+        bool, typer.Option("--keep-created", help="Keep the tokens that were created with this token.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Revoke an access token and all tokens created with it, at once and for good."""
+    """Permanently revoke an access token and all tokens created with it."""
     async with open_developers(given) as developers:
         developer = await developers.read_developer(email)
         actor = Actor(developer, "command_line")

@@ -20,20 +20,20 @@ commands: Final = group("users", "Manage the people who sign in with the messeng
 class NotConfirmed(TaproofError, code="not_confirmed"):
     """The operator did not confirm the erasure."""
 
-    sentence = "Nothing was erased. To erase without this question, add --yes."
+    sentence = "Nothing was erased. To skip the question, add --yes."
 
 
 @command(commands, "erase", *STORE)
 async def erase_user(
     given: Given,
-    messenger_id: Annotated[str, typer.Argument(metavar="MESSENGER_ID", help="The user's messenger account: digits.")],
+    messenger_id: Annotated[str, typer.Argument(metavar="MESSENGER_ID", help="The user's numeric messenger id.")],
     *,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase the data of a user in all projects, while the service runs.
+    """Erase a user's data in all projects. The service can keep running.
 
-    The data are sessions, phone number, webhook events and blocks. Counts stay, without the user. If the command is
+    The data are sessions, phone number, webhook events and blocks. Anonymous counts are kept. If the command is
     interrupted, run it again to continue.
     """
     async with open_store(load(given)) as storage:
@@ -50,13 +50,13 @@ async def erase_user(
     if rows:
         typer.echo(f"Erased all data of the user {messenger_id}: {rows:,} rows. Backups may still contain it.")
     else:
-        typer.echo(f"There is no data of a user {messenger_id}.")
+        typer.echo(f"There is no data for the user {messenger_id}.")
     if developer is not None:
-        typer.echo(f"The developer {developer.email} signs in to the console with this account. That was not changed.")
+        typer.echo(f"The developer {developer.email} can still sign in to the console with this account.")
 
 
 def _confirm(messenger_id: str) -> bool:
-    """Ask the operator on stderr; stdout is for the result. The answer is no if there is nobody to answer."""
+    """Ask the operator on stderr, because stdout is for the result. Without an answer, return False."""
     question = f"Erase all data of the user {messenger_id}, in all projects? This cannot be undone. [y/N] "
     typer.echo(question, nl=False, err=True)
     answer = sys.stdin.readline()
@@ -67,7 +67,7 @@ def _confirm(messenger_id: str) -> bool:
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[int], None]]:
-    """Show on a terminal how many rows are erased. The total is not known before the end."""
+    """On a terminal, show how many rows have been erased. The total is unknown until the end."""
     if not sys.stderr.isatty():
         yield lambda _rows: None
         return

@@ -26,15 +26,15 @@ from taproof.sdk.webhook import (
 )
 
 BODY_LIMIT: Final = 65_536
-"""Most bytes of a request's body."""
+"""Maximum size of a request body, in bytes."""
 _SERVICE: Final = frozenset({"x-service-signature"})
 _STANDARD: Final = frozenset({"webhook-id", "webhook-timestamp", "webhook-signature"})
 _REMEMBERED: Final = 10_000
-"""Most event ids that are remembered to recognize repeated events; the oldest are dropped first."""
+"""Maximum number of event ids stored to recognise repeated events; the oldest are dropped first."""
 _LONGEST_NAME: Final = 100
-"""Most characters that are kept of an id or a type, which may come from anybody."""
+"""Maximum length of a stored id or type, which an unknown sender may have chosen."""
 _CLOSING: Final = 0.5
-"""Seconds that open requests get when the receiver stops."""
+"""Time limit for open requests when the receiver stops, in seconds."""
 
 Check = Literal["valid", "missing", "invalid", "too_old", "from_future", "malformed"]
 """The result of checking one kind of signature."""
@@ -51,15 +51,15 @@ class AddressUnusable(TaproofError, code="address_unusable"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A request and its answer. If `event` is None, the request may come from anybody."""
+    """A request and its answer. If `event` is None, anyone may have sent the request."""
 
     time: int
     """In ms."""
     type: str
     id: str
-    """As `type`, "" if the body has none."""
+    """Like `type`, "" if the body has none."""
     again: bool
-    """True if a verified event with this id came before."""
+    """True if a verified event with this id was received before."""
     service_signature: Check
     standard_webhooks: Check
     age: int | None
@@ -102,7 +102,7 @@ class Receiver:
         """Listen until Ctrl+C or SIGTERM. `ready` is called with the port when the server accepts requests.
 
         Raises:
-            AddressUnusable: this address cannot be listened on.
+            AddressUnusable: the receiver cannot listen on this address.
         """
         loop = asyncio.get_running_loop()
         for each in (signal.SIGINT, signal.SIGTERM):
@@ -124,7 +124,7 @@ class Receiver:
                 # The message of the event loop repeats the address.
                 reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
                 raise AddressUnusable(
-                    f"Cannot listen on port {port} of {host} ({reason}). Stop the program that listens there, or "
+                    f"Cannot listen on port {port} of {host} ({reason}). Stop the program that uses this port, or "
                     "choose another port with --port. --host must be an address of this machine."
                 ) from error
             ready(runner.addresses[0][1])
@@ -186,7 +186,7 @@ class Receiver:
         )
 
     def _came_before(self, event_id: str, *, verified: bool) -> bool:
-        """Return whether a verified event with this id came before. Only a verified event is remembered."""
+        """Return whether a verified event with this id was received before. Store the id if this event is verified."""
         if event_id in self._ids:
             return True
         if not event_id or not verified:
@@ -198,7 +198,7 @@ class Receiver:
 
 
 def _checked(body: bytes, headers: CIMultiDictProxy[str], names: frozenset[str], secrets: list[str], now: int) -> Check:
-    """Check the signature in these headers alone."""
+    """Check only the signature in these headers."""
     given = CIMultiDict((name, value) for name, value in headers.items() if name.lower() in names)
     if not given:
         return "missing"
@@ -210,7 +210,7 @@ def _checked(body: bytes, headers: CIMultiDictProxy[str], names: frozenset[str],
 
 
 def _claimed(body: bytes) -> tuple[str, str]:
-    """Return the type and the id that a body claims to have, "" for each that it lacks."""
+    """Return the type and id in an unverified body, "" for each missing one."""
     fields = json_object(body)
     event_type, event_id = (fields.get(name) for name in ("event", "id"))
     return (

@@ -29,9 +29,9 @@ commands: Final = group("webhooks", "Develop and test webhook handlers.")
 
 _STANDARD: Final = "-"
 _SHOWN: Final = 2_000
-"""Characters that are shown of a body without a valid signature."""
+"""Number of characters shown of a body without a valid signature."""
 _SHORTENED: Final = 6
-"""Characters that are shown of a session token: enough to tell one from another."""
+"""Number of characters shown of a session token: enough to tell tokens apart."""
 _HTTPS_ONLY: Final = (
     "The sandbox sends to http:// on this machine. A real service sends only to public https:// addresses. For those, "
     "put a tunnel or a proxy with a certificate in front of this port, and use its https:// address."
@@ -39,7 +39,7 @@ _HTTPS_ONLY: Final = (
 
 
 class SecretsUnusable(TaproofError, code="secrets_unusable"):
-    """The webhook secrets to check with cannot be read."""
+    """The webhook secrets cannot be read."""
 
 
 @command(commands, "listen", *STORE, "master_key")
@@ -48,12 +48,13 @@ async def listen(
     *,
     project: Annotated[
         str | None,
-        typer.Option(metavar="PROJECT_ID", help="Check with the secrets of this project, from the database."),
+        typer.Option(metavar="PROJECT_ID", help="Check signatures with this project's secrets from the database."),
     ] = None,
     secret_file: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Check with the secrets in this file, one whsec_… per line; - is standard input."
+            metavar="FILE",
+            help="Check signatures with the secrets in this file, one whsec_… per line; - is standard input.",
         ),
     ] = None,
     listen_port: Annotated[
@@ -67,8 +68,8 @@ async def listen(
             min=200,
             max=599,
             metavar="CODE",
-            help="HTTP status of the answers. For events of real sign-ins, 500 causes retries, and 410 turns the "
-            "webhook off. A webhook-test has neither effect.",
+            help="HTTP status of the answers. For events from real sign-ins, 500 causes retries, and 410 turns the "
+            "webhook off. A `webhook.test` event causes neither.",
         ),
     ] = 204,
     show_tokens: Annotated[
@@ -81,10 +82,10 @@ async def listen(
         bool, typer.Option("--json", help="Print one line of JSON for each event, for programs.")
     ] = False,
 ) -> None:
-    """Receive webhooks on this machine, check and print them, to develop a handler.
+    """Receive, check and print webhooks on this machine, to develop a handler.
 
-    Runs until Ctrl+C. Set either --project or --secret-file. Requests with an invalid signature are answered 401, with
-    the reason.
+    Runs until Ctrl+C. Set either --project or --secret-file. Requests with an invalid signature are answered with
+    401 and the reason.
     """
     if (project is None) == (secret_file is None):
         raise InvalidSettings(["Set either --project, to check with the project's secrets, or --secret-file."])
@@ -129,7 +130,7 @@ async def _stored_secrets(storage: Storage, encryptor: Encryptor, project_id: st
 
 
 def _given_secrets(file: str) -> ReadSecrets:
-    """Return a function that reads the secrets in a file. It reads the file at each call, but standard input once."""
+    """Return a function that reads the secrets in a file. Standard input is read only once."""
     text = sys.stdin.read() if file == _STANDARD else None
 
     async def read() -> list[str]:
@@ -171,7 +172,7 @@ def _print_instructions(host: str, project: str | None, port: int, *, sandbox: b
     bearer = '-H "Authorization: Bearer $ACCESS_TOKEN"'
     typer.echo(
         f"Listening on {url} for webhooks{f' of {project}' if project else ''}. Stop it with Ctrl+C.\n\n"
-        "Set this address as the webhook URL of the project, then send a test. $TAPROOF_BASE_URL is the service's "
+        "Set this address as the project's webhook URL, then send a test. $TAPROOF_BASE_URL is the service's "
         "address, $ACCESS_TOKEN your access token:\n\n"
         f'  curl -X PATCH "{call}" {bearer} \\\n'
         f'    -H "Content-Type: application/json" -d \'{{"webhook_url": "{webhook_url}"}}\'\n'
@@ -186,7 +187,7 @@ def _complain(sentence: str) -> None:
 
 
 def _lines(received: "Received", *, show_tokens: bool) -> str:
-    """Return the text about a request, for people."""
+    """Return a request as text, for people."""
     title = [iso8601(received.time), received.type or "no event", received.id, "again" if received.again else ""]
     standard = received.standard_webhooks.replace("_", " ")
     if received.age is not None:
@@ -208,7 +209,7 @@ def _lines(received: "Received", *, show_tokens: bool) -> str:
 
 
 def _json_line(received: "Received", *, show_tokens: bool) -> str:
-    """Return the JSON line about a request, for programs. Releases may add fields, but never remove one."""
+    """Return a request as a line of JSON, for programs. Releases may add fields, but never remove one."""
     return json.dumps({
         "time": iso8601(received.time),
         "event": received.type,

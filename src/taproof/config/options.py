@@ -14,7 +14,7 @@ class ValueForm:
     Attributes:
         metavar: the placeholder of the value in `--help`; "" for a switch.
         must: completes the error "--port (TAPROOF_PORT) …" about an invalid value.
-        many: the option may be repeated, and takes values with commas between them.
+        many: the option can be repeated, and accepts comma-separated values.
     """
 
     metavar: str
@@ -75,7 +75,7 @@ NO_LINK_BASE: Final = (
 
 NO_MASTER_KEY: Final = (
     f"{variable('master_key')} is not set. With PostgreSQL, every node and every command needs the same key, which is "
-    "not kept in a file. Create a key only for a new database: openssl rand -base64 32"
+    "not stored in a file. Create a key only for a new database: openssl rand -base64 32"
 )
 """The error of every command that needs stored secrets, on PostgreSQL without the key."""
 

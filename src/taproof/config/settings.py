@@ -1,7 +1,7 @@
 """The settings: read from the options of the command line, then from the environment, and checked once.
 
 Only the command line, the doctor and `runtime` read them. Other packages receive values as arguments. `--help` needs
-this module, so it does not import what is slow.
+this module, so it imports no slow module.
 """
 
 import sys
@@ -48,7 +48,9 @@ from taproof.core.webhook_url import is_loopback
 
 BOT_API: Final = "https://api.telegram.org"
 WEBHOOK_PATH: Final = "/bot/webhook"
-"""The path below the base URL to which the messenger posts updates. Kept here for `doctor`, which loads no service."""
+"""The path below the base URL to which the messenger posts updates.
+
+It is declared here for `doctor`, which does not load the service."""
 _API_ROLES: Final = frozenset({"all", "api"})
 
 _TRIAL: Final = "Trying it out"
@@ -77,7 +79,7 @@ def local_address(scheme: str, host: str, port: int) -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-# ---- defaults that follow from other settings
+# ---- defaults that depend on other settings
 
 
 def _default_database_url(known: dict[str, Any]) -> str:
@@ -93,9 +95,9 @@ def _setting(panel: str, meaning: str, *, default: Any = None, shown: str = "", 
 
     Args:
         panel: the group in which `--help` shows it.
-        meaning: completes a line of `--help`.
-        default: the value, or a function that returns it. The function may take the settings above as a dict.
-        shown: the default in words, unless the value itself reads well.
+        meaning: the text in `--help`.
+        default: the value, or a function that returns it. The function can take the settings before it as a dict.
+        shown: the default in words, if the value itself is unclear.
         more: for pydantic.
     """
     more["default_factory" if callable(default) else "default"] = default
@@ -109,7 +111,7 @@ class Settings(BaseModel):
 
     sandbox: bool = _setting(
         _TRIAL,
-        "Add a pretend messenger and a demo application. Sign-in then needs no account, bot or network.",
+        "Add a simulated messenger and a demo application. Sign-in then needs no account, bot or network.",
         default=False,
     )
     sandbox_allow_remote: bool = _setting(
@@ -126,11 +128,12 @@ class Settings(BaseModel):
     tls_key: PrivateKeyFile = _setting(_LISTEN, "Private key (PEM) of the certificate.")
     trusted_proxy: Networks = _setting(
         _LISTEN,
-        "Network of a proxy whose X-Forwarded-* headers are trusted. Repeat it, or separate with commas.",
+        "Network of a proxy whose X-Forwarded-* headers are trusted. "
+        "Repeat the option, or separate values with commas.",
         default=(),
     )
     bot_token: BotToken = _setting(
-        _MESSENGER, "The bot's token from @BotFather. Set it in the environment: others can see command lines."
+        _MESSENGER, "The bot's token from @BotFather. Set it in the environment: other users can see command lines."
     )
     bot_updates: BotUpdates = _setting(
         _MESSENGER, "How the bot receives updates; webhook needs a public https address.", default="polling"
@@ -141,69 +144,72 @@ class Settings(BaseModel):
     )
     geoip_file: LocationFile = _setting(
         _MESSENGER,
-        "City or Country database (.mmdb) of MaxMind or DB-IP. Prompts then show the approximate place of a request.",
+        "City or Country database (.mmdb) from MaxMind or DB-IP. With it, prompts show the approximate place of a "
+        "request.",
     )
     webhook_allow: AllowedAddresses = _setting(
         _WEBHOOKS,
         "Internal addresses that webhooks may be posted to: names such as private, or networks. "
-        "Repeat it, or separate with commas.",
+        "Repeat the option, or separate values with commas.",
         default=(),
     )
     webhook_ports: Ports = _setting(
         _WEBHOOKS,
-        "Ports that webhooks may be posted to. Repeat it, or separate with commas.",
+        "Ports that webhooks may be posted to. Repeat the option, or separate values with commas.",
         default=frozenset({443, 8443}),
         shown="443,8443",
     )
     generate_limit_address: RateLimit = _setting(
         _LIMITS,
-        "Sign-ins that one client address may start from browsers and apps, also in one burst.",
+        "Sign-ins that one client address may start from browsers and apps; all may come in one burst.",
         default=Rate(60, MINUTE),
     )
     generate_limit_project: RateLimit = _setting(
         _LIMITS,
-        "Sign-ins of one project from browsers and apps, also in one burst. Its servers have the same limit.",
+        "Sign-ins of one project from browsers and apps; all may come in one burst. Sign-ins from the project's "
+        "servers have a separate limit of the same size.",
         default=Rate(6_000, MINUTE),
     )
     developer_limit: RateLimit = _setting(
         _LIMITS,
-        "Calls of one developer to the developer API and the console, also in one burst.",
+        "Calls of one developer to the developer API and the console; all may come in one burst.",
         default=Rate(600, MINUTE),
     )
     developer_write_limit: RateLimit = _setting(
-        _LIMITS, "Changes by one developer there, also in one burst.", default=Rate(1_000, HOUR)
+        _LIMITS,
+        "Changes by one developer through the developer API and the console; all may come in one burst.",
+        default=Rate(1_000, HOUR),
     )
     database_url: DatabaseUrl = _setting(
         _STORE,
         "The database: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE for several nodes. "
-        "Set a password in the environment.",
+        "If it contains a password, set it in the environment.",
         default=_default_database_url,
         shown="sqlite:///taproof.db, in sandbox mode sqlite:///taproof-sandbox.db",
         repr=False,
     )
-    pgbouncer: bool = _setting(
-        _STORE, "The PostgreSQL database is reached through PgBouncer in transaction mode.", default=False
-    )
+    pgbouncer: bool = _setting(_STORE, "Connect to PostgreSQL through PgBouncer in transaction mode.", default=False)
     master_key: MasterKey = _setting(
         _STORE,
-        "The key that encrypts stored secrets: base64 of 32 bytes. With PostgreSQL, every node needs the same. "
-        "During a rotation, several separated by commas: the first encrypts, all decrypt.",
-        shown="with SQLite, created once in a file beside the database",
+        "The key that encrypts stored secrets: 32 bytes in base64. With PostgreSQL, every node needs the same key. "
+        "During a rotation, set several keys, separated by commas: the first encrypts, all decrypt.",
+        shown="with SQLite, created once in a file next to the database",
     )
     session_retention_days: Days = _setting(
         _STORE, "How long sessions are kept. Counters and analytics are kept longer.", default=90
     )
-    audit_days: Days = _setting(_STORE, "How long entries of the audit log are kept.", default=365)
+    audit_days: Days = _setting(_STORE, "How long audit log entries are kept.", default=365)
     plan_projects: ByPlan = _setting(
         _PLANS,
-        "Most projects of a developer, by plan, such as free=3,pro=20. Repeat it, or separate with commas.",
+        "Maximum number of projects per developer, by plan, such as free=3,pro=20. "
+        "Repeat the option, or separate values with commas.",
         default={},
         shown=_UNLIMITED,
     )
     plan_sign_ins: ByPlan = _setting(
         _PLANS,
-        "Most sign-ins that users of a developer may confirm in a calendar month (UTC), by plan. A user counts once "
-        "a day. Repeat it, or separate with commas.",
+        "Maximum number of sign-ins that a developer's users can confirm in a calendar month (UTC), by plan. A user "
+        "counts once a day. Repeat the option, or separate values with commas.",
         default={},
         shown=_UNLIMITED,
     )
@@ -212,8 +218,8 @@ class Settings(BaseModel):
         "What this node does: api answers HTTP, worker sends webhooks and deletes old data, bot receives updates.",
         default="all",
     )
-    workers: Workers = _setting(_PROCESSES, "Processes that share the port, each with this role.", default=1)
-    log_level: LogLevel = _setting(_LOGS, "Least severe level that is logged.", default="info")
+    workers: Workers = _setting(_PROCESSES, "Number of processes that share the port, each with this role.", default=1)
+    log_level: LogLevel = _setting(_LOGS, "Minimum log level.", default="info")
     log_format: LogFormat = _setting(
         _LOGS,
         "Format of the log on stderr.",
@@ -228,7 +234,7 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _fill_base_url(self) -> Self:
-        """Default to this machine's address on loopback. Beyond that, only the operator knows the address."""
+        """If the host is a loopback address, default to it. Otherwise, only the operator knows the address."""
         if "base_url" not in self.model_fields_set and is_loopback(self.host):
             # The instance is frozen, and the default depends on fields below this one.
             object.__setattr__(self, "base_url", self.own_address)
@@ -245,7 +251,7 @@ class Settings(BaseModel):
                 if host and not is_loopback(host):
                     problems.append(
                         f"{called(name)} must be an address of this machine in sandbox mode, where anyone can sign in "
-                        f"as any user. Leave it out, or add {called('sandbox_allow_remote')} to allow that."
+                        f"as any user. Leave it out, or add {called('sandbox_allow_remote')} to allow other addresses."
                     )
         if self.sandbox and (self.role != "all" or self.workers != 1):
             problems.append(
@@ -255,7 +261,7 @@ class Settings(BaseModel):
         if self.pgbouncer and not is_postgres(self.database_url):
             problems.append(
                 f"{called('pgbouncer')} needs a PostgreSQL database. Set {called('database_url')} to its "
-                "postgresql:// address, or leave it out."
+                "postgresql:// address, or leave out this setting."
             )
         if not self.base_url and not problems and (self.serves_api or self.bot_updates == "webhook"):
             problems.append(
@@ -336,7 +342,7 @@ def load_settings(given: Mapping[str, object]) -> Settings:
     """Read the settings: `given` (from options, by field name) first, then the environment, then the defaults.
 
     Raises:
-        InvalidSettings: it has one sentence for each problem. No sentence contains a value.
+        InvalidSettings: a setting is invalid. There is one sentence for each problem, without the value.
     """
     try:
         return _reader()(**dict(given))
@@ -366,5 +372,5 @@ def unknown_variables(environment: Iterable[str]) -> list[str]:
                 advice = "Applications that use the SDK read it. Set it for the application only."
             else:
                 advice = f"Did you mean {near[0]}?" if near else "Remove it, or see: taproof serve --help"
-            sentences.append(f"{given} is not a setting of Taproof and has no effect. {advice}")
+            sentences.append(f"{given} is not a Taproof setting and has no effect. {advice}")
     return sentences

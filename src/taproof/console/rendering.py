@@ -42,7 +42,7 @@ class PageRenderer:
         clock: returns the time in ms.
         entropy: returns random bytes.
         version: of this release, for the foot of each page.
-        sandbox: whether the messenger is the pretend one.
+        sandbox: whether the messenger is the simulated one.
     """
 
     def __init__(self, encryptor: Encryptor, clock: Clock, entropy: Entropy, version: str, *, sandbox: bool) -> None:

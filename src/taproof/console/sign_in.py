@@ -87,7 +87,7 @@ _INTRO: Final[Mapping[Purpose, str]] = {
     "wrong number cancels the sign-in. This page continues automatically and first shows which account confirmed.",
 }
 _FOR_THE_OPERATOR: Final = "The operator of this service can find the reason in its log, or with: taproof doctor"
-_IN_THE_SANDBOX: Final = "On the pretend phone, choose another person under “You are”, or “New user”."
+_IN_THE_SANDBOX: Final = "On the simulated phone, choose another person under “You are”, or “New user”."
 _TOKENS_LIVE_ON: Final = (
     "Existing access tokens still work. Revoke any that you do not recognise: on the page /console/tokens, or with: "
     "taproof tokens list EMAIL and taproof tokens revoke EMAIL TOKEN_ID"

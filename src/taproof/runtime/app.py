@@ -46,7 +46,7 @@ from taproof.service.housekeeping import Housekeeping
 from taproof.webhooks.sender import WebhookSender
 
 _FINISH_PARTS: Final = 17.0
-"""Seconds that updates, deliveries and leases get after SIGTERM; open requests get `_FINISH_REQUESTS` more."""
+"""Seconds to finish updates, deliveries and leases after SIGTERM. `_FINISH_REQUESTS` is added for open requests."""
 _FINISH_REQUESTS: Final = 12.0
 
 _log = structlog.get_logger(__name__)
@@ -54,10 +54,10 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """The additional duties of a process that shares its port with others: see `supervisor.py`."""
+    """What a process that shares its port with others needs in addition: see `supervisor.py`."""
 
     metrics: Path
-    """The directory of the metrics that all of them count."""
+    """The directory of the metrics that these processes share."""
     tell_ready: Callable[[], None]
 
 
@@ -66,23 +66,23 @@ class _Parts:
     """The background parts. They start once the server listens, and run until the process stops."""
 
     finishing: list[Coroutine[Any, Any, None]] = field(default_factory=list)
-    """Parts that stop by themselves: they see the stopping event, and finish their current work."""
+    """Parts that stop by themselves: they wait for the stopping event, and finish their current work."""
     cancelled: list[Coroutine[Any, Any, None]] = field(default_factory=list)
     """Parts that are cancelled: they have no work to finish."""
 
 
 def run(settings: Settings, sibling: Sibling | None = None) -> None:
-    """Do `serve` on uvloop: a request costs a sixth less CPU time than on the standard library's loop."""
+    """Run `serve` on uvloop: a request takes a sixth less CPU time than on the standard library's event loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, sibling))
 
 
 async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
-    """Run the service until SIGTERM or SIGINT, then finish the open work.
+    """Run the service until SIGTERM or SIGINT, then finish the work in progress.
 
     Args:
         settings: the settings; `listener.check_listening` has checked them.
-        sibling: set for one of several processes; without it, the start screen is printed.
+        sibling: set if this is one of several processes; if None, the start screen is printed.
 
     Raises:
         TaproofError: the operator must fix something first; the sentence says what.
@@ -137,12 +137,12 @@ async def invite_first(settings: Settings, services: Services) -> str | None:
 
 
 def console_apps(console: Console) -> dict[str, ASGIApp]:
-    """Return the applications of the console by their path."""
+    """Return the console's applications by path."""
     return {"/": RedirectResponse("/console"), "/console/*": console.app}
 
 
 def webhook_apps(settings: Settings, webhook: ASGIApp, own_webhooks: ASGIApp) -> dict[str, ASGIApp]:
-    """Return the applications that the messenger posts updates to, by their path, where it does."""
+    """Return the applications to which the messenger posts updates, by path; none if the bot polls."""
     if settings.bot_updates != "webhook":
         return {}
     return {
@@ -181,7 +181,7 @@ def build_console(settings: Settings, services: Services) -> Console:
 
 
 def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIApp]) -> ASGIApp:
-    """Return the application with every route of this role; `others` are further applications by their path."""
+    """Return the application with every route of this role; `others` are more applications, by path."""
     storage, developers, projects = services.storage, services.developers, services.projects
     if not settings.serves_api:
         return build_watching(storage.ping, services.metrics)
@@ -223,7 +223,7 @@ async def _choose_parts(
     """Return the background parts of this role."""
     parts = _Parts()
     storage = services.storage
-    # Unique for each process of each node, and readable in the table of leases.
+    # The name is unique for each process of each node, and readable in the table of leases.
     holder = f"{socket.gethostname()} {os.getpid()} {system_entropy(8).hex()}"
 
     def lead(name: str, work: Work) -> None:
@@ -247,7 +247,7 @@ async def _choose_parts(
 
 
 async def _learn_deeplinks(deeplinks: Deeplinks, messenger: BotRuntime) -> None:
-    """Ask the messenger for the bot's address unless it is known; then wait until cancelled."""
+    """Ask the messenger for the bot's address if it is unknown, then wait until cancelled."""
     if not deeplinks.is_known:
         deeplinks.set_service_bot(await messenger.fetch_address(), messenger.bot.id)
     await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""Run the messenger's side of a process: its bot, the bots of projects, and the way in for updates."""
+"""Run the messenger's side of a process: its bot, the project bots, and the endpoints for updates."""
 
 import asyncio
 import functools
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
 _SECRET_LOOK: Final = 5.0
-"""Seconds between two checks of the webhook's secret, which changes with the master key."""
+"""Seconds between two checks of the webhook secret, which changes with the master key."""
 
 _log = structlog.get_logger(__name__)
 
@@ -49,19 +49,19 @@ class BotRuntime:
 
     bot: Bot
     webhook: WebhookEndpoint
-    """Answers the messenger's webhook calls, where updates arrive that way."""
+    """Answers the messenger's webhook calls, if updates arrive by webhook."""
     project_bots: ProjectBots
-    """Runs the bots of projects, in the one process that may do so."""
+    """Runs the project bots, in the one process that holds the lease."""
     own_webhooks: ProjectBotWebhooks
-    """The same as `webhook` for the bots of projects, in any process."""
+    """The same as `webhook`, for project bots. It works in any process."""
     close: Callable[[], Awaitable[None]]
     _intake: UpdateIntake
     _webhook_secrets: Callable[[], list[str]]
-    """The webhook's secrets: the messenger gets the first; the others are valid while the master key is rotated."""
+    """The webhook secrets: the messenger gets the first; the others are valid while the master key is rotated."""
     _settings: Settings
 
     async def fetch_address(self) -> str:
-        """Return the beginning of the bot's links; ask the messenger until it answers."""
+        """Return the address that the bot's links begin with. Retry until the messenger answers."""
         while True:
             try:
                 address = f"https://t.me/{await fetch_username(self.bot)}"
@@ -75,7 +75,7 @@ class BotRuntime:
             await asyncio.sleep(_USERNAME_RETRY)
 
     async def receive_updates(self, since: int) -> None:
-        """Receive updates until cancelled, as the settings say. No other process has polled since `since` (ms)."""
+        """Receive updates until cancelled, by polling or webhook. No other process has polled since `since` (ms)."""
         announcing = asyncio.create_task(announce_commands(self.bot))
         try:
             await self._receive_updates(since)
@@ -100,13 +100,13 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
     token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bot = Bot(open_bot_api(settings), token if sandbox is None else sandbox.bot_token)
     acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
-    # A developer who tries the sandbox signs in again and again, as the same few users.
+    # A developer who tries the sandbox signs in repeatedly, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     react = Conversation(decisions, signer, system_clock, acts, limits).on_update
     intake = UpdateIntake(bot, react, storage.bots, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
-    own_api = open_bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.
+    own_api = open_bot_api(settings, limit=0)  # Shared by all project bots. No call waits for a connection.
 
     def connect(own_token: str) -> Bot:
         return Bot(own_api, own_token)

@@ -6,7 +6,7 @@ from taproof.core.errors import MessengerUnavailable
 class Deeplinks:
     """Returns the addresses that session tokens are appended to.
 
-    The address of the service's own bot may be unknown until the messenger has answered: see `set_service_bot`.
+    The address of the service's own bot may be unknown until the messenger answers: see `set_service_bot`.
 
     Args:
         service_bot: that address, if it is known from the start.

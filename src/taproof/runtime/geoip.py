@@ -1,4 +1,4 @@
-"""Finds the approximate place of an IP address in a GeoIP file: an .mmdb of cities or countries, by MaxMind or DB-IP.
+"""Finds the approximate place of an IP address in a GeoIP file: an .mmdb of cities or countries, from MaxMind or DB-IP.
 
 The format: https://maxmind.github.io/MaxMind-DB/. Nothing is sent over the network.
 """
@@ -17,7 +17,7 @@ from taproof.core.errors import TaproofError
 from taproof.core.names import visible_name
 
 LOOK_EVERY: Final = MINUTE
-"""Time between two checks whether the file was replaced (ms)."""
+"""Time between two checks for a replaced file, in ms."""
 _NAME_LIMIT: Final = 60
 
 _log = structlog.get_logger(__name__)
@@ -28,13 +28,13 @@ class GeoIpFileUnusable(TaproofError, code="geo_ip_file_unusable"):
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"{called('geoip_file')} cannot be used: {reason}. Give the .mmdb file of a City or Country database, such "
-            "as GeoLite2-City.mmdb or dbip-city-lite.mmdb, or leave it out."
+            f"{called('geoip_file')} cannot be used: {reason}. Set it to the .mmdb file of a City or Country database, "
+            "such as GeoLite2-City.mmdb or dbip-city-lite.mmdb, or leave it out."
         )
 
 
 class GeoIpFile:
-    """Finds places in a file, and reads the file again after it was replaced.
+    """Finds places in a file, and reads the file again when it is replaced.
 
     The file is mapped into memory, so an update must replace it as a whole, as `geoipupdate` and `mv` do. Truncating
     the file while it is in use kills the process.
@@ -75,7 +75,7 @@ class GeoIpFile:
             return ""
 
     def _look_again(self) -> None:
-        """Open the file again if it was replaced; if that fails, keep using the old one."""
+        """Open the file again if it has been replaced; if that fails, keep using the old one."""
         now = self._clock()
         if 0 <= now - self._looked_at < LOOK_EVERY:
             return

@@ -1,7 +1,7 @@
-"""The master key file: created once, beside the database, readable by its owner only, with one key per line.
+"""The master key file: created once, next to the database, readable by its owner only, with one key per line.
 
-During a rotation it has two lines: the first key encrypts, and both decrypt. The file is only replaced as a whole, so a
-reader sees it before or after a change.
+During a rotation it has two lines: the first key encrypts, and both decrypt. The file is always replaced as a whole, so
+a reader sees either the old or the new content.
 """
 
 import contextlib
@@ -34,19 +34,19 @@ class MasterKeyUnwritable(TaproofError, code="master_key_unwritable"):
 
 
 class KeyRotationUnderWay(TaproofError, code="key_rotation_under_way"):
-    """Another command rotates the master key."""
+    """Another command is rotating the master key."""
 
-    sentence = "Another command is rotating the master key of this database. Wait until it has ended."
+    sentence = "Another command is rotating the master key of this database. Wait until it ends."
 
 
 def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> str:
     """Return the content of the file; create the file (mode 0600) if it is missing and `may_make` is true.
 
     The key is first written under another name and then linked into place, which fails if the file exists. So if two
-    processes start at once, one key wins, and no partial key is ever read.
+    processes start at the same time, one key wins, and no partial key is ever read.
 
     Raises:
-        MasterKeyWrong: the file is missing, but the database was already used with a key.
+        MasterKeyWrong: the file is missing, but the database has been used with a key.
         MasterKeyUnreadable: the file cannot be read or written; the sentence says why.
     """
     try:
@@ -69,8 +69,8 @@ def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> 
 class KeyFile:
     """Follows the key file while the process runs. An `Encryptor` calls `newer` before each use.
 
-    So no value is encrypted under a key that was already replaced, and the key of a value that another process has just
-    encrypted is known. Checking an unchanged file takes a microsecond.
+    So no value is encrypted under a replaced key, and the process knows the key of a value that another process has
+    just encrypted. Checking an unchanged file takes a microsecond.
     """
 
     def __init__(self, path: Path) -> None:
@@ -135,12 +135,12 @@ def read_master_keys(path: Path) -> list[str]:
 def write_master_keys(path: Path, keys: Sequence[str]) -> None:
     """Replace the file and keep its owner. The caller must hold `held_key_file`.
 
-    If the process is killed or the power fails, the file is either the complete old or the complete new one.
+    If the process is killed or the power fails, the file has either the complete old or the complete new content.
 
     Raises:
         MasterKeyUnwritable: nothing was changed; the sentence says why.
     """
-    # Always the same name, so that the next call removes the draft of a killed process, which is just as secret.
+    # The name is always the same, so that the next call removes a killed process's draft, which contains the keys too.
     draft = path.with_name(f".{path.name}.new")
     with _sentences(path):
         draft.unlink(missing_ok=True)
@@ -183,7 +183,7 @@ def _read(path: Path) -> tuple[str, _Version]:
         text = file.read().strip()
     if len(split_master_keys(text)) > 1:
         # The first key may be so new that its file would not survive a power failure. Sync it before anything is
-        # encrypted under it. A single key needs no sync: it was in the file before, beside another.
+        # encrypted under it. A single key needs no sync: it was in the file before, together with another.
         sync_directory(path.resolve().parent)
     return text, version
 
@@ -207,6 +207,6 @@ def _sentences(path: Path) -> Iterator[None]:
         yield
     except (OSError, UnicodeDecodeError) as error:
         raise MasterKeyUnwritable(
-            f"The master key file {path} cannot be replaced: {error}. Run this as the user that the file belongs to, "
-            "where its directory can be written."
+            f"The master key file {path} cannot be replaced: {error}. Run this command as the file's "
+            "owner, and make sure that its directory is writable."
         ) from error

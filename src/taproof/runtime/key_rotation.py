@@ -1,8 +1,8 @@
 """Rotates the master key in the key file of a SQLite database while the service runs.
 
-    [old]  ->  [new, old]  ->  everything encrypted under the new one  ->  [new]
+    [old]  ->  [new, old]  ->  everything encrypted under the new key  ->  [new]
 
-Only the file records the progress of a rotation, so the next command continues one that was interrupted. Every process
+Only the file records the progress of a rotation, so the next command continues an interrupted one. Every process
 checks the file before it encrypts or decrypts. So the new key is used as soon as it is in the file, and every process
 can decrypt what it encrypts. The new key is durable before anything is encrypted under it (`key_file._read`). The old
 one is removed only after two passes over all encrypted values.
@@ -65,10 +65,10 @@ async def rotate_key_file(
         told: called at each step, and after each write with the number of values encrypted so far.
 
     Raises:
-        KeyRotationUnderWay: another process rotates the key.
+        KeyRotationUnderWay: another process is rotating the key.
         MasterKeyUnwritable: the file cannot be replaced.
         StillEncrypting: the file has both keys, and nothing is lost.
-        StoreUnavailable: as above.
+        StoreUnavailable: the database failed; the file has both keys.
     """
 
     async def settle() -> None:

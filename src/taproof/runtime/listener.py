@@ -21,7 +21,7 @@ from taproof.core.errors import TaproofError
 from taproof.http.https_only import HttpsOnly
 
 CONNECTIONS: Final = 16_384
-"""Connections that one process serves at a time; others wait to be accepted.
+"""Maximum number of connections that one process serves at a time; others wait to be accepted.
 
 It is more than the limit of waiting calls (`service/sessions/wait.py`), so that other calls are still answered."""
 
@@ -31,8 +31,8 @@ SEND_BUFFER: Final = 64 * 1024
 
 
 HEAD_LIMIT: Final = 16 * 1024
-"""Most bytes of a request's address and headers; Granian answers 431 to more. Parsing its default of 400 KiB blocks the
-event loop for tens of milliseconds, before the sender is known."""
+"""Maximum size of a request's address and headers, in bytes. Granian answers 431 for a larger head. Parsing 400 KiB,
+the default limit, blocks the event loop for tens of milliseconds before the sender is known."""
 
 
 class AddressInUse(TaproofError, code="address_in_use"):
@@ -44,9 +44,9 @@ class CertificateUnusable(TaproofError, code="certificate_unusable"):
 
 
 class ServerStopped(TaproofError, code="server_stopped"):
-    """The HTTP server ended without being told to."""
+    """The HTTP server stopped unexpectedly."""
 
-    sentence = "The HTTP server stopped by itself. The log says why."
+    sentence = "The HTTP server stopped unexpectedly. See the log for the reason."
 
 
 def bind_socket(host: str, port: int, *, shared: bool) -> socket.socket:
@@ -74,15 +74,15 @@ def check_listening(settings: Settings) -> None:
 
     Raises:
         AddressInUse: the port is in use.
-        CertificateUnusable: the certificate and its key do not fit.
+        CertificateUnusable: the certificate and its key do not match.
     """
     try:
-        # Not shared: another program may use the port, and the server itself would share it.
+        # The socket is not shared. A shared one would succeed although another program uses the port.
         bind_socket(settings.host, settings.port, shared=False).close()
     except OSError as error:
         raise AddressInUse(
-            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Stop the program that listens there, "
-            "or choose another port with --port (TAPROOF_PORT)."
+            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Stop the program that uses this "
+            "port, or choose another port with --port (TAPROOF_PORT)."
         ) from error
     if settings.tls_cert is None:
         return
@@ -99,14 +99,14 @@ def check_listening(settings: Settings) -> None:
 class _Server(Server):
     """Granian's server on our own socket. Accepted connections inherit the options of the socket.
 
-    Otherwise a client that requests much and reads little fills megabytes of kernel memory per connection. Once the
+    Otherwise, a client that requests much and reads little fills megabytes of kernel memory per connection. Once the
     memory for TCP is used up, all connections of the machine become slow.
     """
 
     def _init_shared_socket(self) -> None:
         listener = bind_socket(self.bind_addr, self.bind_port, shared=True)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-        # These are the arguments that it is pickled with. It listens on the socket and closes it in the end.
+        # These are the arguments with which the holder is pickled. It listens on the socket and closes it at the end.
         holder: Any = SocketHolder
         self._shd = holder(listener.detach(), False, self.backlog)  # noqa: FBT003
 
@@ -118,7 +118,7 @@ def create_server(settings: Settings, app: ASGIApp) -> Server:
         address=settings.host,
         port=settings.port,
         interface=Interfaces.ASGINL,
-        http=HTTPModes.http1,  # If it offers HTTP/2, Granian waits without limit for a first byte: docs/decisions/0001.
+        http=HTTPModes.http1,  # If it offers HTTP/2, Granian waits indefinitely for a first byte: docs/decisions/0001.
         websockets=False,
         backlog=1024,
         backpressure=CONNECTIONS,

@@ -1,4 +1,4 @@
-"""The parts that `--sandbox` adds to the service: the pretend messenger with its bot, the demo, and their data."""
+"""The parts that `--sandbox` adds to the service: the simulated messenger with its bot, the demo, and their data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class RunningSandbox:
 
 async def start_sandbox(settings: Settings, services: "Services") -> RunningSandbox:
     """Create the sandbox messenger and the demo, with their own developer and project."""
-    # Each start has a new bot, because update ids of an earlier run have no meaning for this one.
+    # Each start has a new bot, because update ids of an earlier run mean nothing to this one.
     number = 10**9 + int.from_bytes(system_entropy(4))
     token = f"{number}:{system_entropy(16).hex()}sbx"
     messenger = Sandbox(token, "taproof_sandbox_bot", system_clock, system_entropy, settings.base_url)

@@ -71,14 +71,14 @@ class Services:
     webhooks: Webhooks
     webhook_client: WebhookClient
     recorded: asyncio.Event
-    """Set when an event may be due, so that the sender of this process looks at once."""
+    """Set when an event may be due, so that this process's sender checks immediately."""
     metrics: Metrics
     limits: RateLimits
 
 
 @asynccontextmanager
 async def open_services(settings: Settings, shared_metrics: Path | None = None) -> AsyncIterator[Services]:
-    """Yield the use cases on the store of the settings."""
+    """Yield the use cases, on the configured store."""
     async with AsyncExitStack() as stack:
         storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
         stack.push_async_callback(storage.close)

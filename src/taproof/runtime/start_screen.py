@@ -1,4 +1,4 @@
-"""The start screen, which `taproof serve` prints once it serves: the addresses and files of the service."""
+"""The start screen, which `taproof serve` prints when it accepts requests: the addresses and files of the service."""
 
 from importlib.metadata import version
 from urllib.parse import urlsplit
@@ -24,7 +24,7 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
     if settings.serves_api:
         lines += [("API", f"{base}/api/v1"), ("API reference", f"{base}/docs"), ("Console", f"{base}/console")]
         if invitation is not None:
-            # In the fragment, which browsers do not send and no server logs.
+            # The code is in the fragment, which browsers do not send and no server logs.
             lines += [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: {_purpose(seed)}")]
     if seed is not None:
         lines += [
@@ -45,17 +45,17 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
     ]
     if settings.master_key is None and not is_postgres(settings.database_url):
         lines.append(("Master key", f"{master_key_file(settings.database_url).absolute()}   <- back this up too"))
-    kind = "the sandbox: pretend users, for development and CI only" if settings.sandbox else "listening"
+    kind = "the sandbox: simulated users, for development and CI only" if settings.sandbox else "listening"
     typer.echo(f"\nTaproof {version('taproof')} — {kind}\n")
     for label, value in lines:
         typer.echo(f"  {label:<14}{value}")
     if settings.serves_api and not link_known:
-        typer.echo("\nSign-ins can start when the bot's name is known: the log then shows bot_known.")
+        typer.echo("\nSign-ins can start when the bot's name is known. Then the log shows bot_known.")
     typer.echo("\nStop it with Ctrl+C.\n")
 
 
 def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
-    """Return a warning if the links use another port: an application's TAPROOF_BASE_URL is set in this terminal."""
+    """Return a warning if the links use another port, because TAPROOF_BASE_URL is set for an application."""
     address = urlsplit(settings.base_url)
     if not settings.sandbox or address.scheme != "http" or (address.port or 80) == settings.port:
         return []
@@ -64,5 +64,5 @@ def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
 
 def _purpose(seed: Seed | None) -> str:
     if seed is None:
-        return "it creates the first developer, within 24 hours"
+        return "it creates the first developer, and is valid for 24 hours"
     return f"it links a messenger account to {seed.developer.email}"

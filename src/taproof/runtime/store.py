@@ -1,7 +1,7 @@
 """Opens the store and its master key: the part of the composition root that every command needs.
 
-It is separate from `app.py`, which imports the whole service. That takes seconds, which `taproof developers add` should
-not. Each driver is imported when it is used, so that a service on one store does not need the other.
+It is separate from `app.py`, which imports the whole service. That takes seconds, too long for `taproof developers
+add`. Each driver is imported when it is used, so that a service on one store does not need the other driver.
 """
 # ruff: noqa: PLC0415 — see above.
 
@@ -64,14 +64,14 @@ async def open_encryptor(settings: Settings, storage: Storage) -> Encryptor:
     """Return the encryptor for this store's master key; it follows changes of a key file.
 
     Raises:
-        MasterKeyWrong: the key is not that of the store.
+        MasterKeyWrong: the key does not match the store.
         MasterKeyMissing: the store is PostgreSQL, and no key is set.
     """
     newer: Callable[[], str | None] | None = None
     if settings.master_key is not None:
         key = settings.master_key.get_secret_value()
     elif is_postgres(settings.database_url):
-        # The other nodes would not know a file on this node and would create their own keys.
+        # The other nodes would not know a file on this node and would create different keys.
         raise MasterKeyMissing(NO_MASTER_KEY)
     else:
         path = master_key_file(settings.database_url)

@@ -1,8 +1,8 @@
 """Several processes on one port: `taproof serve --workers N`.
 
-The supervisor checks and migrates once, forks the processes, and then only watches them. It keeps no store, event loop
-or thread, so forking is simple and fast. It replaces a process that dies. When it is stopped, it stops the processes,
-waits, and kills those that are left. Each process reads a pipe whose other end only the supervisor holds, so the
+The supervisor checks and migrates once, forks the processes, and then only watches them. It has no open store, event
+loop or thread, so forking is simple and fast. It replaces a process that dies. When stopped, it stops the processes,
+waits, and kills those that still run. Each process reads a pipe whose other end only the supervisor holds, so the
 processes stop by themselves if the supervisor is killed.
 
 All processes count metrics in one directory (http/metrics.py). Work for one process needs a lease (jobs/leader.py).
@@ -38,18 +38,18 @@ STOP_SECONDS: Final = 32.0
 """Seconds that processes may take to stop: a little longer than all waits of `app.serve`."""
 LONGEST_PAUSE: Final = 30.0
 STEADY_SECONDS: Final = 60.0
-"""Seconds of life after which a process is replaced after one second again."""
+"""Uptime in seconds that resets the pause before a replacement to one second."""
 GIVE_UP_AFTER: Final = 3
-"""Average deaths per process before any process has served, at which the supervisor gives up."""
+"""Average deaths per process, before any process is ready, at which the supervisor gives up."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 _log = structlog.get_logger(__name__)
 
 
 class ProcessesKeepDying(TaproofError, code="processes_keep_dying"):
-    """The processes of --workers (TAPROOF_WORKERS) end before they serve."""
+    """The processes of --workers (TAPROOF_WORKERS) end before they are ready."""
 
-    sentence = "The processes of --workers (TAPROOF_WORKERS) die before they serve. The lines above say why."
+    sentence = "The processes of --workers (TAPROOF_WORKERS) die before they are ready. See the log lines above."
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ def run(settings: Settings) -> None:
     """
     check_listening(settings)
     invitation = asyncio.run(_prepare(settings))
-    # Reserves the port, even while no process listens. A socket that does not listen gets no connections.
+    # Reserve the port, even while no process listens. A socket that does not listen gets no connections.
     with bind_socket(settings.host, settings.port, shared=True):
         directory = Path(tempfile.mkdtemp(prefix="taproof-metrics-"))
         try:
@@ -82,7 +82,7 @@ def run(settings: Settings) -> None:
 
 
 async def _prepare(settings: Settings) -> str | None:
-    """Migrate the schema and check the store's mode and key, before N processes do so at once.
+    """Migrate the schema and check the store's mode and key, before N processes do so at the same time.
 
     Return the code of an invitation for the first developer; None if there is a developer.
     """
@@ -103,7 +103,7 @@ class _Supervisor:
         self._woken, wake = os.pipe()
         for pipe in (wake, self._woken, self._ready):
             os.set_blocking(pipe, False)
-        # Signals arrive as bytes of a pipe, so none is missed between a check and a wait.
+        # Signals arrive as bytes in a pipe, so none is missed between a check and a wait.
         signal.set_wakeup_fd(wake)
         for number in _SIGNALS:
             signal.signal(number, lambda *_: None)
@@ -122,7 +122,7 @@ class _Supervisor:
                 self._note_ready()
                 self._bury()
                 if self._early_deaths >= GIVE_UP_AFTER * len(self._places):
-                    _log.error("processes_given_up", advice="They die before they serve: see the lines above.")
+                    _log.error("processes_given_up", advice="They die before they are ready. See the log lines above.")
                     raise ProcessesKeepDying
                 for place in self._places:
                     if not place.pid and time.monotonic() >= place.fill_at:
@@ -200,7 +200,7 @@ class _Supervisor:
     def _fill(self, place: _Place) -> None:
         """Fork the process of a place."""
         place.started_at = time.monotonic()
-        # Blocked until the child has removed this process's handlers: a SIGTERM in between would be lost.
+        # Signals are blocked until the child has removed this process's handlers. Otherwise, a SIGTERM could be lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         place.pid = os.fork()
         if place.pid == 0:
@@ -233,12 +233,12 @@ class _Supervisor:
             os._exit(code)
 
     def _end_with_supervisor(self) -> None:
-        """Wait in a thread for the end of the supervisor, then stop as on SIGTERM, or exit after `STOP_SECONDS`.
+        """In a thread, wait for the supervisor to end, then stop as on SIGTERM, or exit after `STOP_SECONDS`.
 
-        It runs in a thread because an event loop that hangs would not notice.
+        It uses a thread because a hanging event loop would not notice.
         """
         os.read(self._lifeline, 1)
-        shutil.rmtree(self._directory, ignore_errors=True)  # The supervisor did not. Open files stay usable.
+        shutil.rmtree(self._directory, ignore_errors=True)  # The supervisor did not remove it. Open files stay usable.
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(STOP_SECONDS)
         os._exit(1)
@@ -259,6 +259,6 @@ def _read(pipe: int) -> bytes:
 
 
 def _tell(pipe: int, number: int) -> None:
-    """Write one byte; the supervisor may have ended."""
+    """Write one byte. Ignore errors, because the supervisor may have ended."""
     with contextlib.suppress(OSError):
         os.write(pipe, bytes([number]))

@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 
 class Sandbox:
-    """The pretend messenger, with the service's own bot. The control API can add more bots.
+    """The simulated messenger, with the service's own bot. The control API can add more bots.
 
     `app` answers full paths: /sandbox, /sandbox/phone, /sandbox/users, /sandbox/bots, /sandbox/faults,
     /sandbox/bot<token>/<method>.
@@ -62,7 +62,7 @@ class Sandbox:
         self.app: Final = _Gate(app, own_hosts)
 
     def stop_waiting(self) -> None:
-        """End every long poll at once and refuse new ones, so that a draining server need not wait for them."""
+        """End every long poll immediately and refuse new ones, so that a stopping server does not wait for them."""
         self.bots.close()
 
     async def close(self) -> None:

@@ -44,7 +44,7 @@ async def is_under_first_key(storage: Storage, encryptor: Encryptor) -> bool:
 async def check_mode(storage: Storage, *, sandbox: bool) -> None:
     """Refuse a real database in sandbox mode and a sandbox's database in real mode.
 
-    This keeps pretend users out of a real database, and real users out of a sandbox.
+    This keeps simulated users out of a real database, and real users out of a sandbox.
 
     Raises:
         WrongMode: the database was first used in the other mode.

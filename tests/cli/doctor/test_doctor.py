@@ -80,7 +80,7 @@ async def test_a_problem_ends_with_1_and_says_what_to_do(bot_api: Any, until_ans
     options = ["--bot-api-url", bot_api.url, "--port", str(free_port())]
     result = await until_answered(run, "doctor", *options, TAPROOF_BOT_TOKEN=OTHER_TOKEN)
     assert result.exit_code == 1
-    assert "problem  messenger: the Bot API does not know this bot token" in result.stdout
+    assert "problem  messenger: the Bot API does not recognise this bot token" in result.stdout
     assert "-> Copy it again from @BotFather" in result.stdout
     assert OTHER_TOKEN.split(":")[1] not in result.output
 

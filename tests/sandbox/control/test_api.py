@@ -1,4 +1,4 @@
-"""The JSON API that acts as the pretend users."""
+"""The JSON API that acts as the simulated users."""
 
 import asyncio
 import time

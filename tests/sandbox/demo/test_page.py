@@ -195,7 +195,7 @@ async def test_signing_in_and_out(service: Service, page: Page) -> None:
 async def test_every_other_ending(service: Service, page: Page) -> None:
     """Cancelled, expired and used each stop the polling, say so in plain words, and let the user start again."""
     for number, (status, words) in enumerate(
-        [("cancelled", "You cancelled"), ("expired", "has expired"), ("used", "was used already")], start=1
+        [("cancelled", "You cancelled"), ("expired", "has expired"), ("used", "has already been used")], start=1
     ):
         service.status = "pending"
         await sign_in(page)

@@ -100,7 +100,7 @@ async def test_a_proof_is_taken_once(world: World, browser: httpx.AsyncClient) -
     async with world.client() as thief:
         answer = await thief.post("/demo/session", json={"proof": proof})
         assert answer.status_code == 409
-        assert "used before" in answer.json()["error"]
+        assert "already been used" in answer.json()["error"]
         assert "set-cookie" not in answer.headers
         assert (await thief.get("/demo/session")).status_code == 401
     world.now += 300_000

@@ -36,7 +36,7 @@ def check_address(settings: Settings) -> Finding:
     return warning(
         "address",
         f"{settings.base_url} works on this machine only",
-        f"To let other machines in, set {called('base_url')} to the https:// address that they use.",
+        f"To allow other machines, set {called('base_url')} to the https:// address that they use.",
     )
 
 
@@ -68,7 +68,7 @@ async def check_port(settings: Settings) -> Finding:
     try:
         bind_socket(settings.host, settings.port, shared=False).close()
     except PermissionError:
-        advice = f"Choose a port from 1024 up with {called('port')}, or grant the service CAP_NET_BIND_SERVICE."
+        advice = f"Choose port 1024 or higher with {called('port')}, or grant the service CAP_NET_BIND_SERVICE."
         return problem("port", f"this user may not listen on {where}", advice)
     except OSError as error:
         reason = error.strerror
@@ -76,7 +76,7 @@ async def check_port(settings: Settings) -> Finding:
         return ok("port", f"{where} is free")
     if await _is_taproof(settings):
         return ok("port", f"Taproof already listens on {where}")
-    advice = f"Stop the program that listens there (ss -ltnp), or choose another port with {called('port')}."
+    advice = f"Stop the program that uses this port (ss -ltnp), or choose another port with {called('port')}."
     return problem("port", f"cannot listen on {where}: {reason}", advice)
 
 
@@ -85,7 +85,7 @@ async def _is_taproof(settings: Settings) -> bool:
     try:
         async with (
             aiohttp.ClientSession(timeout=_TIMEOUT) as client,
-            # Over loopback, the name of the certificate cannot match. Nothing secret is sent.
+            # Over loopback, the certificate's name cannot match. Nothing secret is sent.
             client.get(f"{settings.own_address}/api/v1/verify", ssl=False, allow_redirects=False) as answer,
         ):
             return "X-Error-Code" in answer.headers

@@ -1,4 +1,4 @@
-"""Check that the Bot API knows the bot, that updates arrive, and that the clocks agree."""
+"""Check that the Bot API accepts the bot token, that updates arrive, and that the clocks agree."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _WEBHOOK_PORTS: Final = frozenset({443, 80, 88, 8443})
 
 @dataclass(frozen=True, slots=True)
 class _BotApiAnswer:
-    """An answer of the Bot API; `skew` is the time in ms that this machine's clock is ahead."""
+    """A Bot API answer; `skew` is how far this machine's clock is ahead, in ms."""
 
     status: int
     body: dict[str, Any]
@@ -38,7 +38,7 @@ class _BotApiAnswer:
 
 
 async def check_messenger(settings: Settings, clock: Clock) -> list[Finding]:
-    """Check the bot with at most two calls of the Bot API, and with none in the sandbox."""
+    """Check the bot with at most two Bot API calls. In the sandbox, make none."""
     if settings.sandbox:
         return [ok("messenger", "the sandbox, which needs no bot token and no network")]
     if not settings.needs_bot:
@@ -70,14 +70,14 @@ async def _ask(client: aiohttp.ClientSession, settings: Settings, method: str, c
         async for chunk in answer.content.iter_any():
             content += chunk
             if len(content) > _ANSWER_LIMIT:
-                raise ValueError("the answer is too long to be the Bot API's")
+                raise ValueError("the answer is too long for the Bot API")
         skew = _skew(answer.headers.get("Date"), (asked + answered) // 2)
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict) or "ok" not in body:
-        raise ValueError(f"the answer (HTTP status {answer.status}) is not the Bot API's")
+        raise ValueError(f"the answer (HTTP status {answer.status}) is not from the Bot API")
     return _BotApiAnswer(answer.status, body, skew)
 
 
@@ -94,7 +94,7 @@ def _check_bot(settings: Settings, me: _BotApiAnswer) -> Finding:
     if me.body["ok"] is not True:
         if me.status in {401, 404}:
             advice = f"Copy it again from @BotFather into {called('bot_token')}."
-            return problem("messenger", "the Bot API does not know this bot token", advice)
+            return problem("messenger", "the Bot API does not recognise this bot token", advice)
         said = _said(me.body.get("description"), settings)
         return problem("messenger", f"getMe failed: {said}", "Try again in a minute.")
     name = f"the bot is @{_said(me.result.get('username'), settings)}"
@@ -131,7 +131,7 @@ def _check_updates(settings: Settings, webhook: _BotApiAnswer) -> Finding:
         return warning(
             "updates",
             f"the webhook is set, {waiting} waiting; the last failure was: {_said(error, settings)}",
-            "If that is recent, check that the messenger can reach this address and trusts its certificate.",
+            "If this failure is recent, check that the messenger can reach this address and trusts its certificate.",
         )
     return ok("updates", f"the webhook is set, {waiting} waiting")
 

@@ -25,12 +25,12 @@ def ok(name: str, detail: str) -> Finding:
 
 
 def warning(name: str, detail: str, advice: str) -> Finding:
-    """Return a finding that the operator should know."""
+    """Return a finding that the operator should know about."""
     return Finding(name, "warning", detail, advice)
 
 
 def problem(name: str, detail: str, advice: str) -> Finding:
-    """Return a finding that keeps users from signing in."""
+    """Return a finding that prevents users from signing in."""
     return Finding(name, "problem", detail, advice)
 
 

@@ -26,5 +26,5 @@ def check_geoip(settings: Settings, now: int) -> list[Finding]:
     built = datetime.fromtimestamp(metadata.build_epoch, UTC)
     detail = f"{visible_name(metadata.database_type)[:60]} of {built:%Y-%m-%d}"
     if now - metadata.build_epoch * SECOND > _OLD:
-        return [warning("geoip file", detail, "Replace it with a newer one: its places are out of date.")]
+        return [warning("geoip file", detail, "Its places are out of date. Replace it with a newer file.")]
     return [ok("geoip file", detail)]

@@ -1,4 +1,4 @@
-"""Check the master key: the file beside the database, or the key in the settings."""
+"""Check the master key: the file next to the database, or the key in the settings."""
 
 from taproof.cli.command import open_store
 from taproof.cli.doctor.finding import OTHERS, Finding, from_sentences, ok, problem, warning
@@ -13,7 +13,7 @@ from taproof.storage.protocol import Storage
 
 
 async def check_master_key(settings: Settings, *, in_use: bool) -> Finding:
-    """Check the key or its file and, if the store exists (`in_use`), that the key fits it."""
+    """Check the key or its file and, if the store exists (`in_use`), that the key matches it."""
     path = None
     if settings.master_key is None:
         if is_postgres(settings.database_url):
@@ -36,15 +36,15 @@ async def check_master_key(settings: Settings, *, in_use: bool) -> Finding:
 
 
 async def _check_keys(storage: Storage, encryptor: Encryptor, where: str, *, in_file: bool) -> Finding:
-    """Check for more keys than one, which a rotation needs for a while, in a store that the first key fits."""
+    """Check whether there are several keys, as during a rotation. The first one matches the store."""
     count = encryptor.key_count
     if count == 1:
-        return ok("master key", f"{where} fits the database")
-    detail = f"{where} fits the database and contains {count} keys"
+        return ok("master key", f"{where} matches the database")
+    detail = f"{where} matches the database and contains {count} keys"
     if in_file:
         advice = "If no rotation is running, run: taproof master-key rotate"
         return warning("master key", f"{detail}: a rotation is running, or was interrupted", advice)
     if await is_under_first_key(storage, encryptor):
-        return ok("master key", f"{detail}. To learn when one is enough, run: taproof master-key reseal")
-    advice = "When every node has this key first, run: taproof master-key reseal"
-    return warning("master key", f"{detail}; some values are encrypted under an older one", advice)
+        return ok("master key", f"{detail}. To find out whether one is enough, run: taproof master-key reseal")
+    advice = "When this key is first on every node, run: taproof master-key reseal"
+    return warning("master key", f"{detail}; some values are encrypted under an older key", advice)

@@ -69,7 +69,7 @@ def _check_database(settings: Settings, found: DatabaseServer) -> Finding:
 
 
 async def _check_rights(settings: Settings) -> Finding | None:
-    # This is needed not only at the first start, because each day has its own partition.
+    # This right is needed at all times, because each day has its own partition.
     try:
         if await may_make_tables(settings.database_url):
             return None

@@ -19,7 +19,7 @@ from taproof.storage.sqlite.connection import SOUND_VERSION
 
 _LOCK_WAIT: Final = 2 * SECOND
 _QUICK_CHECK_STEPS: Final = 400
-"""Progress steps of a million instructions that the integrity check may take: some ten seconds."""
+"""Progress steps of a million instructions that the integrity check may take: about ten seconds."""
 _MEBIBYTE: Final = 1024 * 1024
 _DISK_PROBLEM: Final = 100 * _MEBIBYTE
 _DISK_WARNING: Final = 1024 * _MEBIBYTE
@@ -34,7 +34,7 @@ async def check_sqlite_store(settings: Settings) -> list[Finding]:
 
 
 def _check_version() -> Finding:
-    """Check for the SQLite bug with which `SqliteStorage` refuses to start."""
+    """Check for the SQLite bug that makes `SqliteStorage` refuse to start."""
     found = apsw.sqlite_lib_version()
     if tuple(map(int, found.split("."))) >= SOUND_VERSION:
         return ok("sqlite", f"SQLite {found}")
@@ -84,7 +84,7 @@ async def _check_file(settings: Settings) -> list[Finding]:
 def _store_problem(path: Path, error: apsw.Error) -> Finding:
     if isinstance(error, apsw.BusyError):
         detail = f"{path} has been locked by another program for {_LOCK_WAIT // SECOND} s"
-        return problem("store", detail, f"Find out which one: fuser {path}")
+        return problem("store", detail, f"To find that program, run: fuser {path}")
     if isinstance(error, apsw.NotADBError):
         advice = _OTHER_FILE
     elif isinstance(error, apsw.CorruptError):
@@ -95,7 +95,7 @@ def _store_problem(path: Path, error: apsw.Error) -> Finding:
 
 
 def _read_version(connection: apsw.Connection) -> int | None:
-    """Return the schema version: 0 for an empty file, None for another program's. Fails if it is not writable."""
+    """Return the schema version: 0 for an empty file, None for another program's file. Fails if it is not writable."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
@@ -125,7 +125,7 @@ def _find_damage(connection: apsw.Connection) -> str:
 
 
 def _check_disk(settings: Settings) -> Finding:
-    """Check the free space that the database has to grow."""
+    """Check the free disk space for the database."""
     directory = database_file(settings.database_url).absolute().parent
     try:
         free = shutil.disk_usage(directory).free

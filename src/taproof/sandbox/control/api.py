@@ -1,4 +1,4 @@
-"""The JSON API that acts as the pretend users, so that an application's tests can sign in without a phone.
+"""The JSON API that acts as the simulated users, so that an application's tests can sign in without a phone.
 
 The phone page uses it too. Answers are JSON. An error is `{"error": sentence}` with the code in `X-Error-Code`.
 """
@@ -50,13 +50,13 @@ REPLY_SECONDS: Final = 15
 """The longest wait of `open` and `tap` for the bot, which may start slowly on a busy machine."""
 _AS_TYPED: Final = {0x2019: "'"} | dict.fromkeys(range(0x2066, 0x206A))
 _CHOICES: Final = {"Confirm": "c:", "Cancel": "x:"}
-"""The prefix of the callback data of the bot's two choices, whose labels depend on the language."""
+"""The prefix of the callback data for each of the bot's two choices, whose labels depend on the language."""
 _LINK_LIMIT: Final = 2_048
 _TEXT_LIMIT: Final = 4_096
 
 
 class ControlApi:
-    """The routes of the control API that act as the pretend users. Deeplinks to `own_hosts` belong to this sandbox."""
+    """The control API routes that act as the simulated users. Deeplinks to `own_hosts` belong to this sandbox."""
 
     def __init__(self, bots: SandboxBots, faults: Faults, own_hosts: OwnHosts) -> None:
         self._bots = bots
@@ -85,7 +85,7 @@ class ControlApi:
             return json_response({"users": [first.chat(user_id).shown() for user_id in self._people]})
         person = read_person(await read_object(request, *PERSON_FIELDS), free_id=max(self._people) + 1)
         if person.id in self._bots.by_id:
-            raise InvalidSandboxRequest("id must be another one: this is a bot's.")
+            raise InvalidSandboxRequest("Choose another id: this one belongs to a bot.")
         if person.id not in self._people and len(self._people) >= PEOPLE_LIMIT:
             raise TooManyUsers
         if person.username is not None and self._bots.has_name(person.username, but_not=person.id):
@@ -169,7 +169,7 @@ class ControlApi:
         return json_response(chat.shown())
 
     async def _messages(self, request: Request) -> Response:
-        """Return the chat. With `wait` and `after`, first wait until its version is not `after`, or `wait` is over."""
+        """Return the chat. With `wait` and `after`, wait up to `wait` seconds for a version other than `after`."""
         person = self._person(request)
         wait = number_parameter(request, "wait", LONGEST_WAIT)
         after = number_parameter(request, "after", 10**15)
@@ -222,7 +222,7 @@ def _check_writable(chat: SandboxChat) -> None:
 async def _sent(
     fields: dict[str, Any], bot: SandboxBot, chat: SandboxChat, send: Callable[[], SandboxMessage]
 ) -> Response:
-    """Call `send`. Answer once the bot has acted in the chat, or when the time in the field `wait` is over."""
+    """Call `send`. Answer once the bot has acted in the chat, or after the number of seconds in the field `wait`."""
     wait = wait_field(fields)
     _check_writable(chat)
     before = chat.bot_acts
@@ -233,7 +233,7 @@ async def _sent(
 
 
 def _find_message(messages: list[SandboxMessage], data: str) -> SandboxMessage:
-    """Return the message on which a modified app taps.
+    """Return the message whose button a modified app taps.
 
     It is the newest one with a button that has this data, else with any button, else the newest one.
     """

@@ -50,11 +50,11 @@ class BotsControl:
         return json_response(self._bots.shown(bot))
 
     def _free_username(self, username: object, bot_id: int = 0) -> str:
-        """Return the username without `@`, or refuse one that is invalid or taken by another than `bot_id`."""
+        """Return the username without `@`. Refuse an invalid or taken one; the bot `bot_id` may keep its own."""
         username = username.removeprefix("@") if isinstance(username, str) else ""
         if BOT_USERNAME.fullmatch(username) is None:
             raise InvalidSandboxRequest(
-                "username must be 5 to 32 letters, digits and underscores that end in bot, like acme_login_bot."
+                "username must be 5 to 32 letters, digits and underscores, and end in bot, such as acme_login_bot."
             )
         if self._bots.has_name(username, but_not=bot_id):
             raise BotUsernameTaken

@@ -6,7 +6,7 @@ from taproof.core.errors import TaproofError
 
 
 class SandboxError(TaproofError, code="sandbox_error", status=400):
-    """The base class of the errors of the control API."""
+    """The base class of the control API's errors."""
 
     def response(self) -> JSONResponse:
         """Return the response: only `{"error": sentence}`, with the code in a header."""
@@ -16,7 +16,7 @@ class SandboxError(TaproofError, code="sandbox_error", status=400):
 
 class HostNotAllowed(SandboxError, code="host_not_allowed"):
     sentence = (
-        "The sandbox answers only under its own address: http://localhost, or the base URL that it was started with."
+        "The sandbox answers only at its own address: http://localhost, or the base URL that it was started with."
     )
 
 
@@ -29,44 +29,49 @@ class SandboxBodyTooLarge(SandboxError, code="sandbox_body_too_large", status=41
 
 
 class SandboxPathNotFound(SandboxError, code="sandbox_path_not_found", status=404):
-    sentence = "There is nothing at this address. The phone is at /sandbox/phone, the users are at /sandbox/users."
+    sentence = (
+        "There is no page or API call at this address. The phone is at /sandbox/phone, the users are at /sandbox/users."
+    )
 
 
 class SandboxMethodNotAllowed(SandboxError, code="sandbox_method_not_allowed", status=405):
-    sentence = "This address does not answer that method. The Allow header lists the methods that it answers."
+    sentence = "This address does not support this method. The Allow header lists the supported methods."
 
 
 class UserNotFound(SandboxError, code="user_not_found", status=404):
-    sentence = "There is no such pretend user. List them with GET /sandbox/users, or add one with POST /sandbox/users."
+    sentence = (
+        "There is no such simulated user. List them with GET /sandbox/users, or add one with POST /sandbox/users."
+    )
 
 
 class UsernameTaken(SandboxError, code="username_taken"):
-    sentence = "Another pretend user has this username. Choose another one, or leave it out."
+    sentence = "Another simulated user has this username. Choose another one, or leave it out."
 
 
 class TooManyUsers(SandboxError, code="too_many_users"):
-    sentence = "The sandbox holds 1,000 users at most. Change an old one by its id, or restart the sandbox."
+    sentence = "The sandbox can have at most 1,000 users. Change an existing one by its id, or restart the sandbox."
 
 
 class BotNotFound(SandboxError, code="bot_not_found", status=404):
-    sentence = "There is no bot of that name. List them with GET /sandbox/bots, or add one with POST /sandbox/bots."
+    sentence = "There is no bot with this name. List them with GET /sandbox/bots, or add one with POST /sandbox/bots."
 
 
 class BotUsernameTaken(SandboxError, code="bot_username_taken"):
-    sentence = "Another bot or a pretend user has this username. Choose another one."
+    sentence = "Another bot or a simulated user has this username. Choose another one."
 
 
 class TooManyBots(SandboxError, code="too_many_bots"):
-    sentence = "The sandbox holds 1,000 bots at most. Use an old one, or restart the sandbox."
+    sentence = "The sandbox can have at most 1,000 bots. Use an existing one, or restart the sandbox."
 
 
 class TooManyFaults(SandboxError, code="too_many_faults"):
-    sentence = "100 faults wait already. Clear them with DELETE /sandbox/faults."
+    sentence = "100 faults are already pending. Clear them with DELETE /sandbox/faults."
 
 
 class DeeplinkInvalid(SandboxError, code="deeplink_invalid"):
     sentence = (
-        "The deeplink must be the one that generate returned, with a start parameter of 1 to 64 of A-Z a-z 0-9 _ -."
+        "The deeplink must be the one that generate returned, with a start parameter of 1 to 64 characters from A-Z "
+        "a-z 0-9 _ -."
     )
 
 
@@ -77,7 +82,7 @@ class BotBlocked(SandboxError, code="bot_blocked"):
 class ButtonNotFound(SandboxError, code="button_not_found", status=404):
     sentence = (
         "There is no message with buttons in the chat with this bot. Open a deeplink first "
-        '(POST /sandbox/users/{id}/open), or name the bot that it leads to: {"bot": "its username", …}.'
+        '(POST /sandbox/users/{id}/open), or name the bot that the deeplink opens: {"bot": "its username", …}.'
     )
 
 
@@ -86,11 +91,11 @@ class MessageNotFound(SandboxError, code="message_not_found", status=404):
 
 
 class ReplyButtonNotFound(SandboxError, code="reply_button_not_found", status=404):
-    sentence = "There is no keyboard below the message field: the bot has sent none, or has taken it away."
+    sentence = "There is no keyboard below the message field: the bot has sent none, or has removed it."
 
 
 class ButtonNotTappable(SandboxError, code="button_not_tappable"):
-    sentence = "This button does not ask the bot anything: only buttons with callback_data can be tapped here."
+    sentence = "This button sends nothing to the bot. Only buttons with callback_data can be tapped."
 
 
 class SandboxFailed(SandboxError, code="internal_error", status=500):

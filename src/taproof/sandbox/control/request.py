@@ -1,4 +1,4 @@
-"""Reads the requests of the control API, and refuses an invalid one with a sentence that explains why."""
+"""Reads the requests of the control API, and refuses an invalid one with a sentence that gives the reason."""
 
 import dataclasses
 import json
@@ -29,7 +29,7 @@ _USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
 _CONTACT_FIELDS: Final = [field.name for field in dataclasses.fields(SandboxContact)]
 PERSON_FIELDS: Final = [field.name for field in dataclasses.fields(Person)]
-"""The fields that describe a pretend user."""
+"""The fields that describe a simulated user."""
 
 
 async def read_object(request: Request, *allowed: str) -> dict[str, Any]:
@@ -56,7 +56,7 @@ async def read_object(request: Request, *allowed: str) -> dict[str, Any]:
     for name in fields:
         if name not in allowed:
             known = f"The fields are: {', '.join(allowed)}." if allowed else "Send {}."
-            raise InvalidSandboxRequest(f"There is no field {json.dumps(name[:50])} here. {known}")
+            raise InvalidSandboxRequest(f"Unknown field {json.dumps(name[:50])}. {known}")
     return fields
 
 
@@ -125,13 +125,13 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
         raise DeeplinkInvalid
     elif not own_hosts.include_authority(parts.netloc):
         raise DeeplinkInvalid(
-            "That deeplink leads to another sandbox. Use the one that this service's generate returned.",
+            "This deeplink belongs to another sandbox. Use one that this service's generate call returned.",
         )
     else:
         username = parts.path.removeprefix(PHONE_PATH).removeprefix("/") or bots.first.username
     bot = bots.find(username)
     if bot is None:
-        raise DeeplinkInvalid("That deeplink is for a bot that is not here. GET /sandbox/bots lists those that are.")
+        raise DeeplinkInvalid("This deeplink names an unknown bot. GET /sandbox/bots lists the bots.")
     payloads = query.get("start", [])
     if len(payloads) != 1 or _PAYLOAD.fullmatch(payloads[0]) is None:
         raise DeeplinkInvalid
@@ -160,7 +160,7 @@ def read_data(fields: dict[str, Any]) -> str | None:
     if fields.get("data") is None:
         return None
     if fields.get("button") is not None:
-        raise InvalidSandboxRequest("Send either button, or data to send whatever a changed app would.")
+        raise InvalidSandboxRequest("Send either button, or data, which sends the callback data of a modified app.")
     data = fields["data"]
     if not isinstance(data, str) or not 1 <= len(data.encode()) <= CALLBACK_DATA_LIMIT:
         raise InvalidSandboxRequest(f"data must be a string of 1 to {CALLBACK_DATA_LIMIT} bytes.")
@@ -170,13 +170,13 @@ def read_data(fields: dict[str, Any]) -> str | None:
 def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[SandboxContact, Person | None]:
     """Return the contact that a person shares, and the visible sender of a forward, None if there is none.
 
-    With `hide_sender`, a forward does not show its sender; real apps let everybody do this. `contact` is "own", the id
-    of a pretend user, or the fields of any contact.
+    With `hide_sender`, a forward does not show its sender; real apps let every user do this. `contact` is "own", the id
+    of a simulated user, or the fields of any contact.
     """
     forwarded_from = _person_field(fields, "forwarded_from", people)
     hides = fields.get("hide_sender") or False
     if not isinstance(hides, bool) or (hides and forwarded_from is None):
-        raise InvalidSandboxRequest("hide_sender must be true or false, and goes with forwarded_from only.")
+        raise InvalidSandboxRequest("hide_sender must be true or false, and true only together with forwarded_from.")
     said = None if hides else forwarded_from
     contact = fields.get("contact")
     if contact == "own":
@@ -186,11 +186,11 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
         return SandboxContact.of(person or sender), said
     if not isinstance(contact, dict):
         raise InvalidSandboxRequest(
-            'contact must be "own", the id of a pretend user, or an object with phone_number and first_name.'
+            'contact must be "own", the id of a simulated user, or an object with phone_number and first_name.'
         )
     for name in contact:
         if name not in _CONTACT_FIELDS:
-            raise InvalidSandboxRequest(f"A contact has these fields: {', '.join(_CONTACT_FIELDS)}.")
+            raise InvalidSandboxRequest(f"The fields of a contact are: {', '.join(_CONTACT_FIELDS)}.")
     shared = SandboxContact(
         phone_number=_matching("phone_number", text_field(contact, "phone_number", 20), _PHONE, "12025550101") or "",
         first_name=text_field(contact, "first_name", _NAME_LIMIT),
@@ -200,10 +200,10 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
     )
     is_own_number = shared.phone_number.lstrip("+") == sender.number.lstrip("+")
     if shared.user_id == sender.id and not is_own_number and forwarded_from is None:
-        # Not even a modified app can do that: it sends the number, and the messenger adds the owner's id.
+        # Not even a modified app can do this: it sends the number, and the messenger adds the owner's id.
         raise InvalidSandboxRequest(
-            "The messenger fills in user_id by the number, so the sender's own id goes with the sender's own number "
-            "only. An old number of theirs can come as a forward: name forwarded_from."
+            "The messenger derives user_id from the number, so the sender's own id is possible only with the sender's "
+            "own number. To share an old number of the sender, forward it: set forwarded_from."
         )
     return shared, said
 
@@ -236,7 +236,7 @@ def _person_field(fields: dict[str, Any], name: str, people: People) -> Person |
     if user_id is None:
         return None
     if user_id not in people:
-        raise InvalidSandboxRequest(f"{name} must be the id of a pretend user. GET /sandbox/users lists them.")
+        raise InvalidSandboxRequest(f"{name} must be the id of a simulated user. GET /sandbox/users lists them.")
     return people[user_id]
 
 

@@ -1,8 +1,8 @@
 """The demo application at /demo: a minimal application that signs users in through Taproof.
 
-Its page (`demo.html`) calls the two public endpoints as any browser would. This file is the application's own small
+Its page (`demo.html`) calls the two public endpoints. This file is the application's own small
 backend. It knows the project's id and its webhook secret, and checks proofs with the SDK, without calling the service.
-Sign-ins are kept in memory and end with the process.
+Sign-ins are stored in memory and end with the process.
 """
 
 import base64
@@ -30,7 +30,7 @@ from taproof.sdk.proof import Identity, ProofError, verify_proof
 COOKIE: Final = "taproof_demo"
 SIGNED_IN_LIFETIME: Final = 60 * MINUTE
 SIGNED_IN_LIMIT: Final = 1_000
-"""The most sign-ins kept at once. A new one replaces the oldest, so that memory stays bounded."""
+"""Maximum number of stored sign-ins. A new one replaces the oldest, so that memory use is limited."""
 _STATIC: Final = Path(__file__).parent
 _DEEPLINK: Final = re.compile(r"(?:https?|tg)://[\x21-\x7e]{1,500}")
 _SECURITY_HEADERS: Final = {
@@ -88,7 +88,7 @@ class Demo:
     async def _read_session(self, request: Request) -> Response:
         identity = self._identity(request)
         if identity is None:
-            return _json({"error": "Nobody is signed in here. Sign in first."}, 401)
+            return _json({"error": "You are not signed in. Sign in first."}, 401)
         return _json(_shown(identity))
 
     async def _create_session(self, request: Request) -> Response:
@@ -102,10 +102,10 @@ class Demo:
             identity = verify_proof(proof, secret, project_id=self._project_id, now=now / SECOND)
         except ProofError as error:
             raise InvalidRequest(str(error)) from None
-        # Nothing is awaited from here on, so of two requests with the same proof, one finds it used.
+        # Nothing is awaited from here on, so only one of two requests with the same proof succeeds.
         self._forget_what_is_over(now)
         if identity.session_token in self._used_proofs:
-            return _json({"error": "This proof was used before. Start a new sign-in."}, 409)
+            return _json({"error": "This proof has already been used. Start a new sign-in."}, 409)
         self._used_proofs[identity.session_token] = identity.expires_at * SECOND
         # Each sign-in gets a new id, which makes an id that an attacker planted in the browser useless.
         self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
@@ -170,7 +170,7 @@ def _static_file(name: str, media_type: str) -> Response:
 
 
 async def _read_text(request: Request, field: str) -> str:
-    """Return one string field of a JSON body. No form of another site can send this content type."""
+    """Return one string field of a JSON body. A form on another site cannot send this content type."""
     return text_field(await read_json_object(request.scope, request.receive), field)
 
 

@@ -1,7 +1,7 @@
 """The bots of the sandbox: the service's own, and others that tests and projects add.
 
 Each bot has its own chats, updates, webhook and flood limit; all bots share the people. A bot that waits in a long poll
-holds a few hundred bytes here, so hundreds of bots are cheap.
+needs a few hundred bytes here, so hundreds of bots are cheap.
 """
 
 import hmac
@@ -15,7 +15,7 @@ from taproof.core.entropy import Entropy
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.telegram.messenger import Messenger
 from taproof.sandbox.telegram.methods import BotMethods
-from taproof.sandbox.telegram.people import pretend_people
+from taproof.sandbox.telegram.people import simulated_people
 from taproof.sandbox.telegram.request import ApiError
 from taproof.sandbox.telegram.webhook import UpdateSender
 
@@ -28,7 +28,7 @@ _FIRST_NAME: Final = "Taproof sandbox"
 
 @dataclass(slots=True, eq=False)
 class SandboxBot:
-    """A bot: the token that its calls carry, and the parts that answer them."""
+    """A bot: the token in its calls, and the parts that answer them."""
 
     token: str
     messenger: Messenger
@@ -50,7 +50,7 @@ class SandboxBots:
     """All bots, the service's own first. The links to the phone begin with `base_url`."""
 
     def __init__(self, own_hosts: OwnHosts, clock: Clock, entropy: Entropy, base_url: str) -> None:
-        self.people: Final = pretend_people()
+        self.people: Final = simulated_people()
         self._own_hosts = own_hosts
         self._clock = clock
         self._entropy = entropy
@@ -68,11 +68,11 @@ class SandboxBots:
         return next(iter(self.by_id.values()))
 
     def find(self, username: str) -> SandboxBot | None:
-        """Return a bot by its username, in upper or lower case, None if there is none."""
+        """Return a bot by its username, ignoring case; None if there is none."""
         return next((bot for bot in self if bot.username.lower() == username.lower()), None)
 
     def has_name(self, username: str, but_not: int) -> bool:
-        """Tell whether a bot or a person other than `but_not`, an id, has this username, in upper or lower case."""
+        """Return whether a bot or person whose id is not `but_not` has this username, ignoring case."""
         named = [*self, *self.people.values()]
         return any((each.username or "").lower() == username.lower() and each.id != but_not for each in named)
 
@@ -83,7 +83,7 @@ class SandboxBots:
             ApiError: 401, no bot has this token.
         """
         number = token.partition(":")[0]
-        # Sixteen digits at most: Python refuses to parse very long numbers.
+        # At most 16 digits: Python refuses to parse very long numbers.
         bot = self.by_id.get(int(number)) if len(number) <= 16 else None
         if bot is None or not hmac.compare_digest(token.encode(), bot.token.encode()):
             raise ApiError(401, "Unauthorized")

@@ -15,7 +15,7 @@ from taproof.sandbox.telegram.people import People, Person, SandboxContact
 from taproof.sandbox.telegram.reply_markup import InlineKeyboard, ReplyKeyboard, SandboxMarkup
 
 MESSAGE_LIMIT: Final = 500
-"""The most messages kept per chat. A new one replaces the oldest."""
+"""Maximum number of stored messages per chat. A new one replaces the oldest."""
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class SandboxChat:
         self.messages: dict[int, SandboxMessage] = {}
         self.open_keyboard: OpenKeyboard | None = None
         self.version = 0
-        """A number that rises with every change, so that a reader can wait for the next change."""
+        """A number that increases with every change, so that a reader can wait for the next change."""
         self.bot_acts = 0
         """The number of times that the bot has sent, edited or deleted a message in this chat."""
         self._changed = asyncio.Event()
@@ -94,7 +94,7 @@ class SandboxChat:
         self.note_change(by_bot=message.from_bot)
 
     def edit(self, message: SandboxMessage, formatted: FormattedText, keyboard: InlineKeyboard, now: int) -> None:
-        """Replace the text and buttons of a message of the bot."""
+        """Replace the text and buttons of a bot message."""
         message.text, message.entities = formatted
         message.keyboard = keyboard
         message.edited_at = now
@@ -106,7 +106,7 @@ class SandboxChat:
         self.note_change(by_bot=True)
 
     def put_keyboard(self, message: SandboxMessage, markup: SandboxMarkup) -> None:
-        """Show the reply keyboard of a message, or remove the current one if the message says so."""
+        """Show the reply keyboard of a message, or remove the current one if the message asks for it."""
         if markup.keyboard is not None:
             self.open_keyboard = OpenKeyboard(message, markup.keyboard)
         elif markup.ends_keyboard:
@@ -118,7 +118,7 @@ class SandboxChat:
             self.open_keyboard.is_hidden = True
 
     def note_change(self, *, by_bot: bool = False) -> None:
-        """Raise the version and wake all waiting readers."""
+        """Increase the version and wake all waiting readers."""
         self.version += 1
         self.bot_acts += by_bot
         changed, self._changed = self._changed, asyncio.Event()
@@ -150,7 +150,7 @@ class SandboxChat:
         if message.forwarded_from is not None:
             sender, date = message.forwarded_from.as_user(), message.date // SECOND
             seen["forward_origin"] = {"type": "user", "sender_user": sender, "date": date}
-            # Older fields, which the Bot API still sends beside forward_origin.
+            # Older fields, which the Bot API still sends in addition to forward_origin.
             seen["forward_from"], seen["forward_date"] = sender, date
         if message.reply_to is not None:
             seen["reply_to_message"] = self.as_message(message.reply_to, bot)

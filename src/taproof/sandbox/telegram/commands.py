@@ -1,4 +1,4 @@
-"""The lists of commands that a bot shows (https://core.telegram.org/bots/api#setmycommands).
+"""The command lists that a bot shows (https://core.telegram.org/bots/api#setmycommands).
 
 There is one list for each scope and language. The checks and their error texts are those of the real server.
 """
@@ -18,7 +18,7 @@ Key = tuple[str, int, str]
 
 
 class CommandLists:
-    """One bot's lists of commands. A private chat may have its own list."""
+    """One bot's lists of commands. A private chat can have its own list."""
 
     def __init__(self, people: People) -> None:
         self._people = people

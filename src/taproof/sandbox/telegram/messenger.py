@@ -18,9 +18,9 @@ from taproof.sandbox.telegram.reply_markup import ReplyButton, SandboxMarkup
 from taproof.sandbox.telegram.updates import UpdateQueue
 
 QUERY_LIMIT: Final = 1_000
-"""The most callback queries that can wait for an answer at once. A new one replaces the oldest."""
+"""Maximum number of callback queries that wait for an answer. A new one replaces the oldest."""
 QUERY_LIFETIME: Final = 60 * SECOND
-"""The time in ms within which a callback query can be answered. The real limit is similar, and not documented."""
+"""The time in ms within which a callback query can be answered. The real limit is similar, but not documented."""
 _NO_TEXT: Final = FormattedText("", [])
 _FOUND_BY_ITSELF: Final = {
     "bot_command": re.compile(r"(?<![\w/<>@])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/<>@])"),
@@ -42,7 +42,7 @@ class Tap:
 
 
 class Messenger:
-    """One bot, with the number at the start of its token as id, and the people who may write to it."""
+    """One bot, whose id is the number at the start of its token, and the people who can write to it."""
 
     def __init__(
         self, bot_id: int, username: str, name: str, people: People, *, clock: Clock, entropy: Entropy
@@ -59,7 +59,7 @@ class Messenger:
         self._taps: OrderedDict[str, Tap] = OrderedDict()
 
     def chat(self, user_id: int) -> SandboxChat:
-        """Return a person's chat with this bot. It is created at the first call.
+        """Return a person's chat with this bot. The first call creates it.
 
         Raises:
             KeyError: no person has this id.
@@ -97,7 +97,7 @@ class Messenger:
         )
 
     def tap(self, chat: SandboxChat, message: SandboxMessage, data: str) -> Tap:
-        """Send a callback query with `data` about a message. A modified app may send data that no button carries."""
+        """Send a callback query with `data` about a message. A modified app can send data that belongs to no button."""
         query_id = str(int.from_bytes(self._entropy(8)) >> 1)
         tap = Tap(query_id, chat, self._clock())
         if len(self._taps) >= QUERY_LIMIT:
@@ -114,7 +114,7 @@ class Messenger:
         return tap
 
     def set_blocked(self, chat: SandboxChat, *, blocked: bool) -> None:
-        """Block the bot, or let it write again."""
+        """Block or unblock the bot."""
         if chat.has_blocked == blocked:
             return
         chat.has_blocked = blocked
@@ -161,7 +161,7 @@ class Messenger:
         return message
 
     def _send(self, chat: SandboxChat, formatted: FormattedText = _NO_TEXT, **parts: Any) -> SandboxMessage:
-        """Send a message from the person. `parts` are further fields of the message."""
+        """Send a message from the person. `parts` are more fields of the message."""
         message = self._message(formatted, from_bot=False, **parts)
         chat.has_started = True
         chat.add(message)

@@ -1,7 +1,7 @@
 """The methods of the sandbox's Bot API (https://core.telegram.org/bots/api#available-methods).
 
-Each takes the call's parameters and returns the result, or raises ApiError with the real server's text. The order of
-the checks is also the real one: the text, the keyboard, the chat, and then the checks of the messenger itself.
+Each takes the call's parameters and returns the result, or raises ApiError with the real server's text. The checks
+also run in the real order: the text, the keyboard, the chat, and then the checks of the messenger itself.
 """
 
 import re
@@ -23,7 +23,7 @@ from taproof.sandbox.telegram.webhook import UpdateSender, Webhook
 TEXT_LIMIT: Final = 4096
 NOTICE_LIMIT: Final = 200
 LONGEST_POLL: Final = 50
-"""The longest wait of getUpdates, in seconds."""
+"""The maximum wait of getUpdates, in seconds."""
 DELETABLE: Final = 2 * DAY
 """The time in ms within which a message can be deleted."""
 _WEBHOOK_PORTS: Final = {None, 443, 80, 88, 8443}
@@ -63,7 +63,7 @@ class BotMethods:
         }
 
     def knows(self, method: str) -> bool:
-        """Tell whether there is a method of this name, in upper or lower case."""
+        """Return whether there is a method with this name, ignoring case."""
         return method.lower() in self._methods
 
     async def call(self, method: str, parameters: Parameters) -> Answer:

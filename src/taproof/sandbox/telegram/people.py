@@ -1,4 +1,4 @@
-"""The sandbox's people, the pretend users who may write to its bots.
+"""The sandbox's people, the simulated users who can write to its bots.
 
 The dictionaries are the Bot API's own objects (https://core.telegram.org/bots/api#available-types).
 """
@@ -13,7 +13,7 @@ _AREA_CODES: Final = (202, 212, 213, 303, 305, 312, 404, 415, 512, 617)
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A pretend user. A field is None if the account does not have it. `phone` may have a leading `+`."""
+    """A simulated user. A field is None if the account does not have it. `phone` may have a leading `+`."""
 
     id: int
     first_name: str
@@ -35,7 +35,7 @@ class Person:
 
     @property
     def number(self) -> str:
-        """The phone number. Without `phone`, it belongs to nobody: 555-0100 to 555-0199 are reserved for fiction.
+        """The phone number. Without `phone`, it is fictional: 555-0100 to 555-0199 are reserved for fiction.
 
         Any thousand consecutive ids get different numbers.
         """
@@ -43,14 +43,14 @@ class Person:
 
 
 People = dict[int, Person]
-"""All pretend users, by id. A person who is replaced keeps the chats."""
+"""All simulated users, by id. A replaced person keeps the chats."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxContact:
     """A shared contact (https://core.telegram.org/bots/api#contact).
 
-    `user_id` is None if no account of the messenger has this number. The number may have a leading `+`: this depends on
+    `user_id` is None if no messenger account has this number. The number may have a leading `+`: this depends on
     the app that sends it, so a bot receives both forms.
     """
 
@@ -70,7 +70,7 @@ class SandboxContact:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-def pretend_people() -> People:
+def simulated_people() -> People:
     """Return the three people who exist from the start."""
     people = (
         Person(FIRST_ID, "Ada", "Lovelace", "ada", None, "en"),

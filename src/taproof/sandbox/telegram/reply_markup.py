@@ -1,7 +1,7 @@
 """Checks the keyboards that a bot sends (https://core.telegram.org/bots/api#sendmessage, `reply_markup`).
 
-The checks and their texts are those of the real server and of its messenger library. One of their rules has no effect
-here: they refuse a button that asks for a contact outside private chats, and the sandbox has only private chats.
+The checks and their texts are those of the real server and of its messenger library. One real rule is not
+needed: outside private chats, a button that asks for a contact is refused. The sandbox has only private chats.
 """
 
 import re
@@ -12,7 +12,7 @@ from taproof.sandbox.telegram.html import utf16_length
 from taproof.sandbox.telegram.request import bad_request, read_json, required_field
 
 CALLBACK_DATA_LIMIT: Final = 64
-"""The most callback data, in bytes of UTF-8, not characters."""
+"""Maximum size of callback data, in bytes of UTF-8, not characters."""
 PLACEHOLDER_LIMIT: Final = 64
 _ROW_LIMIT: Final = 12
 _BUTTON_LIMIT: Final = 300

@@ -1,6 +1,6 @@
 """Reads the parameters of a Bot API call (https://core.telegram.org/bots/api#making-requests).
 
-They come in the query string, as a form (URL-encoded or multipart) or as JSON. Like the Bot API, this module first
+The parameters are in the query string, a form (URL-encoded or multipart) or JSON. Like the Bot API, this module first
 converts all of them to strings, including numbers and objects. Every method then reads only strings.
 """
 
@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 from starlette.requests import Request
 
 BODY_LIMIT: Final = 1024 * 1024
-"""The largest body of a call, in bytes. No method here takes files."""
+"""Maximum size of a call's body, in bytes. No method here accepts files."""
 FIELD_LIMIT: Final = 100
 
 Answer = tuple[Any, str | None]
@@ -46,7 +46,7 @@ def bad_request(description: str) -> ApiError:
 
 
 def too_many_requests(retry_after: int) -> ApiError:
-    """Return the refusal of a call that meets a flood limit. `retry_after` is in seconds."""
+    """Return the refusal of a call that exceeds a flood limit. `retry_after` is in seconds."""
     return ApiError(429, f"Too Many Requests: retry after {retry_after}", retry_after)
 
 
@@ -69,7 +69,7 @@ class Parameters:
         return int(found[0]) if found else 0
 
     def boolean(self, name: str) -> bool:
-        """Tell whether a flag is set."""
+        """Return whether a flag is set."""
         return self.text(name).strip().lower() in {"true", "yes", "1"}
 
 
@@ -116,7 +116,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def read_parameters(request: Request, body: bytes) -> Parameters:
-    """Return the parameters of a call from its query string and its body. Those of the body take precedence.
+    """Return the parameters of a call from its query string and its body. The body takes precedence.
 
     Raises:
         ApiError: the query string or the body is malformed.

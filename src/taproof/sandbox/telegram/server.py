@@ -1,6 +1,6 @@
 """The Bot API server at /sandbox/bot<token>/<method> (https://core.telegram.org/bots/api#making-requests).
 
-As at Telegram, the token alone authenticates the bot, so the Host header and the content type are not checked.
+As with Telegram, the token alone authenticates the bot, so the Host header and the content type are not checked.
 """
 
 import re
@@ -50,8 +50,8 @@ class BotApi:
         found = _PATH.fullmatch(request.scope["path"])
         if found is None:
             raise ApiError(404, "Not Found")
-        # The whole body first: after an earlier response, the server would close the connection, and the client could
-        # see a reset instead of the refusal.
+        # Read the whole body first. If the response came earlier, the server would close the connection, and the client
+        # could see a reset instead of the refusal.
         body = await read_body(request)
         bot = self._bots.authenticate(found[1])
         if request.method not in {"GET", "POST"}:

@@ -1,7 +1,7 @@
 """The pending updates of a bot (https://core.telegram.org/bots/api#getting-updates).
 
-An update stays until it is acknowledged, by a getUpdates call with a higher offset or by a webhook's 2xx answer. Until
-then it is delivered again and again, as on the real server.
+An update stays pending until a getUpdates call with a higher offset or a webhook's 2xx answer acknowledges it. Until
+then, it is delivered repeatedly, as on the real server.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from taproof.core.entropy import Entropy
 from taproof.sandbox.telegram.request import ApiError, read_json
 
 QUEUE_LIMIT: Final = 10_000
-"""The most pending updates. A new one replaces the oldest, so that memory stays bounded."""
+"""Maximum number of pending updates. A new one replaces the oldest, so that memory use is limited."""
 OTHER_POLL: Final = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
 _RESTART: Final = "Internal Server Error: restart"
 _LIFETIME: Final = DAY
@@ -32,7 +32,7 @@ class SandboxUpdate(NamedTuple):
 
 
 class UpdateQueue:
-    """Holds updates in order, and lets the bot wait for the next one."""
+    """Stores updates in order, and lets the bot wait for the next one."""
 
     def __init__(self, clock: Clock, entropy: Entropy) -> None:
         self._clock = clock
@@ -88,10 +88,10 @@ class UpdateQueue:
         """Answer getUpdates: remove the updates below the offset, then wait until there is one to return.
 
         Args:
-            offset: the id of the first wanted update. A negative number means that many of the last updates; 0 or a
-                number far ahead means all.
-            limit: the most updates to return.
-            seconds: the longest wait.
+            offset: the id of the first wanted update. A negative number -n means the last n updates; 0 or a number
+                far ahead means all.
+            limit: the maximum number of updates to return.
+            seconds: the maximum wait.
 
         Raises:
             ApiError: 409 if another call arrives while this one waits, 500 if the sandbox stops.
