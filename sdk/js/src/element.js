@@ -216,7 +216,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
         this.#link.hidden = this.#help.hidden = false;
         if (phone) {
           this.#link.focus();
-          // If the browser blocks this or the app is not installed, the page stays open, and the user can tap the link. With
+          // If the browser blocks this or the app is not installed, the page stays open and the user can tap the link. With
           // a match code, do not leave the page, because the user must read the number first.
           if (resumed || matchCode) {
             return;

@@ -23,7 +23,7 @@ import "../element.js";
  * @property {(error: Error, event: CustomEvent) => void} [onError]
  */
 
-/** The element's events, each with its prop and the field of `detail` that the prop receives. @type {[string, string, string][]} */
+/** Each event of the element, its prop, and the field of `detail` that the prop receives. @type {[string, string, string][]} */
 const EVENTS = [
   ["taproof-status", "onStatus", "status"],
   ["taproof-confirmed", "onConfirmed", "result"],

@@ -18,8 +18,8 @@ import { createHash } from "node:crypto";
  *
  * @template [Answer=boolean | Promise<boolean>]
  * @typedef {object} SingleUseGuard
- * @property {(sessionToken: string, expiresAt: number) => Answer} take Returns true only for the first call with a token. `expiresAt`:
- *   the time until which to remember it, in whole seconds since the epoch.
+ * @property {(sessionToken: string, expiresAt: number) => Answer} take Returns true only for the
+ *   first call with a token. `expiresAt`: the time until which to remember the token, in whole seconds since the epoch.
  */
 
 const SWEEP_EVERY = 60;

@@ -34,7 +34,7 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
 export function taproofSignIn(options) {
   /** @param {SignInOptions} given */
   const prepare = ({ startSession, currentUser, ...rest }) => {
-    if (typeof startSession !== "function") throw new TypeError("Pass startSession: the function that starts your own session.");
+    if (typeof startSession !== "function") throw new TypeError("Pass startSession: it starts your own session.");
     return { startSession, currentUser, endpoint: makeEndpoint(rest) };
   };
   let prepared = typeof options === "function" ? null : prepare(options);
@@ -63,7 +63,7 @@ export function taproofSignIn(options) {
  * @returns {{ POST: (request: Request) => Promise<Response> }}
  */
 export function taproofSignOut({ endSession }) {
-  if (typeof endSession !== "function") throw new TypeError("Pass endSession: the function that ends your own session.");
+  if (typeof endSession !== "function") throw new TypeError("Pass endSession: it ends your own session.");
   return {
     async POST(request) {
       const refused = refusal(asked(request));

@@ -24,11 +24,11 @@ const IDENTIFIERS = ["messenger_id", "project_id", "session_token"];
  *   key.
  * @property {string} messengerName The display name that the user chose. Anybody can choose any name: escape it, do not
  *   trust it.
- * @property {string} messengerUsername The user's handle, without "@"; "" if there is none. Another person can take it over.
+ * @property {string} messengerUsername The handle, without "@"; "" if there is none. Another person can take it over.
  * @property {string | null} messengerPhone The user's phone number as the messenger knows it, such as "+4915123456789"
  *   (E.164); null unless the project collects it and the user shared it.
  * @property {string} projectId The project of the sign-in.
- * @property {string} sessionToken The session token of the sign-in. Not enumerable, to keep it out of logs, JSON and copies.
+ * @property {string} sessionToken The session token. Not enumerable, to keep it out of logs, JSON and copies.
  * @property {string} issuer Always "taproof" (the claim `iss`).
  * @property {number} issuedAt The time of issue, in seconds since the epoch (the claim `iat`).
  * @property {number} expiresAt The time of expiry, in seconds since the epoch (the claim `exp`).

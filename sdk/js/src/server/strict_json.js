@@ -20,7 +20,7 @@ export function readObject(data) {
   const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
   if ((text.match(/[{[]/g)?.length ?? 0) > MOST_BRACKETS) throw new SyntaxError("The JSON has too many objects and lists.");
   const fields = JSON.parse(text);
-  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) throw new SyntaxError("The JSON is not an object.");
+  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) throw new SyntaxError("Not an object.");
 
   const numbers = new Map();
   /** @type {(Set<string> | null)[]} For each enclosing object, the names of its fields so far; null for a list. */

@@ -22,8 +22,8 @@ const INSTANT_FIELDS = new Map([
  * @property {string} type "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to any other type, which a newer
  *   service may send.
  * @property {string} projectId The project of the event.
- * @property {string | null} sessionToken The session token of the sign-in; null for other events. Not enumerable, to keep it out of
- *   logs.
+ * @property {string | null} sessionToken The session token of the sign-in; null for other events. Not
+ *   enumerable, to keep it out of logs.
  * @property {string | null} messengerId The id of the user's messenger account, in digits: use it as the key. Like the next
  *   two fields, it is set for "auth.confirmed" only.
  * @property {string | null} messengerName The display name that the user chose. Escape it, do not trust it.
@@ -45,7 +45,8 @@ const INSTANT_FIELDS = new Map([
  * store the ids of processed events in storage that all of your servers share, and process no event twice.
  *
  * @param {Uint8Array} body The bytes of the request's body, exactly as received, such as from `express.raw()`.
- * @param {Record<string, string | string[] | undefined> | Headers} headers The headers from Node, or from a Web-standard Request.
+ * @param {Record<string, string | string[] | undefined> | Headers} headers From Node, or from a Web-standard
+ *   Request.
  * @param {string | readonly string[]} secret The project's webhook secret; during a rotation, pass several.
  * @param {{ tolerance?: number, now?: number }} [options] `tolerance`: seconds that `webhook-timestamp` can be in the past
  *   or in the future, 300 by default. `now`: the time in seconds since the epoch, for tests.
