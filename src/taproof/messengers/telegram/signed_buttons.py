@@ -66,7 +66,7 @@ class ButtonSigner:
         return inline_keyboard(*([(label, data + tag) for label, data in row] for row in rows))
 
     def open(self, bot_id: int, query: CallbackQuery) -> str | None:
-        """Return the data of a button that this service made for this user and message, None for any other button.
+        """Return the data of a button that this service made for this user and message, or None for any other button.
 
         If the messenger no longer returns the message, its buttons cannot be verified and are not valid.
         """
