@@ -68,7 +68,7 @@ class ProjectBotReconnection(Reconnection):
             return
         self._refusals += 1
         if self._refusals >= REFUSALS:
-            raise BotTokenRefusedError("The Bot API does not know this bot token.")
+            raise BotTokenRefusedError("The Bot API does not recognise this bot token.")
         await asyncio.sleep(REFUSED_SECONDS)
 
     def succeeded(self) -> None:
