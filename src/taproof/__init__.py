@@ -1,4 +1,4 @@
-"""Taproof: sign users in with their messenger account. These are the names of the SDK, imported on first use."""
+"""Taproof: sign users in with their messenger account. This module exports the SDK's names, imported on first use."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -125,12 +125,12 @@ _MODULES: Final = (
     "client",
     "async_client",
 )
-"""The modules of these names. The clients come last, so that checking a proof does not load them."""
+"""The modules that define these names. The clients are last, so that checking a proof does not load them."""
 
 if not TYPE_CHECKING:  # With `__getattr__`, a type checker would assume that every name exists.
 
     def __getattr__(name: str) -> Any:
-        """Return a name of the SDK and import its module. The service's own commands use none."""
+        """Return an SDK name from the module that defines it. The service's own commands use no such names."""
         if name in __all__:
             for module in _MODULES:
                 found = getattr(import_module(f"taproof.sdk.{module}"), name, None)

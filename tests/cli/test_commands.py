@@ -352,5 +352,5 @@ def test_the_command_without_the_service_says_what_to_install() -> None:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert ended.stderr == (
-        "This is Taproof's SDK only. The service and its command come with: pip install 'taproof[server]'\n"
+        "This is Taproof's SDK only. To install the service and its command: pip install 'taproof[server]'\n"
     )

@@ -234,15 +234,15 @@ def test_what_does_not_verify_is_answered_401_and_said_why(listen: Listen) -> No
     fits = signed(body)
     cases: list[tuple[bytes, dict[str, str], str, str, str]] = [
         (body, signed(body, other), "invalid", "invalid", "secret"),
-        (body + b" ", fits, "invalid", "invalid", "bytes exactly as they came"),
+        (body + b" ", fits, "invalid", "invalid", "body exactly as received"),
         (body, signed(body, seconds=-400), "valid", "too_old", "too long ago"),
         (body, signed(body, seconds=400), "valid", "from_future", "in the future"),
         (body, {}, "missing", "missing", "not signed"),
         (body, fits | {"webhook-signature": ""}, "valid", "malformed", "webhook-signature is missing"),
         (body, fits | {"webhook-timestamp": "soon"}, "valid", "malformed", "webhook-timestamp"),
-        (body, {"X-Service-Signature": "00"}, "invalid", "missing", "X-Service-Signature fits no secret"),
+        (body, {"X-Service-Signature": "00"}, "invalid", "missing", "X-Service-Signature matches no given secret"),
         (b"[]", signed(b"[]"), "malformed", "malformed", "JSON object"),
-        (b"", signed(b""), "malformed", "malformed", "not the JSON"),
+        (b"", signed(b""), "malformed", "malformed", "not an event"),
     ]
     reasons = []
     for sent, headers, _, _, _ in cases:

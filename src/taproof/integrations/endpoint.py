@@ -1,10 +1,10 @@
 """The application's sign-in endpoint, independent of the framework: it checks a proof and returns the user.
 
-The button of a page sends `{"proof": "…"}` as JSON. The answer is `{"location": "/…"}`, the next page, or
-`{"error": "…"}`. This module reads and writes no socket, session or setting: the module of a framework builds the
+The page's button sends `{"proof": "…"}` as JSON. The answer is `{"location": "/…"}`, the next page, or
+`{"error": "…"}`. This module reads and writes no socket, session or setting: the framework's module builds the
 `EndpointRequest`, stores the session and sends the `EndpointResponse`.
 
-The next page is the `next` in the query of the endpoint's address (`submit-url="/auth/taproof?next=/orders"`).
+The next page is `next` in the query string of the endpoint's URL (`submit-url="/auth/taproof?next=/orders"`).
 """
 
 import hashlib
@@ -22,14 +22,14 @@ from taproof.sdk.strict_json import read_object
 from taproof.sdk.webhook_secrets import require_webhook_secrets
 
 CHUNK: Final = 65_536
-"""Bytes to read at a time."""
+"""Number of bytes to read at a time."""
 _BODY_LIMIT: Final = 32_768
-"""Bytes: twice the longest proof that is accepted."""
+"""In bytes: twice the length of the longest accepted proof."""
 _DROPPED_LIMIT: Final = 4_194_304
 SESSION_KEY: Final = "taproof"
 """The key of the signed-in user in the framework's session."""
 HEADERS: Final = {"Cache-Control": "no-store"}
-"""The headers of every answer of the endpoint."""
+"""The headers of every answer from the endpoint."""
 _HOME: Final = "/"
 SIGN_IN_FIRST: Final = "Sign in first."
 NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
@@ -37,15 +37,15 @@ NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRE
 _BASE_URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 _PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]+")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
-# Browsers read a backslash as a slash and drop tabs and line breaks: "/\t/other.example" leads to another site too.
+# Browsers read a backslash as a slash and drop tabs and line breaks, so "/\t/other.example" also leads to another site.
 _OWN_PATH: Final = re.compile(r"/[^\\\x00-\x20\x7f]{0,2047}")
 _QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
 _USED_PROOF: Final = "used_proof"
-"""The key in the session for the SHA-256, in hex, of the session token that the session was started with."""
+"""The session key of the SHA-256, in hex, of the session token that started the session."""
 
 
 class SettingsError(ValueError):
-    """A setting is missing or invalid. The message names every such setting and shows no value."""
+    """A setting is missing or invalid. The message names every such setting and contains no value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,9 +73,9 @@ class TaproofSettings:
         base_url = base_url.rstrip("/")
         wrong = []
         if _BASE_URL.fullmatch(base_url) is None:
-            wrong.append("TAPROOF_BASE_URL must be where browsers reach Taproof, such as https://signin.example.com.")
+            wrong.append("TAPROOF_BASE_URL must be Taproof's address for browsers, such as https://signin.example.com.")
         if _PROJECT_ID.fullmatch(project_id) is None:
-            wrong.append("TAPROOF_PROJECT_ID must be the project's id (proj_…), as Taproof's console shows it.")
+            wrong.append("TAPROOF_PROJECT_ID must be the project's id (proj_…), as shown in Taproof's console.")
         try:
             secrets = require_webhook_secrets(tuple(re.split(r"[\s,]+", secret)))
         except ValueError:
@@ -110,7 +110,7 @@ class SignedIn:
 
     @classmethod
     def from_session(cls, value: object) -> Self | None:
-        """Return the user in a session's value; None if there is none, or it is not of this release."""
+        """Return the user from a session's value; None if there is none, or if another release wrote it."""
         names = ("messenger_id", "messenger_name", "messenger_username")
         if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in names):
             return None
@@ -121,15 +121,15 @@ class SignedIn:
         return cls(**signed_in, messenger_phone=phone if isinstance(phone, str) else None)
 
     def to_session(self) -> dict[str, str | int]:
-        """Return the value to store in the session: plain values, which any framework can store as JSON."""
+        """Return the value to store in the session. Any framework can store it as JSON."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Body:
     """Collects a request's body piece by piece, up to a limit.
 
-    It reads and drops the rest, up to 4 MiB: if a body is left unread, servers close the connection and the answer is
-    lost.
+    It reads and drops the rest, up to 4 MiB: if part of a body is left unread, servers close the connection and the
+    answer is lost.
     """
 
     def __init__(self) -> None:
@@ -137,13 +137,13 @@ class Body:
         self._seen = 0
 
     def add(self, piece: bytes) -> bool:
-        """Take the next piece, an empty one at the end. Return False if no more is needed."""
+        """Add the next piece; an empty one marks the end. Return False if no more is needed."""
         self._kept += piece[: _BODY_LIMIT + 1 - len(self._kept)]
         self._seen += len(piece)
         return piece != b"" and self._seen <= _DROPPED_LIMIT
 
     def kept(self) -> bytes:
-        """Return the body, or its beginning, which is one byte longer than allowed."""
+        """Return the body. If it is too long, return its beginning, one byte longer than allowed."""
         return bytes(self._kept)
 
 
@@ -151,10 +151,10 @@ class Body:
 class EndpointRequest:
     """The parts of a request that the endpoint needs.
 
-    `scheme` and `host` are those of the application's public address, according to the framework: behind a proxy, the
+    `scheme` and `host` belong to the application's public address, according to the framework: behind a proxy, the
     framework or its server knows which forwarding headers to trust. A missing header is None. The values of a repeated
     header are joined with commas, so that it is refused whichever value a proxy used. `held` is the value under
-    `SESSION_KEY` in the caller's session, None if there is none.
+    `SESSION_KEY` in the user's session; None if there is none.
     """
 
     content_type: str | None
@@ -171,8 +171,8 @@ class EndpointRequest:
 class EndpointResponse:
     """The answer, to send as JSON with `HEADERS`.
 
-    If `session` is not None, the caller first ends the caller's session and starts a new one with this content. Nothing
-    of the previous session may stay: another person may have planted it.
+    If `session` is not None, the caller must first end the user's session and start a new one with this content.
+    Nothing from the previous session must be kept, because another person may have planted it.
     """
 
     status: int
@@ -194,7 +194,7 @@ class SignInEndpoint:
         self._clock = clock
 
     def sign_in(self, asked: EndpointRequest) -> EndpointResponse:
-        """Check the origin of the request, then the proof. This blocks as long as the guard does."""
+        """Check the origin of the request, then the proof. This blocks while the guard does."""
         if refusal := _refusal(asked):
             return refusal
         if len(asked.body) > _BODY_LIMIT:
@@ -209,7 +209,7 @@ class SignInEndpoint:
         try:
             identity = verify(guard=self._guard)
         except ProofAlreadyUsed as error:
-            # The button repeats a request if its answer is lost; the session may have started by then.
+            # The button retries a request if the answer is lost; the session may already have started.
             if _began_with(asked.held, verify()):
                 return EndpointResponse(status=200, content=leads_on)
             return _error(401, str(error))
@@ -233,8 +233,8 @@ class SignInEndpoint:
 def own_path(path: str | None) -> str:
     """Return the path if it leads to a page of this site, else "/": a sign-in must not redirect to another site.
 
-    A router of the page may resolve dots in the path and get "//other.example". So paths with a segment of dots, or
-    with an empty segment before the last, are refused.
+    The page's router may resolve dots in the path, which can result in "//other.example". Therefore paths with a
+    segment "." or "..", or with an empty segment before the last, are refused.
     """
     if path is None or _OWN_PATH.fullmatch(path) is None:
         return _HOME
@@ -244,26 +244,27 @@ def own_path(path: str | None) -> str:
 
 
 def page_address(page: str, path: str, query: str) -> str:
-    """Return the address of the page with the button, with the requested path and query as `?next=`."""
+    """Return the URL of the page with the button, with the requested path and query as `?next=`."""
     requested = f"{quote(path)}?{query}" if query else quote(path)
     return f"{page}?{urlencode({'next': requested})}"
 
 
 def refused_account() -> EndpointResponse:
-    """Return the answer for a valid proof of an account that the application refuses."""
+    """Return the answer for a valid proof from an account that the application refuses."""
     return _error(403, "This account cannot sign in here. Ask the operator of this application.")
 
 
 def _refusal(asked: EndpointRequest) -> EndpointResponse | None:
-    """Refuse requests that no page of this application sent.
+    """Refuse requests that were not sent by a page of this application.
 
-    Otherwise another site could sign in its visitors to its own account (login CSRF), or sign them out. A form cannot
-    send this content type, and a script of another site needs a preflight, which this endpoint does not answer. Scripts
-    cannot set either header, because browsers write them. Sec-Fetch-Site alone decides if it is present, since it does
-    not depend on the configured address; browsers omit it on plain HTTP, and old ones always.
+    Otherwise another site could sign its visitors in to the attacker's account (login CSRF), or sign them out. A form
+    cannot send this content type, and a script on another site needs a preflight, which this endpoint does not answer.
+    Scripts cannot set Sec-Fetch-Site or Origin, because browsers set them. If Sec-Fetch-Site is present, only it is
+    checked, because it does not depend on the configured address. Browsers omit it on plain HTTP; old ones never send
+    it.
     """
     content_type = asked.content_type or ""
-    # A comma separates repeated headers. A proxy may have used any of them.
+    # A comma separates the values of a repeated header. A proxy may have used any of them.
     if "," in content_type or content_type.partition(";")[0].strip().lower() != "application/json":
         return _error(403, "Send JSON, with Content-Type: application/json.")
     if asked.fetch_site is not None:
@@ -274,8 +275,8 @@ def _refusal(asked: EndpointRequest) -> EndpointResponse | None:
         return None
     return _error(
         403,
-        "This did not come from a page of this application."
-        " Behind a proxy, set the framework to trust its X-Forwarded-Proto and X-Forwarded-Host.",
+        "This request was not sent by a page of this application."
+        " Behind a proxy, configure the framework to trust its X-Forwarded-Proto and X-Forwarded-Host.",
     )
 
 

@@ -8,12 +8,12 @@
 
 Two things to know:
 
-- Flask stores the session in the signed cookie itself. So every sign-in starts a new session, but a copied cookie stays
+- Flask stores the session in the signed cookie itself. Every sign-in starts a new session, but a copied cookie stays
   valid even after a sign-out. If an extension stores sessions on the server, make it change the session id at each
   sign-in. Set `SESSION_COOKIE_SECURE = True` and `SESSION_COOKIE_SAMESITE = "Lax"`.
 - Behind a proxy, wrap the application in Werkzeug's `ProxyFix`, so that `request.host_url` is the public address.
 
-Every template has `taproof` with `base_url`, `script_url` and `project_id`, for the button.
+Every template can use `taproof`, with `base_url`, `script_url` and `project_id`, for the button.
 """
 
 from collections.abc import Callable
@@ -54,13 +54,13 @@ _View = Callable[_P, ResponseReturnValue]
 
 
 def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path: str = "/auth/taproof") -> Blueprint:
-    """Return the blueprint of the sign-in: `POST {path}` and `POST {path}/sign-out`.
+    """Return the sign-in blueprint: `POST {path}` and `POST {path}/sign-out`.
 
     Args:
         settings: the settings; `TaproofSettings.from_mapping(app.config)` reads them from Flask's configuration.
         guard: accepts each proof only once. All processes must share it: use `SqliteGuard` on one machine, and
             `MemoryGuard` only for a single process.
-        path: the button's `submit-url`. With `?next=/page` in it, the browser opens that page after the sign-in.
+        path: the button's `submit-url`. If the button appends `?next=/page`, the browser opens that page after sign-in.
     """
     endpoint = SignInEndpoint(settings, guard)
     blueprint = Blueprint("taproof", __name__, url_prefix=path)
@@ -81,7 +81,7 @@ def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path:
 
 
 def current_identity() -> SignedIn | None:
-    """Return the signed-in user, None if there is none."""
+    """Return the signed-in user, or None if nobody is signed in."""
     return SignedIn.from_session(session.get(SESSION_KEY))
 
 
@@ -122,7 +122,7 @@ def _asked() -> EndpointRequest:
         origin=request.headers.get("Origin"),
         scheme=request.scheme,
         host=request.host,
-        # If the application has read the body before, Flask caches it and the stream is empty.
+        # If the application has already read the body, Flask has cached it and the stream is empty.
         body=body.kept() or request.get_data(),
         next=request.args.get("next"),
         held=session.get(SESSION_KEY),

@@ -9,9 +9,9 @@
 
 Two things to know:
 
-- `SessionMiddleware` stores the session in the signed cookie itself. So every sign-in starts a new session, but a
-  copied cookie stays valid until its `max_age`, even after a sign-out: keep that short. If a middleware stores
-  sessions on the server, make it change the session id at each sign-in.
+- `SessionMiddleware` stores the session in the signed cookie itself. Every sign-in starts a new session, but a copied
+  cookie stays valid until `max_age`, even after a sign-out: keep `max_age` short. If a middleware stores sessions on
+  the server, make it change the session id at each sign-in.
 - Behind a proxy, let the server trust its forwarding headers (`uvicorn --proxy-headers --forwarded-allow-ips …`).
 """
 
@@ -50,18 +50,18 @@ __all__ = [
 
 
 def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: str = "/auth/taproof") -> list[BaseRoute]:
-    """Return the routes of the sign-in: `POST {path}` and `POST {path}/sign-out`.
+    """Return the sign-in routes: `POST {path}` and `POST {path}/sign-out`.
 
     Args:
-        settings: the settings of the application.
+        settings: the application's settings.
         guard: accepts each proof only once. All processes must share it: use `SqliteGuard` on one machine, and
             `MemoryGuard` only for a single process.
-        path: the button's `submit-url`. With `?next=/page` in it, the browser opens that page after the sign-in.
+        path: the button's `submit-url`. If the button appends `?next=/page`, the browser opens that page after sign-in.
     """
     endpoint = SignInEndpoint(settings, guard)
 
     async def sign_in(request: Request) -> Response:
-        # In a thread, because the guard writes to a disk or calls another server.
+        # This runs in a thread, because the guard writes to a disk or calls another server.
         return _response(request, await run_in_threadpool(endpoint.sign_in, await _asked(request)))
 
     async def sign_out(request: Request) -> Response:
@@ -74,7 +74,7 @@ def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: st
 
 
 def current_identity(request: Request) -> SignedIn | None:
-    """Return the signed-in user, None if there is none."""
+    """Return the signed-in user, or None if nobody is signed in."""
     return SignedIn.from_session(request.session.get(SESSION_KEY))
 
 
@@ -126,7 +126,7 @@ async def _asked(request: Request) -> EndpointRequest:
 
 
 def _header(request: Request, name: str) -> str | None:
-    # `get` would return only the first of several values. WSGI servers join them too.
+    # `get` would return only the first of several values. WSGI servers also join repeated headers.
     values = request.headers.getlist(name)
     return ", ".join(values) if values else None
 

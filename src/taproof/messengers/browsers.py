@@ -17,7 +17,7 @@ _KEPT_PROGRAMS: Final = (
     *("Python aiohttp", "QQ Browser", "Safari", "Samsung Internet", "UC Browser", "Vivaldi", "Whale", "Yandex Browser"),
 )
 _KEPT_SYSTEMS: Final = ("Android", "FreeBSD", "KaiOS", "Linux", "Windows", "Windows Phone", "iOS")
-"""The names that are shown as the parser gives them."""
+"""The names that are shown as the parser returns them."""
 _PROGRAMS: Final = {
     **{name: name for name in _KEPT_PROGRAMS},
     "Android": "Android Browser",
@@ -66,7 +66,7 @@ UNKNOWN_BROWSER: Final = Browser()
 async def name_browser(user_agent: str) -> Browser:
     """Return the browser that a User-Agent header names.
 
-    The parser takes most of a second and 30 MB to load. The first call loads it, in a thread.
+    Loading the parser takes most of a second and 30 MB. The first call loads it, in a thread.
     """
     if not user_agent:
         return UNKNOWN_BROWSER

@@ -16,7 +16,7 @@ T = TypeVar("T")
 def _awaiting(
     call: Callable[Concatenate[Service, P], Call[R]],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, R]]:
-    """Return the method that makes a call."""
+    """Return the method of `AsyncClient` that makes this call."""
 
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._carry_out(call(self._service, *args, **kwargs))
@@ -28,7 +28,7 @@ def _awaiting(
 def _iterating(
     pages: Callable[Concatenate[Service, P], developer_calls.Pages[T]],
 ) -> Callable[Concatenate["AsyncClient", P], AsyncIterator[T]]:
-    """Return the method that goes through all pages of a list, with `async for`."""
+    """Return the method of `AsyncClient` that iterates over all pages of this list, with `async for`."""
 
     def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
         return self._iterate(pages(self._service, *args, **kwargs))
@@ -38,13 +38,13 @@ def _iterating(
 
 
 class AsyncClient:
-    """Calls one Taproof service. It has the methods of `Client`, to await, and its lists, for `async for`.
+    """Calls one Taproof service. It has the same methods as `Client`; await them, and use `async for` for lists.
 
-    Use it in an `async with` block, or await `aclose`. Cancelling a call closes its connection. The arguments are those
-    of `Client`.
+    Use it in an `async with` block, or await `aclose`. Cancelling a call closes its connection. The arguments are the
+    same as for `Client`.
 
     Raises:
-        ImportError: httpx is not installed. For the other errors see `Client`.
+        ImportError: httpx is not installed. For the other errors, see `Client`.
     """
 
     def __init__(
@@ -70,9 +70,9 @@ class AsyncClient:
         self._http = httpx.AsyncClient(
             headers=http_request.fixed_headers(),
             verify=True if context is None else context,
-            # Each request also has a limit for its whole time, set where it is sent.
+            # `_send` also limits the total time of each request.
             timeout=httpx.Timeout(None, connect=http_request.CONNECT),
-            # No limit of connections, because a call that waits for a user must not block another.
+            # The number of connections is not limited, because a call that waits for a user must not block another.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=http_request.IDLE_CONNECTIONS),
             follow_redirects=False,
             trust_env=False,
@@ -157,7 +157,8 @@ class AsyncClient:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
             return http_request.WRONG_CERTIFICATE if http_request.is_tls_failure(error) else http_request.NO_CONNECTION
         except (httpx.InvalidURL, UnicodeError):
-            # Not an HTTPError, and raised before anything is sent: 999.1.1.1 is not an address, xn-- not a name (IDNA).
+            # These are not HTTPErrors, and are raised before anything is sent: 999.1.1.1 is not an address, and xn--
+            # is not a valid name (IDNA).
             return http_request.NO_HOST
         except httpx.HTTPError:
             return http_request.CONNECTION_LOST

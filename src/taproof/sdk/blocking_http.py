@@ -1,7 +1,7 @@
-"""Carry requests out with urllib3, with a limit for the time that a whole answer takes.
+"""Sends requests with urllib3, with a time limit for the whole answer.
 
-The timeout of a socket counts for each read. A status line, header, chunk or trailer that drips in would never meet
-it, nor would interim answers without end. Only the first `Client` imports this module, and so urllib3.
+A socket's timeout applies to each read. A status line, header, chunk or trailer that arrives byte by byte would never
+exceed it, and neither would endless interim answers. Only the first `Client` imports this module, and with it urllib3.
 """
 
 import http.client
@@ -24,7 +24,7 @@ _CHUNK: Final = 65_536
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads from a socket. All reads together may take the timeout that the socket has at the start, in seconds."""
+    """Reads from a socket. The socket's timeout at the start, in seconds, limits the total time of all reads."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -35,7 +35,7 @@ class _TimedReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int | None:
-        """Read as `io.RawIOBase` does; raises TimeoutError at the deadline."""
+        """Read like `io.RawIOBase`; raise TimeoutError at the deadline."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -43,7 +43,7 @@ class _TimedReader(io.RawIOBase):
         return self._unbuffered.readinto(buffer)
 
     def close(self) -> None:
-        # The socket is closed when the last of its files is.
+        # The socket closes when the last file object made from it closes.
         self._unbuffered.close()
         super().close()
 
@@ -75,12 +75,12 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
 
 
 class BlockingHttp:
-    """The connections to one service. Any number of threads may share them.
+    """The connections to one service. Any number of threads can share them.
 
-    A request ends within its time, including the body of its answer. The name lookup is not counted, because nothing
-    can interrupt it. Each address of a name has the full time to connect.
+    A request's time limit includes reading the answer's body. It does not include the name lookup, because nothing
+    can interrupt that. Each address of a host has the full time to connect.
 
-    `ca_file` is a file of PEM certificates to trust instead of the machine's. `user_agent` replaces the SDK's own name.
+    `ca_file` is a file of PEM certificates to trust instead of the machine's. `user_agent` replaces the SDK's default.
     """
 
     def __init__(self, service: Service, *, ca_file: str | None = None, user_agent: str = "") -> None:
@@ -92,11 +92,11 @@ class BlockingHttp:
         self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._pool.clear()
 
     def send(self, request: Request) -> CallResult:
-        """Make one request, without a retry."""
+        """Send one request, without retries."""
         try:
             response = self._pool.request(
                 request.method,
@@ -112,7 +112,7 @@ class BlockingHttp:
             try:
                 body = _read_body(response, request.answer_limit)
             except BaseException:
-                # More bytes of this answer may still arrive. The next request must not read them as its own.
+                # More bytes of this answer may still arrive. The next request must not read them as its own answer.
                 response.close()
                 raise
             headers = {name.lower(): value for name, value in response.headers.items()}
@@ -133,7 +133,7 @@ class BlockingHttp:
 
 
 def _read_body(response: urllib3.BaseHTTPResponse, limit: int) -> bytes | None:
-    """Return the body, or None when it is longer than `limit`."""
+    """Return the body, or None if it is longer than `limit` bytes."""
     body = bytearray()
     while chunk := response.read1(_CHUNK):
         body += chunk

@@ -1,6 +1,6 @@
-"""The calls of the developer endpoints, `/api/v1/dev/*`, named like their operations in the API reference.
+"""The calls to the developer endpoints, `/api/v1/dev/*`, named after their operations in the API reference.
 
-The clients have methods with these names, parameters and docstrings; the client passes `service`.
+The clients have methods with the same names, parameters and docstrings, except for `service`, which the client passes.
 """
 
 import re
@@ -31,7 +31,7 @@ from taproof.sdk.retries import ask
 T = TypeVar("T")
 
 _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
-"""Bytes of a page of deliveries: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
+"""Maximum size of a page of deliveries, in bytes: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -41,7 +41,7 @@ class _Erased:
 
 
 def read_account(service: Service) -> Call[Account]:
-    """Return the account of the access token. This is also a way to check the token."""
+    """Return the account that the access token belongs to. Use this also to check whether the token works."""
     return _read(service, Account, "GET", "/me")
 
 
@@ -70,13 +70,13 @@ def create_project(
     Args:
         service: given by the client.
         name: the name that users see in the messenger, up to 100 characters.
-        webhook_url: an https:// address that receives webhooks; "" for none.
-        public_access: whether browsers may start sign-ins with only the project id.
-        collect_phone: whether users are asked for their number; on the pro and business plans only.
-        phone_required: whether users must share it to sign in; True by default.
-        show_context: whether the messenger shows the origin of a sign-in; True by default.
-        match_code: "on" for a number that the page shows and the user must choose; "off" by default.
-        allowed_origins: the only sites whose pages may start sign-ins, such as "https://shop.example.com"; any site by
+        webhook_url: the https:// address that receives webhooks; "" for none.
+        public_access: whether browsers can start sign-ins with only the project id.
+        collect_phone: whether users are asked for their phone number; on the pro and business plans only.
+        phone_required: whether users must share their phone number to sign in; True by default.
+        show_context: whether the messenger shows where a sign-in was started; True by default.
+        match_code: "on" for a number that the page shows and the user must choose in the messenger; "off" by default.
+        allowed_origins: the only sites whose pages can start sign-ins, such as "https://shop.example.com"; any site by
             default.
         bot_token: the token of the project's own bot, from @BotFather. It is not shown again.
     """
@@ -114,7 +114,7 @@ def update_project(
     allowed_origins: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[Project]:
-    """Change a project. Omitted fields stay as they are. For their meaning see `create_project`.
+    """Change a project. Omitted fields stay as they are. For the fields, see `create_project`.
 
     A `webhook_url` of "" removes the webhook, a `bot_token` of "" removes the project's own bot, and `allowed_origins`
     of () allows all sites again.
@@ -140,7 +140,7 @@ def delete_project(service: Service, project_id: str) -> Call[None]:
 
 
 def regenerate_secrets(service: Service, project_id: str) -> Call[ProjectSecrets]:
-    """Replace the secret key and the webhook secret. The old ones stop working at once."""
+    """Replace the secret key and the webhook secret. The old ones stop working immediately."""
     return _read(service, ProjectSecrets, "POST", f"/projects/{_id(project_id)}/regenerate")
 
 
@@ -161,7 +161,7 @@ def promote_webhook_secret(service: Service, project_id: str) -> Call[WebhookSec
 
 
 def send_webhook_test(service: Service, project_id: str) -> Call[Delivery]:
-    """Send one event of type webhook.test to the webhook URL and return the result, within 10 seconds."""
+    """Send one event of type webhook.test to the webhook URL, and return the result within 10 seconds."""
     return _read(service, Delivery, "POST", f"/projects/{_id(project_id)}/webhook-test")
 
 
@@ -171,7 +171,7 @@ def read_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
 
 
 def resend_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
-    """Send an event again now, with all retries if needed, in any status."""
+    """Send an event again immediately, whatever its status. Failed attempts are retried as for a new event."""
     return _read(service, Delivery, "POST", f"/deliveries/{_id(delivery_id)}/resend")
 
 
@@ -181,9 +181,9 @@ def read_session(service: Service, session_id: str) -> Call[Session]:
 
 
 def erase_user(service: Service, messenger_id: str) -> Call[bool]:
-    """Erase a messenger account's sessions in your projects, with its id, names and phone number, and their webhooks.
+    """Erase a messenger user's data in your projects: sessions, with id, names and phone number, and webhook events.
 
-    This cannot be undone. Counts do not change. Returns whether there was anything to erase.
+    This cannot be undone. Counts do not change. Return whether there was anything to erase.
     """
     return read(_Erased, (yield from _ask(service, "DELETE", f"/users/{_id(messenger_id)}"))).erased
 
@@ -191,7 +191,7 @@ def erase_user(service: Service, messenger_id: str) -> Call[bool]:
 def read_analytics(
     service: Service, *, days: Literal[7, 30, 90] = 30, project_id: str | None = None
 ) -> Call[Analytics]:
-    """Return the analytics of the last UTC days, of one project or of all: totals, days, and funnel."""
+    """Return analytics for the last `days` UTC days, for one project or all: totals, daily numbers and the funnel."""
     path = _with_query("/analytics", {"days": days, "project_id": project_id})
     return _read(service, Analytics, "GET", path)
 
@@ -210,13 +210,13 @@ def create_access_token(
 ) -> Call[CreatedAccessToken]:
     """Create another access token for your account. Store its `access_token`: it is shown only once.
 
-    It cannot have more scopes than the client's token or expire later.
+    The new token cannot have more scopes than the client's token or expire later.
 
     Args:
         service: given by the client.
-        name: its purpose.
-        expires_at: the time of expiry, with its time zone; by default, that of the client's token.
-        scopes: its rights; by default, those of the client's token.
+        name: a name that describes its purpose.
+        expires_at: the time of expiry, with a time zone; by default, the same as the client's token.
+        scopes: what the token can do; by default, the same as the client's token.
     """
     given = None if scopes is None else list(scopes)
     body = _present({"name": name, "expires_at": _written("expires_at", expires_at), "scopes": given})
@@ -224,14 +224,14 @@ def create_access_token(
 
 
 def delete_access_token(service: Service, token_id: str, *, keep_created: bool = False) -> Call[None]:
-    """Revoke an access token and all tokens created with it, at once and permanently.
+    """Revoke an access token and all tokens created with it, immediately and permanently.
 
-    It may be the client's own token.
+    This can be the client's own token.
 
     Args:
         service: given by the client.
         token_id: `tok_…`.
-        keep_created: keep the tokens created with it valid.
+        keep_created: do not revoke the tokens created with it.
     """
     path = _with_query(f"/tokens/{_id(token_id)}", {"created": "keep" if keep_created else None})
     yield from _ask(service, "DELETE", path)
@@ -242,7 +242,7 @@ def delete_access_token(service: Service, token_id: str, *, keep_created: bool =
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T]):
-    """A paginated list; `page` reads one page of it."""
+    """A paginated list; `page` reads one page."""
 
     service: Service
     path: str
@@ -252,13 +252,13 @@ class Pages(Generic[T]):
     answer_limit: int = ANSWER_LIMIT
 
     def page(self, cursor: str | None) -> Call[tuple[list[T], str | None]]:
-        """Return the items of a page and the cursor of the next page, None after the last one."""
+        """Return a page's items and the next page's cursor; the cursor is None for the last page."""
         path = _with_query(self.path, {**self.query, "cursor": cursor})
         answer = yield from _ask(self.service, "GET", path, answer_limit=self.answer_limit)
         items, following = _list(self.result, answer, self.field), answer.get("next_cursor")
-        # A repeated cursor would never end.
+        # With a repeated cursor, the iteration would never end.
         if not (following is None or isinstance(following, str)) or (cursor is not None and following == cursor):
-            raise UnexpectedAnswer("The service's answer has no next_cursor that leads on.", status=200)
+            raise UnexpectedAnswer("The service's answer has no valid next_cursor.", status=200)
         return items, following
 
 
@@ -276,12 +276,12 @@ def list_sessions(
 
     Args:
         service: given by the client.
-        project_id: only this project.
-        status: only sessions in this status.
-        since: only those started at this time or later, with its time zone.
-        until: only those started before this time.
-        messenger_id: only those that this messenger account confirmed.
-        page_size: items that one request reads, 1 to 200.
+        project_id: only sessions of this project.
+        status: only sessions with this status.
+        since: only sessions started at this time or later; a datetime with a time zone.
+        until: only sessions started before this time; a datetime with a time zone.
+        messenger_id: only sessions that this messenger account confirmed.
+        page_size: number of items per request, 1 to 200.
     """
     query = {
         "project_id": project_id,
@@ -308,8 +308,8 @@ def list_deliveries(
         service: given by the client.
         project_id: the project.
         event: only events of this type, such as "auth.confirmed".
-        status: only deliveries in this status, such as "failed".
-        page_size: items that one request reads, 1 to 200.
+        status: only deliveries with this status, such as "failed".
+        page_size: number of items per request, 1 to 200.
     """
     query = {"event": event, "status": status, "limit": page_size}
     return Pages(service, f"/projects/{_id(project_id)}/deliveries", query, "deliveries", Delivery, _DELIVERIES_LIMIT)
@@ -371,9 +371,11 @@ def _with_query(path: str, given: Mapping[str, Any]) -> str:
 
 
 def _id(value: str) -> str:
-    # It becomes part of a path, so it must not change the path.
+    # The id becomes part of the path, so it must not contain "/" or "..".
     if not isinstance(value, str) or _ID.fullmatch(value) is None:
-        raise ValueError("An id is letters, digits and _ only, such as proj_…, evt_…, sess_… or a messenger_id.")
+        raise ValueError(
+            "An id contains only letters, digits, _ and -, such as proj_…, evt_…, sess_… or a messenger_id."
+        )
     return value
 
 
@@ -381,5 +383,5 @@ def _written(name: str, moment: datetime | None) -> str | None:
     if moment is None:
         return None
     if moment.tzinfo is None:
-        raise ValueError(f"{name} must be a datetime with its time zone, such as datetime(2030, 1, 1, tzinfo=UTC).")
+        raise ValueError(f"{name} must be a datetime with a time zone, such as datetime(2030, 1, 1, tzinfo=UTC).")
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

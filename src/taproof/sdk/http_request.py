@@ -1,4 +1,4 @@
-"""The headers, limits and failures of every request, for both HTTP libraries."""
+"""The headers, limits and failures that requests have in common, for both HTTP libraries."""
 # ruff: noqa: PLC0415 — importlib.metadata is slow to import, and only a client needs it.
 
 import ssl
@@ -8,9 +8,9 @@ from typing import Final
 from taproof.sdk.exchange import NoResponse, Service
 
 IDLE_CONNECTIONS: Final = 32
-"""Connections that are kept for later calls. More may be open at a time."""
+"""Maximum number of idle connections kept for later calls. More can be open at the same time."""
 CONNECT: Final = 10.0
-"""Seconds of a request's time that may pass until the connection is made."""
+"""Maximum time to connect, in seconds. It is part of the request's time."""
 NO_CONNECTION: Final = NoResponse("no connection could be made", sent=False)
 NO_HOST: Final = NoResponse("the address contains no valid host name", sent=False, lasting=True)
 TOO_SLOW: Final = NoResponse("no complete answer came in time", sent=True)
@@ -26,10 +26,10 @@ def fixed_headers() -> dict[str, str]:
 
     try:
         version = metadata.version("taproof")
-    except metadata.PackageNotFoundError:  # Copied into an application instead of installed.
+    except metadata.PackageNotFoundError:  # The package was copied into an application instead of installed.
         version = "unknown"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    # Answers are short. Without compression, a small answer cannot expand without limit.
+    # Answers are short, so they need no compression. Without it, a small answer cannot expand without limit.
     return {
         "Accept": "application/json",
         "Accept-Encoding": "identity",
@@ -43,7 +43,7 @@ def tls_context(service: Service, ca_file: str | None) -> ssl.SSLContext | None:
 
 
 def is_tls_failure(error: BaseException | None) -> bool:
-    """Return whether a certificate was refused. A retry would not help then."""
+    """Return whether a certificate was refused, in which case a retry would not help."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError | ssl.CertificateError):
             return True

@@ -1,4 +1,4 @@
-"""Turns the service's JSON into frozen results: checks each field's declared type, and drops unknown fields."""
+"""Converts the service's JSON to frozen results: checks each field's declared type, and drops unknown fields."""
 
 import types
 import typing
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 def read(result: type[T], document: Mapping[str, Any]) -> T:
-    """Return the dataclass `result` with the fields of the same names in `document`.
+    """Return an instance of the dataclass `result`, with the fields of the same names from `document`.
 
     A missing field counts as null.
 
     Raises:
-        UnexpectedAnswer: a field has another type. The message names the field and shows no value.
+        UnexpectedAnswer: a field has the wrong type. The message names the field and contains no value.
     """
     values = {}
     for name, kind in _types(cast("Hashable", result)).items():
@@ -40,10 +40,10 @@ def _types(result: Hashable) -> dict[str, Any]:
 
 
 def _value(kind: Any, value: Any) -> Any:
-    """Return `value` as the type `kind`; raises ValueError if it has another type."""
+    """Return `value` as the type `kind`; raise ValueError if it has another type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in {types.UnionType, typing.Union}:
-        # The only unions here are those with None.
+        # The results use only unions with None.
         return None if value is None else _value(arguments[0], value)
     if origin is tuple:
         return tuple(_value(arguments[0], each) for each in _value(list, value))
@@ -55,15 +55,15 @@ def _value(kind: Any, value: Any) -> Any:
         return date.fromisoformat(_value(str, value))
     if kind is float and type(value) is int:
         return float(value)
-    # `type`, because to `isinstance` a JSON true is an int.
+    # This uses `type`, because `isinstance` accepts a JSON true as an int.
     fits = value in arguments if origin is Literal else type(value) is (origin or kind)
     if not fits:
-        raise ValueError("Of another type.")
+        raise ValueError("The value has another type.")
     return value
 
 
 def _instant(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError("Without an offset.")
+        raise ValueError("The time has no offset.")
     return moment.astimezone(UTC)

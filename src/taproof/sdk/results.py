@@ -1,6 +1,6 @@
-"""The results of the developer API, as frozen values. Every time is an aware datetime in UTC.
+"""The results of the developer API, as frozen dataclasses. Every time is an aware datetime in UTC.
 
-A status, an event or an action is a plain string, because newer services may have more of them.
+Statuses, events and actions are plain strings, because a newer service may add more.
 """
 
 from dataclasses import dataclass, field
@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The usage of an account's plan. A limit of None means that there is no limit.
+    """The usage of an account's plan. A limit of None means unlimited.
 
-    `sign_ins_this_month` counts the sign-ins started in this UTC month and confirmed; a user counts once a day.
+    `sign_ins_this_month` counts confirmed sign-ins that started in this UTC month; each user counts once a day.
     """
 
     projects: int
@@ -44,17 +44,18 @@ class WebhookTurnedOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project. For its settings see `create_project`.
+    """A project. For its settings, see `create_project`.
 
     Attributes:
-        secret_key_preview: enough of the secret key to recognise it.
-        is_active: False while the project is paused and starts no new sign-ins.
-        sessions_count, confirmed_count: the numbers of sign-ins ever started and ever confirmed.
+        secret_key_preview: the start and end of the secret key, to recognise it.
+        is_active: False while the project is paused and no new sign-ins can start.
+        sessions_count, confirmed_count: the total number of sign-ins started and confirmed.
         webhook_failing_since: the time since which all attempts have failed; None while the webhook works.
-        webhook_turned_off: the reason if the service has emptied `webhook_url`; None otherwise.
-        allowed_origins: the only sites whose pages may start sign-ins; () for any.
+        webhook_turned_off: why the service cleared `webhook_url`; None if it did not.
+        allowed_origins: the only sites whose pages can start sign-ins; () for any site.
         bot_username: the username of the project's own bot; None if it uses the service's bot.
-        bot_broken_at: the time since which its own bot does not work, as after a revoked token; None while it works.
+        bot_broken_at: the time when the project's own bot stopped working, such as after its token was revoked; None
+            while it works.
     """
 
     id: str
@@ -79,7 +80,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedProject(Project):
-    """A new project with its secrets, which are left out of `repr`. The secret key is shown only once."""
+    """A new project with its secrets, which are omitted from `repr`. The secret key is shown only once."""
 
     secret_key: str = field(repr=False)
     webhook_secret: str = field(repr=False)
@@ -87,7 +88,7 @@ class CreatedProject(Project):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectSecrets:
-    """The new secrets of a project, left out of `repr`. The secret key is shown only once."""
+    """A project's new secrets, which are omitted from `repr`. The secret key is shown only once."""
 
     secret_key: str = field(repr=False)
     webhook_secret: str = field(repr=False)
@@ -95,10 +96,10 @@ class ProjectSecrets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSecret:
-    """The secret that signs proofs and webhooks. The secrets are left out of `repr`.
+    """The secret that signs proofs and webhooks. The secrets are omitted from `repr`.
 
-    During a rotation, accept `next_webhook_secret` too. It replaces the current secret at `promoted_at`. Otherwise both
-    are None.
+    During a rotation, also accept `next_webhook_secret`, which replaces the current secret at `promoted_at`. When no
+    rotation is in progress, both are None.
     """
 
     webhook_secret: str = field(repr=False)
@@ -112,7 +113,7 @@ class Session:
 
     `messenger_id` and `messenger_name` are "" and `messenger_username` is None until the user confirms. After that,
     `messenger_username` is "" if the user has none. `messenger_phone`, such as "+4915123456789", is None unless it was
-    collected, and left out of `repr`. `reported_at` is the time when the user tapped "This wasn't me"; None otherwise.
+    collected; it is omitted from `repr`. `reported_at` is the time when the user tapped "This wasn't me", or None.
     """
 
     id: str
@@ -133,11 +134,11 @@ class DeliveryAttempt:
     """One attempt to deliver a webhook.
 
     Attributes:
-        number: counts from 1, over all resends.
-        status: the HTTP status of the receiver's answer; None if there was none.
-        error: the reason why the receiver did not accept the event, and what to do; None if it did.
-        error_code: the same reason for programs.
-        answer: the start of the receiver's answer.
+        number: the attempt's number, counted from 1 across all resends.
+        status: the HTTP status of the receiver's answer; None if there was no answer.
+        error: why the receiver did not accept the event, and what to do; None if it accepted the event.
+        error_code: the same reason as a code for programs.
+        answer: the start of the receiver's answer; None if there was no answer.
     """
 
     number: int
@@ -156,12 +157,12 @@ class Delivery:
     Attributes:
         id: the id of the event, `evt_…`.
         event: "auth.confirmed", "auth.cancelled" or "webhook.test".
-        session_id: the session of the event; None for a test.
+        session_id: the id of the event's session; None for a test.
         status: "due", "delivered", "failed" or "ended".
         next_attempt_at: the time of the next attempt; None unless the event is due.
-        sending: whether it is being sent now.
-        finished_at: the time of its end; None while it is due.
-        interrupted_attempts: the number of attempts that the end of a process interrupted.
+        sending: whether the event is being sent now.
+        finished_at: the time when the delivery finished; None while it is due.
+        interrupted_attempts: the number of attempts that were interrupted because the process stopped.
         attempts: the latest attempts, oldest first.
     """
 
@@ -194,7 +195,7 @@ class AnalyticsDay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsFunnel:
-    """The number of sign-ins in the window that reached each step. `reported`: the user tapped "This wasn't me"."""
+    """The number of sign-ins in the period that reached each step. `reported`: the user tapped "This wasn't me"."""
 
     requested: int
     opened: int
@@ -215,9 +216,9 @@ class ProjectName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analytics:
-    """The figures of the sign-ins started in the window.
+    """The figures for the sign-ins started in the period.
 
-    `conversion_rate` is the percentage of confirmed sign-ins. `daily` has every UTC day of the window, today last.
+    `conversion_rate` is the percentage of confirmed sign-ins. `daily` has every UTC day of the period, today last.
     """
 
     total_sessions: int
@@ -237,9 +238,9 @@ class AccessToken:
         id: `tok_…`.
         preview: its first and last characters.
         last_used_at: the time of its last use, to the minute; None if it was never used.
-        expires_at: the time of expiry; None if it is valid until it is revoked.
-        scopes: its rights: "read", "write", "tokens".
-        created_with: the id of the access token that created it; None if it was created otherwise.
+        expires_at: the time of expiry; None if the token is valid until it is revoked.
+        scopes: what the token can do: "read", "write", "tokens".
+        created_with: the id of the access token that created this one; None if it was created in another way.
     """
 
     id: str
@@ -254,7 +255,7 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedAccessToken(AccessToken):
-    """A new access token. `access_token` is its plaintext, which is shown only once and left out of `repr`."""
+    """A new access token. `access_token` is its plaintext, which is shown only once and omitted from `repr`."""
 
     access_token: str = field(repr=False)
 
@@ -267,9 +268,9 @@ class AuditEntry:
         id: `aud_…`.
         action: such as "project.updated".
         actor: an e-mail address, "command line" or "Taproof".
-        via: the way of the action, such as "access_token".
-        via_id: the id of that access token or console session; "" for others.
-        address: the IP address of the caller, or "".
+        via: how the change was made, such as "access_token".
+        via_id: the id of the access token or console session used; "" for others.
+        address: the IP address of the caller; "" if unknown.
         subject: the id of the changed object.
         details: the values that were set; the fields depend on the action.
     """

@@ -1,4 +1,4 @@
-"""Repeats requests while that is safe and the caller's time allows it."""
+"""Retries requests while that is safe and the caller's time limit allows it."""
 
 import email.utils
 import json
@@ -12,23 +12,23 @@ from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request,
 _TRANSIENT: Final = frozenset({429, 502, 503, 504})
 """Statuses of temporary failures."""
 _REFUSALS: Final = frozenset({429, 503})
-"""The statuses among them that, with `Retry-After`, mean that the service did nothing."""
+"""Those temporary failures that, with `Retry-After`, mean that the service did not carry out the request."""
 _ATTEMPTS: Final = 5
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 8.0
-"""Seconds between two attempts if the service does not say."""
+"""Maximum seconds between two attempts if the service sends no `Retry-After`."""
 _LONGEST_RETRY_AFTER: Final = 86_400.0
 _LEAST: Final = 0.1
 
 
 def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
-    """Make a request, repeat it while that is safe, and return the JSON object of the answer.
+    """Send a request, retry it while that is safe, and return the JSON object from the answer.
 
     Raises:
-        TaproofApiError: there was no such answer in time.
+        TaproofApiError: the request failed, or no valid answer arrived in time.
     """
     deadline = service.monotonic() + service.timeout
-    # A read that hangs is abandoned early enough to be repeated.
+    # A read that hangs is abandoned early enough to be retried.
     share = 3 if request.repeatable else 1
     attempt = 0
     while True:
@@ -47,10 +47,10 @@ def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
 
 
 def document(service: Service, outcome: CallResult) -> dict[str, Any]:
-    """Return the JSON object of an answer of status 200.
+    """Return the JSON object from an answer with status 200.
 
     Raises:
-        TaproofApiError: there was no answer, or it is another one.
+        TaproofApiError: there was no answer, it has another status, or it is not a JSON object.
     """
     if not isinstance(outcome, HttpResponse):
         raise ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
@@ -75,7 +75,8 @@ def document(service: Service, outcome: CallResult) -> dict[str, Any]:
 def retry_pause(service: Service, error: TaproofApiError, failures: int) -> float:
     """Return the seconds to wait before the next attempt, after `failures` failures in a row.
 
-    The pause is at least what the service asks for. Otherwise it doubles with each failure, and half of it is random.
+    The pause is at least as long as `Retry-After` requests. Without it, the pause doubles with each failure, and up to
+    half of it is random.
     """
     doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures - 1, 10))
     if error.retry_after is not None:
@@ -108,7 +109,7 @@ def json_object(body: bytes | None) -> dict[str, Any]:
 
 
 def _retry_after(value: str, now: float) -> float | None:
-    """Return the seconds that `Retry-After` asks for (RFC 9110, 10.2.3: whole seconds or a date), None for neither."""
+    """Return the seconds that `Retry-After` requests (RFC 9110, 10.2.3: whole seconds or a date); None if invalid."""
     text = value.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:20]), _LONGEST_RETRY_AFTER)

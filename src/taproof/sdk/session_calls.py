@@ -1,4 +1,4 @@
-"""The calls of the session endpoints (service-spec.md, Endpoints; docs: long poll)."""
+"""The calls to the session endpoints (service-spec.md, Endpoints; docs: long poll)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -14,11 +14,11 @@ from taproof.sdk.retries import ask, document, is_passing, retry_pause
 SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 
 _WAIT: Final = 25.0
-"""Seconds that the service should hold a call; proxies usually allow 60 (docs: long poll)."""
+"""Seconds that the service should hold a call; proxies usually allow 60 seconds (docs: long poll)."""
 _INTERVAL: Final = 2.0
 """Seconds between two calls that the service does not hold (service-spec.md, Limits)."""
 _ON_THE_WAY: Final = 10.0
-"""Seconds that an answer may take in addition to the wait that the call asks for."""
+"""Seconds that an answer can take in addition to the wait that the call requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,13 @@ class SignIn:
     """A started sign-in. Reading its result needs all of these values: keep them on the server.
 
     Attributes:
-        session_token: the token of the sign-in. Left out of `repr`, as the next two, to keep it out of logs.
+        session_token: the session token. Omitted from `repr`, like the next two, to keep it out of logs.
         deeplink: the link that the user opens; show it as a link or a QR code.
         code_verifier: proves that the reader of the result started the sign-in. Keep it secret.
         expires_at: the time when the link stops working.
-        project_id: the project of the sign-in; None if only the secret key named it.
-        match_code: the number that the user must choose in the messenger, such as "42": show it beside the link. None
-            unless the project's `match_code` is on. Left out of `repr` too.
+        project_id: the project of the sign-in; None if the client has only a secret key.
+        match_code: the number that the user must choose in the messenger, such as "42": show it next to the link. None
+            unless the project's `match_code` is on. Also omitted from `repr`.
     """
 
     session_token: str = field(repr=False)
@@ -45,7 +45,7 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessengerUser:
-    """The user who tapped Confirm. For the fields see `Identity`; `messenger_username` is None if there is none."""
+    """The user who tapped Confirm. For the fields, see `Identity`; `messenger_username` is None if there is none."""
 
     messenger_id: str
     messenger_name: str
@@ -62,7 +62,7 @@ class SignInResult:
             result was already received.
         user: the user who confirmed; None unless the status is "confirmed".
         confirmed_at: the time of the confirmation; None unless the status is "confirmed".
-        proof: the signed proof for `verify_proof`; None unless the status is "confirmed". Left out of `repr`.
+        proof: the signed proof for `verify_proof`; None unless the status is "confirmed". Omitted from `repr`.
     """
 
     status: SignInStatus
@@ -85,11 +85,11 @@ class _Confirmed:
 def create_session(service: Service) -> Call[SignIn]:
     """Start a sign-in. Show the user its `deeplink`, and its `match_code` if it has one, then call `wait_for_user`.
 
-    With a secret key, the call uses the server's endpoint, otherwise the public one for `project_id`. It is not
-    repeated once the service may have received it.
+    With a secret key, the call uses the endpoint for servers; otherwise, the public one for `project_id`. It is not
+    retried once the service may have received it.
 
     Raises:
-        TaproofApiError: such as AuthenticationFailed, or InvalidRequest while the project is paused.
+        TaproofApiError: such as AuthenticationFailed, or InvalidRequest if the project is paused.
         ValueError: the client has neither secret_key nor project_id.
     """
     code_verifier = new_code_verifier()
@@ -102,7 +102,7 @@ def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
     """Read the status of a sign-in once, without waiting.
 
     Raises:
-        TaproofApiError: such as NotFound if there is no such sign-in, or another client started it.
+        TaproofApiError: such as NotFound if the sign-in does not exist or another client started it.
     """
     return _result((yield from ask(service, _question(service, sign_in))))
 
@@ -110,17 +110,17 @@ def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
 def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) -> Call[SignInResult]:
     """Wait until the user has decided or the sign-in has ended, and return the result.
 
-    The call returns as soon as the user taps. Temporary failures are retried: lost connections, 502, 503, 504 and 429.
-    Retries respect `Retry-After`; if it goes beyond `timeout`, the last attempt is made just before the timeout. If an
-    answer is lost, the same result can be read again within a minute.
+    The call returns as soon as the user taps a button. Temporary failures are retried: lost connections, 502, 503, 504
+    and 429. Retries respect `Retry-After`; if it is later than `timeout`, the last attempt is made just before the
+    timeout. If an answer is lost, the same result can be read again within a minute.
 
     Args:
         service: given by the client.
         sign_in: the value that `create_session` returned.
-        timeout: the longest wait in seconds. After it, the status is "pending": call again to continue waiting.
+        timeout: the maximum wait in seconds. After that, the status is "pending": call again to continue waiting.
 
     Raises:
-        TaproofApiError: the service refused the request, or still failed at the timeout.
+        TaproofApiError: the service refused the request, or requests still failed at the timeout.
     """
     deadline = service.monotonic() + timeout
     failures = 0
@@ -144,7 +144,7 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
             failures = 0
             if result.status != "pending":
                 return result
-            # A service that holds too many calls answers early. Then poll instead.
+            # A service that already holds too many calls answers early. In that case, poll instead.
             held = service.monotonic() - begun
             pause = 0.0 if wait >= 1 and held >= wait - 0.5 else _INTERVAL
             if service.monotonic() + pause >= deadline:
@@ -166,7 +166,7 @@ def _request(service: Service, verb: str, project_id: str | None, body: dict[str
         path=f"/api/v1/{verb}" if service.secret_key else f"/api/v1/{verb}/public",
         bearer=service.secret_key,
         body=body if project_id is None else body | {"project_id": project_id},
-        # With the verifier, verify can return the same answer again.
+        # With the code verifier, verify can return the same answer again.
         repeatable=verb == "verify",
     )
 

@@ -115,8 +115,8 @@ def test_a_mistake_in_a_file_is_refused() -> None:
         "xx.toml: just_now is missing.": ("just_now = ", "# just_now = "),
         "xx.toml: phone.over is missing.": ("over = ", "# over = "),
         "xx.toml: context is missing.": ("[context]", "[control.context]"),
-        "xx.toml: extra is not a key that the bot knows.": ("confirm_button = ", "extra = ''\nconfirm_button = "),
-        "xx.toml: phone.extra is not a key that the bot knows.": ("[phone]", "[phone]\nextra = ''"),
+        "xx.toml: extra is not a known key.": ("confirm_button = ", "extra = ''\nconfirm_button = "),
+        "xx.toml: phone.extra is not a known key.": ("[phone]", "[phone]\nextra = ''"),
         "xx.toml: just_now must be a string.": ("'just now'", "7"),
         "xx.toml: context must be a table.": ("[context]", "[[context]]"),
         "xx.toml: expired_notice must have exactly these placeholders: none.": (

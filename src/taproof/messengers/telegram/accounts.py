@@ -1,4 +1,4 @@
-"""Looks up the bot account of a token, for developers who give projects their own bots."""
+"""Looks up a token's bot account, for developers who set up a project's own bot."""
 
 from typing import Final
 
@@ -28,7 +28,7 @@ async def fetch_account(api: BotApiClient, token: str) -> BotAccount:
         raise BotTokenRefused from None
     except TelegramAPIError:
         raise MessengerUnavailable(
-            "The messenger cannot be asked about this bot just now, so nothing was changed. Try again in a moment."
+            "The messenger cannot be reached to check this bot, so nothing was changed. Try again in a moment."
         ) from None
     if not me.is_bot or not me.username:
         raise BotTokenRefused

@@ -1,6 +1,6 @@
-"""A client of the Bot API (https://core.telegram.org/bots/api#making-requests) with the methods that Taproof uses.
+"""A client for the Bot API (https://core.telegram.org/bots/api#making-requests) with the methods that Taproof uses.
 
-The bot's token is part of every URL that the client calls, and errors of the HTTP library may quote the URL. The client
+The bot's token is part of every URL that the client calls, and the HTTP library's errors may quote the URL. The client
 therefore removes the token from every error before raising it. It reads each answer through a size limit.
 """
 
@@ -30,12 +30,12 @@ REQUEST_SECONDS: Final = 20
 """The default time limit of one attempt at a call, in seconds."""
 CONNECT_SECONDS: Final = 10
 CONNECTIONS: Final = 100
-"""The connections that one bot uses at once: one for each update that it can have in progress."""
+"""Maximum number of simultaneous connections of one bot: one for each update that it can have in progress."""
 ANSWER_LIMIT: Final = 16 * 1024 * 1024
-"""The largest answer, in bytes. A hundred updates of the largest kind are far below it."""
+"""Maximum size of an answer, in bytes. A hundred updates of maximum size are far below it."""
 FLOOD_ATTEMPTS: Final = 3
 FLOOD_WAIT_LIMIT: Final = 60
-"""The longest total time, in seconds, for which one reply waits because of the flood limit."""
+"""Maximum total time, in seconds, that one reply waits because of the flood limit."""
 
 _ADDRESS_SECONDS: Final = 3600
 """The lifetime of the cached DNS answer, which keeps the bot working while the name server fails."""
@@ -52,7 +52,7 @@ _log = structlog.get_logger(__name__)
 
 
 class TelegramAPIError(Exception):
-    """The Bot API refused a call or gave no usable answer. The message never contains the token."""
+    """The Bot API refused a call or returned no usable answer. The message never contains the token."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -76,7 +76,7 @@ class TelegramForbiddenError(TelegramAPIError):
 
 
 class TelegramNotFound(TelegramAPIError):
-    """HTTP status 404. If the method exists, it means that no bot has this token."""
+    """HTTP status 404. If the method exists, this means that no bot has this token."""
 
 
 class TelegramConflictError(TelegramAPIError):
@@ -84,7 +84,7 @@ class TelegramConflictError(TelegramAPIError):
 
 
 class TelegramRetryAfter(TelegramAPIError):
-    """The call met the flood limit. It may be repeated after `retry_after` seconds."""
+    """The call exceeded the flood limit. It can be repeated after `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -105,12 +105,12 @@ _REFUSALS: Final = {
 
 
 class BotApiClient:
-    """Calls the Bot API for any number of bots, over one pool of connections. Close it at the end.
+    """Calls the Bot API for any number of bots, over one connection pool. Close it at the end.
 
     Args:
         api_url: the base of `/bot<token>/<method>`, such as `https://api.telegram.org`.
         tls: the certificates to trust instead of the public authorities, for a self-hosted Bot API server.
-        limit: the most connections at once; further calls wait. 0 means no limit.
+        limit: the maximum number of simultaneous connections; further calls wait. 0 means no limit.
 
     Raises:
         ValueError: the address is malformed.
@@ -140,14 +140,14 @@ class BotApiClient:
             token: the bot's token.
             method: such as `getMe`.
             returns: parses the result; it raises ValueError for a result of another type.
-            parameters: the parameters of the method; those that are None are left out.
+            parameters: the method's parameters; those that are None are omitted.
             seconds: the time limit of each attempt.
-            hurry: until it is set, a call that meets the flood limit is repeated after a wait, 60 s in total at most.
-                Without it, such a call fails at once. Waiting is the exception: a user who makes the bot answer too
-                often must not keep it from answering others.
+            hurry: until it is set, a call that exceeds the flood limit is repeated after a wait, at most 60 s in total.
+                Without it, such a call fails immediately. Only a few calls wait, because a user who makes the bot
+                answer too often must not prevent it from answering others.
 
         Raises:
-            TelegramAPIError: the call failed. Subclasses tell the reasons apart; none contains the token.
+            TelegramAPIError: the call failed. Each subclass is one reason; no message contains the token.
         """
         body = {name: value for name, value in (parameters or {}).items() if value is not None}
         left = FLOOD_WAIT_LIMIT
@@ -188,14 +188,14 @@ class BotApiClient:
         except (ClientError, OSError) as error:
             trouble = _without_token(f"{type(error).__name__}: {error}", token)
         except (ValueError, RecursionError):
-            # For example, a proxy's error page. Its text may quote the URL, so the error does not repeat it.
+            # For example, a proxy's error page. Its text may quote the URL, so the error does not include it.
             trouble = f"an answer with HTTP status {status} that is not the Bot API's"
         # Raised outside the handlers: the original error may contain the URL and must not become the context.
         raise TelegramNetworkError(trouble)
 
     def _open(self) -> ClientSession:
         if self._client is None:
-            # Not created in the constructor, since a session belongs to the running event loop.
+            # Not created in the constructor, because a session belongs to the running event loop.
             connector = TCPConnector(ssl=self._tls or True, limit=self._limit, ttl_dns_cache=_ADDRESS_SECONDS)
             self._client = ClientSession(connector=connector)
         return self._client
@@ -267,7 +267,7 @@ class Bot:
         return await self.api.call(self._token, "getMe", User.model_validate, seconds=seconds)
 
     async def read_username(self) -> str:
-        """Return the bot's username, "" if it has none. Only the first call asks the Bot API."""
+        """Return the bot's username, or "" if it has none. Only the first call sends a request to the Bot API."""
         if self._username is None:
             self._username = (await self.get_me()).username or ""
         return self._username
@@ -341,9 +341,9 @@ class Bot:
         )
 
     async def get_my_commands(self) -> list[BotCommand]:
-        """Return the commands of private chats: https://core.telegram.org/bots/api#getmycommands.
+        """Return the commands for private chats: https://core.telegram.org/bots/api#getmycommands.
 
-        They are those for users whose language has no list of its own.
+        This is the list for users whose language has no list of its own.
         """
         return await self.api.call(self._token, "getMyCommands", _are_commands, _PRIVATE_CHATS)
 

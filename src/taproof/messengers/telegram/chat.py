@@ -1,6 +1,6 @@
 """The private chat of one user with one bot, through which handlers reply while they handle one update.
 
-`handlers.py` handles the sign-in itself. `Acts` holds the handlers of all other commands and buttons. A handler gets a
+`handlers.py` handles sign-ins. `Acts` contains the handlers of all other commands and buttons. A handler gets a
 `PrivateChat` or a `ButtonTap` only if the user acted personally, in their own private chat with the bot. A `ButtonTap`
 also requires that this service made the button (`signed_buttons.py`).
 """
@@ -34,8 +34,8 @@ class PrivateChat:
     """A user's private chat with a bot.
 
     `bot_id` is the id that the services use: `SERVICE_BOT` for the service's own bot, the real id for a project's bot.
-    `signer` signs every button that is sent. Until `hurry` is set, a needed message waits out the Bot API's flood
-    limit.
+    `signer` signs every button that is sent. Until `hurry` is set, a needed message waits for the Bot API's flood
+    limit to end.
     """
 
     bot: Bot
@@ -51,11 +51,11 @@ class PrivateChat:
 
     @property
     def texts(self) -> Texts:
-        """The sentences in the user's language."""
+        """The texts in the user's language."""
         return texts_for(self.user.language_code)
 
     async def send(self, reply: Reply, *, needed: bool = False) -> None:
-        """Send a message. A message that is not `needed` and meets the flood limit is left out."""
+        """Send a message. If it is not `needed` and exceeds the flood limit, it is not sent."""
         hurry = self.hurry if needed else None
         markup = self._signed(reply, edited=False) or reply.keyboard
         try:
@@ -103,9 +103,9 @@ class ButtonTap(PrivateChat):
 
 
 OnCommand = Callable[[PrivateChat, str], Awaitable[None]]
-"""A handler of a command. It gets the text after the command, "" if there is none."""
+"""Handles a command. It receives the text after the command, or "" if there is none."""
 OnTap = Callable[[ButtonTap, str], Awaitable[None]]
-"""A handler of a button. It gets the button's data after the colon, once the button's signature has been checked."""
+"""Handles a button. It receives the button's data after the colon, once the button's signature has been checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,28 +121,28 @@ class Acts:
 
 
 async def answer_tap(bot: Bot, query_id: str, notice: str, *, alert: bool = False) -> None:
-    """Show a pop-up to the user who tapped. If it is too late for one, nothing happens."""
+    """Show a pop-up to the user who tapped. If the tap can no longer be answered, do nothing."""
     try:
         with _within_flood_limit(None):
             await bot.answer_callback_query(query_id, notice, alert=alert)
     except TelegramBadRequest as refusal:
-        # A tap cannot be answered after some seconds. The message says the same and stays.
+        # A tap cannot be answered after a few seconds. The message contains the same text and stays visible.
         _log.info("bot_tap_too_old", reason=refusal.message)
 
 
 async def send_to_group(bot: Bot, chat_id: int, text: str) -> None:
-    """Send a message to a group. If the flood limit or the group prevents it, the message is left out."""
+    """Send a message to a group. If the flood limit or the group prevents it, do nothing."""
     try:
         with _within_flood_limit(None):
             await bot.send_message(chat_id, text)
     except TelegramBadRequest as refusal:
-        # A group can keep a bot from writing in many ways; none of them matters here.
+        # A group can prevent a bot from writing in many ways; none of them matters here.
         _log.info("bot_group_silent", reason=refusal.message)
 
 
 @contextmanager
 def _within_flood_limit(hurry: asyncio.Event | None) -> Iterator[None]:
-    """Suppress the flood limit's error, so that the reply is left out. With `hurry`, only once it is set."""
+    """Suppress the flood limit's error, so that the reply is skipped. With `hurry`, only once it is set."""
     try:
         yield
     except TelegramRetryAfter:

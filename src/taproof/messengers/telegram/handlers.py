@@ -59,9 +59,9 @@ _log = structlog.get_logger(__name__)
 class Conversation:
     """Answers one update at a time. Its only state is the number of messages to each user.
 
-    Only two replies wait out the Bot API's flood limit, since a sign-in needs them: the prompt, and the outcome of a
-    decision that was just made. Any other reply that meets the limit is left out. `acts` handles all other commands
-    and buttons.
+    Only two replies wait until the Bot API's flood limit ends, because a sign-in needs them: the prompt, and the
+    outcome of a decision that was just made. Any other reply that exceeds the limit is not sent. `acts` handles all
+    other commands and buttons.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Conversation:
             await self._take_word(chat, message, is_command=command is not None)
 
     async def on_tap(self, query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
-        """Decide a session for the user who tapped a button of its prompt, then show the outcome."""
+        """Decide a session for the user who tapped a button of the prompt, then show the outcome."""
         user = query.from_user
         if user.is_bot:
             return
@@ -251,8 +251,8 @@ def _log_seen(event: str, seen: SeenSession) -> None:
 def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
     """Return the command, the mentioned bot and the payload.
 
-    A forwarded message is no command, and neither is one that another bot wrote in the user's name. Opening a link must
-    be the user's own act, so nobody else may write it.
+    A forwarded message is not a command, and neither is one that another bot wrote in the user's name: only the user
+    may open a link.
     """
     if message.forward_origin is not None or message.via_bot is not None:
         return None, None, ""
@@ -264,8 +264,8 @@ def _answers_request(chat: PrivateChat, message: Message, seen: SeenSession) -> 
     """Tell whether a contact appears to come from the button that asks for it for this session.
 
     Telegram's apps for Android and the desktop send it as a reply to the message with the button. The apps for iOS,
-    macOS and the web send no reply. A forward with a hidden sender looks the same as that, except for the name: it has
-    the name under which somebody saved the user. The button sends the account's own name.
+    macOS and the web do not send it as a reply. A forward with a hidden sender looks the same, except for the name: it
+    contains the name under which somebody saved the user. The button sends the account's own name.
     """
     contact, asked = message.contact, message.reply_to_message
     if contact is None or message.external_reply is not None or message.reply_to_story is not None:

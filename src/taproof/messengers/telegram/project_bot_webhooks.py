@@ -1,4 +1,4 @@
-"""Webhook delivery for the bots of projects: each has the path `/bot/webhook/<bot id>` and its own secret."""
+"""Webhook delivery for project bots: each has the path `/bot/webhook/<bot id>` and its own secret."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
 class ProjectBotWebhooks:
     """The ASGI application behind `POST /bot/webhook/<bot id>`, in any process.
 
-    `intake` returns the handler of the updates of the bot with this token.
+    `intake` returns the update handler for the bot with this token.
     """
 
     def __init__(self, bots: Bots, intake: Callable[[str], UpdateIntake], secrets: Secrets) -> None:
@@ -61,16 +61,16 @@ class ProjectBotWebhooks:
         self._intakes: dict[int, tuple[bytes, UpdateIntake]] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 200 once the update is handled, 503 if it must be delivered again, and 401 to a wrong secret."""
-        # The bot is looked up only once the secret has shown that the messenger sent the update. Every number has a
-        # secret that a stranger does not know.
+        """Answer 200 once the update is handled, 503 if it must be delivered again, and 401 for a wrong secret."""
+        # The bot is looked up only after the secret has shown that the messenger sent the update. Every bot id has a
+        # secret, even if no such bot exists.
         number = scope["path"].rpartition("/")[2]
         bot_id = int(number) if number.isascii() and number.isdigit() and len(number) <= _ID_LENGTH else 0
         endpoint = WebhookEndpoint(partial(self._handle, bot_id), partial(self._secrets, bot_id))
         await endpoint(scope, receive, send)
 
     async def _handle(self, bot_id: int, update: dict[str, Any]) -> Handling:
-        """Handle an update once. Return "retry" if no bot is found, since that may be temporary."""
+        """Handle an update once. Return "retry" if the bot is not found, because that may be temporary."""
         try:
             intake = await self.find_intake(bot_id)
         except (StoreUnavailable, DecryptionFailed):
@@ -78,7 +78,7 @@ class ProjectBotWebhooks:
         return "retry" if intake is None else await intake.handle(update)
 
     async def find_intake(self, bot_id: int) -> UpdateIntake | None:
-        """Return the handler of a bot's updates, None if no project has the bot any more or it is broken.
+        """Return a bot's update handler; None if no project uses the bot any more, or if it is broken.
 
         Raises:
             StoreUnavailable: the bot cannot be read.

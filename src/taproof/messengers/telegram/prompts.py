@@ -26,8 +26,8 @@ WITHOUT_PHONE: Final = "w"
 MATCH: Final = "m"
 """Data of a match code: `m:<session token>:<place>`, with a place from 0 to 2."""
 _DOMAIN_SHOWN: Final = 60
-"""The number of characters of a page's domain that are shown. They are the last ones, since its end names the
-owner."""
+"""Maximum number of characters shown of a page's domain. The last ones are shown, because the end of a domain
+identifies its owner."""
 
 
 def opened_reply(
@@ -76,7 +76,7 @@ def wrong_contact_reply(texts: Texts, seen: SeenSession) -> Reply:
 
 
 def unasked_contact_reply(texts: Texts) -> Reply:
-    """Return the reply to a contact that nobody asked for. It also removes a leftover button."""
+    """Return the reply to a contact that was not requested. It also removes a leftover button."""
     return Reply(texts.phone.unasked, keyboard=ReplyKeyboardRemove())
 
 

@@ -1,9 +1,8 @@
 """Buttons that only this service can make: a tag binds their callback data to the user and to the whole message.
 
 An attacker with the bot's token can send and edit the bot's messages. They can also read the callback data of a genuine
-prompt, since the Bot API returns a message to a caller that replies to it. An id in the data is therefore not enough.
-The tag of a button covers everything that the user sees, so genuine data is valid only with the genuine text and
-labels.
+prompt, because the Bot API returns a message to a caller that replies to it. An id in the data is therefore not enough.
+A button's tag covers everything that the user sees, so genuine data is valid only with the genuine text and labels.
 """
 
 import base64
@@ -24,15 +23,15 @@ from taproof.messengers.telegram.types import (
 )
 
 PURPOSE: Final = "telegram callback data"
-"""The purpose from which the keys of `ButtonSigner` are derived."""
+"""The purpose used to derive the keys of `ButtonSigner`."""
 TAG_LENGTH: Final = 12
-"""The characters of a tag at the end of the data: 72 bits. The longest data, of a past sign-in, has no room for
-more."""
+"""Number of characters of the tag at the end of the data: 72 bits. The longest data, for a past sign-in, has no room
+for more."""
 _TAGS: Final = re.compile(r"</?code>")
 """The only tags in the bot's messages."""
 _SHOWN_AS_TYPED: Final = {"code", "mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number"}
-"""The entities that the messenger detects by itself, and `<code>`. Others, such as a spoiler or a folded quote, could
-hide words."""
+"""The entities that the messenger detects automatically, and `<code>`. Others, such as a spoiler or a folded quote,
+could hide words."""
 _REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
 """The combining marks that the messenger removes from every text."""
 
@@ -47,7 +46,7 @@ class ButtonSigner:
 
     Args:
         keys: returns the secrets derived from each master key, the current one first. A tap on a message from before a
-            rotation is valid as long as the earlier master key is configured.
+            rotation is valid while the earlier master key is configured.
     """
 
     def __init__(self, keys: Callable[[], Sequence[str]]) -> None:
@@ -67,7 +66,7 @@ class ButtonSigner:
         return inline_keyboard(*([(label, data + tag) for label, data in row] for row in rows))
 
     def open(self, bot_id: int, query: CallbackQuery) -> str | None:
-        """Return the data of a button that this service made for this user and message, None for any other button.
+        """Return the data of a button that this service made for this user and message, or None for any other button.
 
         If the messenger no longer returns the message, its buttons cannot be verified and are not valid.
         """
@@ -120,7 +119,7 @@ def _is_plain(message: Message) -> bool:
 
 
 def _covered(bot_id: int, user_id: int, text: str, rows: Sequence[Sequence[tuple[str, str]]], *, edited: bool) -> bytes:
-    """Return the data that a tag covers, as JSON, which differs for any two different messages."""
+    """Return the data that a tag covers, as JSON. Any two different messages have different data."""
     shown = [[(_normal(label), data) for label, data in row] for row in rows]
     return json.dumps([bot_id, user_id, edited, _normal(text), shown]).encode()
 
@@ -133,7 +132,7 @@ def _plain(text: str) -> str:
 def _normal(text: str) -> str:
     """Return a text without the differences that the messenger introduces: kinds of spaces, and invisible characters.
 
-    The number of spaces and line breaks is kept, since very many of them would push the words out of sight.
+    The number of spaces and line breaks is kept, because a large number would push the words out of sight.
     """
     return "".join(map(_kept, text)).strip()
 

@@ -1,7 +1,7 @@
-"""The handlers of /sessions, /block, /unblock and "This wasn't me", by which users control their sign-ins.
+"""The handlers of /sessions, /block, /unblock and "This wasn't me", which users use to control their sign-ins.
 
-A report takes effect at once, without a second question, since the user may be under attack. The button in the answer
-undoes its effect on the user.
+A report takes effect immediately, without a second question, because the user may be under attack. The button in the
+answer undoes its effect on the user.
 """
 
 from functools import partial
@@ -31,7 +31,7 @@ _log = structlog.get_logger(__name__)
 
 
 def user_control_acts(control: UserControl, decisions: Decisions) -> Acts:
-    """Return the handlers of these commands and buttons. They check a tap's data, which may be anything."""
+    """Return the handlers of these commands and buttons. They check a tap's data, which is untrusted."""
     acts = _UserControlActs(control, decisions)
     return Acts(
         commands={"sessions": acts.show_sessions, "block": acts.offer_block, "unblock": acts.offer_unblock},

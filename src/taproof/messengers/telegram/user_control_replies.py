@@ -1,4 +1,4 @@
-"""The messages and buttons with which users list and report sign-ins, and block and unblock projects."""
+"""The messages and buttons for users to list and report sign-ins, and to block and unblock projects."""
 
 import base64
 import re
@@ -72,12 +72,12 @@ def blocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
 
 
 def unblocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
-    """Return the message that confirms the end of a block."""
+    """Return the message that confirms that a project is unblocked."""
     return Reply(texts.unblocked.format(project=shown_text(project.project_name)))
 
 
 def blocked_link_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
-    """Return the reply to a link of a blocked project: why it does nothing, and a button to unblock the project."""
+    """Return the reply to a blocked project's link: why it does nothing, and a button to unblock the project."""
     return _with_unblock_button(texts, texts.blocked_link, seen.project_id, seen.project_name)
 
 
@@ -103,7 +103,7 @@ def write_key(key: SessionKey) -> str:
 
 
 def read_key(data: str) -> SessionKey | None:
-    """Return the key that `write_key` wrote, None if the data is malformed."""
+    """Return the key that `write_key` wrote; None if the data is malformed."""
     found = _KEY.fullmatch(data)
     return None if found is None else SessionKey(int(found[1]), base64.urlsafe_b64decode(f"{found[2]}="))
 

@@ -15,7 +15,7 @@ from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, Handling
 
 BODY_LIMIT: Final = 1024 * 1024
-"""The largest body, in bytes. An update is a few KB, and the largest that the Bot API sends are far below this."""
+"""Maximum size of a body, in bytes. Most updates are a few KB, and the largest ones are far below this."""
 RETRY_SECONDS: Final = 5
 
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -33,7 +33,7 @@ class WebhookEndpoint:
             rotation. Without a secret, anybody could post updates in any user's name.
 
     Raises:
-        ValueError: a secret is not in the form that the Bot API accepts: 1 to 256 of `A-Z a-z 0-9 _ -`.
+        ValueError: a secret is not in the form that the Bot API accepts: 1 to 256 characters of `A-Z a-z 0-9 _ -`.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class WebhookEndpoint:
         self._secret_tokens = secret_tokens
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer 200 once the update is handled, 503 if it must be delivered again."""
+        """Answer 200 once the update is handled, or 503 if it must be delivered again."""
         if scope["method"] != "POST":
             await _refuse(send, 405, "method_not_allowed", "Updates are sent with POST.", (b"allow", b"POST"))
             return

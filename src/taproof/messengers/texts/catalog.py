@@ -1,4 +1,4 @@
-"""The sentences of each language, loaded from the TOML files beside this module.
+"""The sentences of each language, loaded from the TOML files in this directory.
 
 A sentence is plain text that is sent as HTML, so it contains no `<`, `>` or `&`. Ages use words or units that need no
 plural forms. Names, times and places are inserted as isolates, so their position in a right-to-left sentence is free.
@@ -71,7 +71,7 @@ class ControlTexts:
     already_reported: str
     """Shown below a reported sign-in in the list."""
     reported: Annotated[str, "project", "unblock"]
-    """For a sign-in whose result nobody received."""
+    """For a sign-in whose result was not received."""
     reported_used: Annotated[str, "project", "unblock"]
     """For a sign-in whose result was received, or may have been."""
     reported_developer: Annotated[str, "project", "unblock"]
@@ -149,7 +149,7 @@ def _load_section(section: type[Any], table: dict[str, Any], place: str) -> Any:
     kinds = {field.name: field.type for field in dataclasses.fields(section)}
     for key in (*table, *kinds):
         if key not in kinds:
-            raise ValueError(f"{place}{key} is not a key that the bot knows.")
+            raise ValueError(f"{place}{key} is not a known key.")
         if key not in table:
             raise ValueError(f"{place}{key} is missing.")
     return section(**{key: _load_value(kind, table[key], f"{place}{key}") for key, kind in kinds.items()})
