@@ -76,7 +76,7 @@ WRONG: Final[dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]]] = {
         lambda lines: [*lines[:SESSION], _changed(lines[SESSION], 3, "x"), *lines[SESSION + 1 :]],
         "the file was changed",
     ),
-    "something behind": (lambda lines: [*lines, b"\n"], "something follows the end"),
+    "something behind": (lambda lines: [*lines, b"\n"], "there is data after the end"),
     "a row twice": (
         lambda lines: [*lines[: SESSION + 1], lines[SESSION], *lines[SESSION + 1 :]],
         f"(Line {SESSION + 2} .*this row of sessions cannot be added|the file was changed)",
