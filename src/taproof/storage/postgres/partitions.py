@@ -50,7 +50,7 @@ class Partitions:
         return {row[0] for row in await self._pool.fetch(SESSION_TABLES) if row[1] is False}
 
     async def drop(self, before_day: int, limit: int) -> int:
-        """Drop partitions of days before `before_day` until `limit` sessions or more are erased; return their number."""
+        """Drop partitions of days before `before_day` until `limit` or more sessions are gone; return their number."""
         erased = 0
         for day, is_pending in await self._pool.fetch(SESSION_TABLES):
             if day >= before_day or erased >= limit:
