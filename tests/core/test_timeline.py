@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         PENDING,
         EDGE,
         [("requested", START), ("opened", None), ("expired", EDGE)],
-        "The link was never opened. Check that your page shows it",
+        "The link was never opened. Check that your page shows the link",
     ),
     "not answered": (
         OPENED,

@@ -55,11 +55,11 @@ WRONG: Final[dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]]] = {
     "an unknown table": (lambda lines: _headed(lines, lambda h: h["tables"].update(x=[])), "no table 'x'"),
     "a missing column": (
         lambda lines: _headed(lines, lambda h: h["tables"]["sessions"].remove("day")),
-        "the table sessions has other columns",
+        "the table sessions has different columns",
     ),
     "an unknown column": (
         lambda lines: _headed(lines, lambda h: h["tables"]["sessions"].append("x")),
-        "the table sessions has other columns",
+        "the table sessions has different columns",
     ),
     "a row of nothing": (lambda lines: [*lines[:5], b"[]\n", *lines[5:]], "Line 6 .*no table ''"),
     "a row of an unknown table": (lambda lines: [lines[0], b'["sqlite_schema", 1]\n'], "Line 2 .*no table"),
