@@ -106,7 +106,7 @@ def test_the_master_key_is_made_once_beside_the_database(tmp_path: Path, run: Ru
     assert key.read_text() == before
     wrong = run("projects", "list", "ada@example.com", TAPROOF_MASTER_KEY="A" * 43 + "=")
     assert wrong.exit_code == 1
-    assert "does not fit this database" in wrong.stderr
+    assert "does not belong to this database" in wrong.stderr
     key.unlink()
     assert "is missing" in run("projects", "list", "ada@example.com").stderr
     assert not key.exists()
@@ -165,7 +165,7 @@ def test_the_sandbox_keeps_to_its_own_database(tmp_path: Path, run: Run, run_jso
     assert run_json("projects", "create", "ada@example.com", "Shop", "--sandbox", *webhook)["webhook_url"]
     mixed = run("projects", "list", "ada@example.com", "--database", "sqlite:///taproof-sandbox.db")
     assert mixed.exit_code == 1
-    assert "made in sandbox mode" in mixed.stderr
+    assert "created in sandbox mode" in mixed.stderr
 
 
 @pytest.mark.parametrize("place", ["directory", "not a database", "no directory"])

@@ -63,7 +63,7 @@ def test_a_plan_s_projects_are_counted_on_the_command_line_too(run: Run) -> None
     assert run("projects", "create", "ada@example.com", "One", **limit).exit_code == 0
     refused = run("projects", "create", "ada@example.com", "Two", **limit)
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("The free plan has room for 1 project, and this account has as many.")
+    assert refused.stderr.startswith("The free plan allows 1 project, and this account has reached that limit.")
     assert run("projects", "create", "ada@example.com", "Two", "--plan-projects", "free=2").exit_code == 0
 
 

@@ -86,7 +86,7 @@ def test_secrets_need_the_key_that_all_nodes_share(run_here: Run) -> None:
     assert "openssl rand -base64 32" in missing.stderr
     assert run_here("projects", "create", "ada@example.com", "Shop").exit_code == 0
     wrong = run_here("projects", "list", "ada@example.com", TAPROOF_MASTER_KEY=OTHER_KEY)
-    assert "does not fit this database" in wrong.stderr
+    assert "does not belong to this database" in wrong.stderr
 
 
 def test_serve_asks_for_the_key_before_anything_else(run: Run) -> None:

@@ -174,5 +174,5 @@ async def test_a_form_of_a_session_that_has_ended_changes_nothing(console: Insta
     path = f"/console/projects/{project.id}/delete"
     answer = await visitor.client.post(path, content=slow_form(), headers=headers)
     assert answer.status_code == 401
-    assert "You were signed out before this was done, so nothing was changed." in answer.text
+    assert "You were signed out before the change was made, so nothing was changed." in answer.text
     assert await console.services.projects.read_project(visitor.developer, project.id) == project

@@ -147,7 +147,7 @@ async def test_the_secrets_are_for_their_visitor_only(
     [
         ({"name": " "}, "The name must have 1 to 100 characters."),
         ({"name": "x" * 101}, "The name must have 1 to 100 characters."),
-        ({"name": "\u200b"}, "The name must contain something visible."),
+        ({"name": "\u200b"}, "The name must contain a visible character."),
         ({"webhook_url": "http://shop.example"}, "The webhook URL must begin with https://."),
         ({"webhook_url": 'https://"><b>'}, "The webhook URL"),
     ],

@@ -113,7 +113,7 @@ async def test_reports_of_users_are_marked(visitor: Visitor, console: Installati
         ("reported", "The user reported this sign-in: it was not them.")
     }
     assert "Nobody was signed in" in pages["early"].text
-    assert "before the sign-in was used, which ended it" in pages["unread"].text
+    assert "before the sign-in was used. The sign-in ended." in pages["unread"].text
     assert "was already used" not in pages["unread"].text
     assert "end the session that your application opened" in pages["read"].text
     for page in pages.values():

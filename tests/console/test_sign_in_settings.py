@@ -74,7 +74,7 @@ async def test_a_wrong_origin_stays_in_the_form(visitor: Visitor, console: Insta
     shown = await visitor.post(path, fields | {"allowed_origins": typed})
     assert shown.status == 400
     [sentence] = shown.texts(".//p[@role='alert']")
-    assert sentence.startswith("Pages that may start sign-ins: number 2 of the list must end after host and port")
+    assert sentence.startswith("Pages that may start sign-ins: number 2 of the list must end after the host and port")
     assert str(shown.one(".//textarea[@id='allowed_origins']").text).split() == typed.split()
     assert await the_project(visitor, console) == project
 
@@ -88,7 +88,7 @@ async def test_a_plan_without_room_says_so(console: Installation, visitor: Visit
         project, _ = await pro.create_project("Shop")
     refused = await pro.post(LIST, {"name": "Shop"})
     assert refused.status == 400
-    assert "The pro plan has room for 2 projects" in refused.text
+    assert "The pro plan allows 2 projects" in refused.text
     for user in ("1", "2", "3"):
         await console.messenger.confirm(
             (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
@@ -111,7 +111,7 @@ async def test_try_it_reports_a_used_up_plan(console: Installation) -> None:
     console.clock.now += 60_000
     shown = await pro.submit(page_of(project), page_of(project))
     assert shown.status == 400
-    assert "as many sign-ins confirmed in this month" in shown.texts(".//p[@role='alert']")[0]
+    assert "limit of confirmed sign-ins for this month" in shown.texts(".//p[@role='alert']")[0]
 
 
 async def test_try_it_shows_the_match_code(visitor: Visitor, console: Installation) -> None:

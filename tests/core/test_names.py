@@ -56,13 +56,13 @@ def test_control_characters_and_surrogates_are_refused(control: str) -> None:
 def test_a_name_of_only_invisible_characters_is_refused(invisible: str) -> None:
     """A prompt without a visible name could be from any project."""
     for name in (invisible, invisible * 7, f"{invisible} {invisible}"):
-        assert name_problem(name) == "must contain something visible"
+        assert name_problem(name) == "must contain a visible character"
 
 
 @pytest.mark.parametrize("selector", RARE_SELECTORS)
 def test_a_name_of_only_rare_selectors_is_refused(selector: str) -> None:
     """A variation selector changes the character before it, and these have none before them."""
-    assert name_problem(selector * 3) == "must contain something visible"
+    assert name_problem(selector * 3) == "must contain a visible character"
 
 
 @pytest.mark.parametrize("control", BIDI)

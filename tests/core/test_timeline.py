@@ -44,7 +44,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         CONFIRMED,
         EDGE,
         [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("used", None)],
-        "Confirmed, but never used: no client has called verify since. Check that your client keeps polling",
+        "Confirmed, but never used: no client called verify after that. Check that your client keeps polling",
     ),
     "used": (
         USED,
@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         PENDING,
         EDGE,
         [("requested", START), ("opened", None), ("expired", EDGE)],
-        "The link was never opened. Check that your page shows it",
+        "The link was never opened. Check that your page shows the link",
     ),
     "not answered": (
         OPENED,

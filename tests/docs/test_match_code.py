@@ -87,7 +87,7 @@ def test_the_page_says_why_it_cannot_start(project: OwnProject, address: str) ->
             await page.goto(address)
             button = page.get_by_role("button", name="Sign in")
             await button.click()
-            said = f"Pages of {address} may not start sign-ins of this project. "
+            said = f"Pages of {address} cannot start sign-ins for this project. "
             # The origin is http://127.0.0.1 with a port, like a developer's page.
             await expect(page.locator("#outcome")).to_contain_text(said, timeout=PATIENCE)
             await expect(button).to_be_enabled()

@@ -81,7 +81,7 @@ async def test_another_master_key(tmp_path: Path) -> None:
     """A master key that does not fit the stored secrets is refused at the start, not at the first proof."""
     await make_database(tmp_path, sandbox=True)
     sentence = refusal(tmp_path, "--sandbox", TAPROOF_MASTER_KEY=OTHER_KEY)
-    assert "master key does not fit" in sentence
+    assert "master key does not belong" in sentence
     assert "TAPROOF_MASTER_KEY" in sentence
     assert OTHER_KEY not in sentence
 
@@ -101,7 +101,7 @@ async def test_a_database_of_the_other_mode(tmp_path: Path, *, sandbox: bool) ->
     """Simulated users can never sign in to real projects, whichever mode created the database."""
     await make_database(tmp_path, sandbox=sandbox)
     sentence = refusal(tmp_path, TAPROOF_BOT_TOKEN=BOT_TOKEN) if sandbox else refusal(tmp_path, "--sandbox")
-    assert ("made in sandbox mode" if sandbox else "belongs to a real service") in sentence
+    assert ("created in sandbox mode" if sandbox else "belongs to a real service") in sentence
     assert "--database (TAPROOF_DATABASE_URL)" in sentence
     assert BOT_TOKEN not in sentence
 

@@ -192,7 +192,7 @@ async def test_of_those_who_make_the_last_project_one_does(node: "Node", other_n
     outcomes = await asyncio.gather(*(create() for _ in range(8)))
     assert outcomes.count("made") == 3
     sentence = (
-        "The free plan has room for 3 projects, and this account has as many. Delete one that is not in use any more, "
+        "The free plan allows 3 projects, and this account has reached that limit. Delete an unused project, "
         "or ask the operator of this service for another plan."
     )
     assert {each for each in outcomes if each != "made"} == {sentence}

@@ -1,7 +1,7 @@
-"""The numbers of a developer's projects, read from counters only (contract.md, Developer endpoints, Analytics).
+"""Statistics of a developer's projects, read from counters only (contract.md, Developer endpoints, Analytics).
 
-Every number counts sessions *created* in the window, on the UTC day of their creation. A funnel thus never shows more
-confirmed sessions than requested ones.
+Every number counts sessions *created* in the window, by UTC day of creation. A funnel thus never shows more confirmed
+sessions than requested ones.
 """
 
 from collections.abc import Sequence
@@ -21,9 +21,9 @@ COUNTS: Final = ("requested", "opened", "confirmed", "used", "cancelled", "expir
 
 @dataclass(frozen=True, slots=True)
 class Analytics:
-    """The counts of the sessions created in a window of UTC days, today last.
+    """The counts of the sessions created in a window of UTC days that ends today.
 
-    `daily` has every day of the window; `conversion_rate` is a percentage with one decimal.
+    `daily` contains every day of the window; `conversion_rate` is a percentage with one decimal.
     """
 
     unique_users: int
@@ -33,7 +33,7 @@ class Analytics:
 
     @property
     def conversion_rate(self) -> float:
-        """Confirmed sessions per hundred requested; 0 when none was requested."""
+        """Confirmed sessions per hundred requested; 0 if none was requested."""
         requested = self.totals["requested"]
         return round(100 * self.totals["confirmed"] / requested, 1) if requested else 0.0
 
@@ -55,7 +55,7 @@ class AnalyticsReader:
         self._clock = clock
 
     async def read_analytics(self, developer: Developer, *, days: Window, project_id: str | None) -> Analytics:
-        """Return the analytics of all of a developer's projects, or of one.
+        """Return the analytics of all projects of a developer, or of one project.
 
         Raises:
             InvalidRequest: the project id is malformed.

@@ -1,8 +1,8 @@
 """Re-encrypt all encrypted values under the first master key, while the service runs.
 
-A value is decrypted and re-encrypted with the associated data of its own place. A value that was moved or altered does
-not decrypt, and stays unchanged. A value is replaced only if it has not changed since it was read, so concurrent
-changes are kept.
+Each value is decrypted and re-encrypted with the associated data of its own row. A value that was moved or altered does
+not decrypt and is left unchanged. A value is replaced only if it has not changed since it was read, so concurrent
+changes are not lost.
 """
 
 import asyncio
@@ -18,15 +18,15 @@ from taproof.service.webhooks import answer_associated_data
 from taproof.storage.protocol import EncryptedKind, EncryptedRow, Replacement, Storage
 
 PAGE: Final = 500
-"""Rows read at a time."""
+"""The number of rows read at a time."""
 BATCH: Final = 100
-"""Values replaced in one write: on SQLite it holds up other writers for a few milliseconds."""
+"""The number of values replaced in one write. On SQLite, a write blocks other writers for a few milliseconds."""
 _PAUSE: Final = 0.02
-"""Seconds between two writes: several times as long as the service's own writes wait for the lock, so these go
-first."""
+"""Seconds between two writes. This is several times as long as the service's own writes wait for the lock, so they have
+priority."""
 PASSES: Final = 5
-"""The most walks. A walk after the second follows only if the one before found values of a node that still encrypts
-under another key."""
+"""The maximum number of walks. After the second, another walk follows only if the previous one found values that a node
+encrypted under another key."""
 
 ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = {
     "webhook_secret": lambda row: associated_data_of("webhook_secret", row.name),
@@ -36,7 +36,7 @@ ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = 
     "webhook_answer": lambda row: answer_associated_data(row.name, int(row.key[1])),
     "phone": lambda row: associated_data_of("phone", row.name),
     "phone_request": lambda row: associated_data_of("phone_request", row.name),
-    # Last: while the check value is under another key than the first, no walk has finished with that first key.
+    # Last: if the check value is encrypted under the first key, a whole walk has finished with this key.
     "mark": lambda row: row.name,
 }
 """The associated data of each kind of value, in the order of a walk."""
@@ -46,8 +46,9 @@ ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = 
 class Reencrypted:
     """The progress so far.
 
-    `left`: the values that the latest walk found under another key than the first, counted before it replaced them.
-    `unreadable`: the values that did not decrypt in that walk: encrypted under none of the keys, moved, or altered.
+    `left`: the number of values that the latest walk found under a key other than the first, before replacing them.
+    `unreadable`: the number of values that the latest walk could not decrypt: encrypted under an unknown key, moved or
+    altered.
     """
 
     reencrypted: int = 0
@@ -73,11 +74,11 @@ class Reencryptor:
         self._done = Reencrypted()
 
     async def reencrypt(self, settle: Callable[[], Awaitable[None]]) -> Reencrypted:
-        """Walk through all values, at least twice, until a walk finds none under another key than the first.
+        """Walk through all values, at least twice, until a walk finds none under a key other than the first.
 
-        `settle` waits between two walks. By its end, values encrypted before the key became the first are stored, and
-        values read before their replacement are decrypted. The result's `left` is 0 unless a node keeps encrypting
-        under another key.
+        `settle` waits between two walks. When it returns, values encrypted before the key became the first must be
+        stored, and values read before their replacement must be decrypted. The result's `left` is 0 unless a node still
+        encrypts under another key.
         """
         for number in range(PASSES):
             if number:
@@ -104,7 +105,7 @@ class Reencryptor:
             page = await self._storage.encrypted_values.list_encrypted_values(kind, page.after, PAGE)
 
     def _reencrypted(self, kind: EncryptedKind, row: EncryptedRow) -> Replacement | None:
-        """Return the replacement of a value; None when the value may stay or cannot be decrypted."""
+        """Return the replacement of a value; None if the value needs none or cannot be decrypted."""
         if self._encryptor.is_current(row.encrypted) or (kind == "mark" and row.name != KEY_MARK):
             return None
         associated_data = ASSOCIATED_DATA[kind](row)

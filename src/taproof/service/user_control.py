@@ -1,7 +1,7 @@
 """Let users list and report their past sign-ins, and block and unblock projects.
 
-A project bot shows and changes only data of its own project. The reason: the owner of a bot's token can read all of
-its messages and the buttons that its users tap.
+A project bot shows and changes only its own project's data, because the owner of the bot's token can read all of the
+bot's messages and which buttons users tap.
 """
 
 from dataclasses import dataclass
@@ -14,14 +14,14 @@ from taproof.storage.protocol import Storage
 
 LOOK_BACK: Final = 30 * DAY
 SHOWN: Final = 10
-"""The most sign-ins or projects in one message: each has a button."""
+"""The maximum number of sign-ins or projects in one message: each has a button."""
 _LOOKED_AT: Final = 50
 """The number of latest sign-ins whose projects are offered for blocking."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecentSignIn:
-    """A sign-in that a user confirmed. `confirmed_at` in ms; `is_reported`: the user reported it as not theirs."""
+    """A sign-in that a user confirmed. `confirmed_at` is in ms; `is_reported`: the user reported it as not theirs."""
 
     key: SessionKey
     project: NamedProject
@@ -48,13 +48,13 @@ class UserControl:
         return [_recent(session) for session in await self._sign_ins(user_id, bot_id, SHOWN)]
 
     async def list_blockable(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[NamedProject]:
-        """Return the projects that a user recently signed in to and has not blocked, latest first."""
+        """Return the projects that a user recently signed in to and has not blocked, most recent first."""
         sign_ins = await self._sign_ins(user_id, bot_id, _LOOKED_AT)
         found = dict.fromkeys(NamedProject(each.project_id, each.project_name) for each in sign_ins)
         return [each for each in found if not await self._storage.users.is_blocked(user_id, each.project_id)][:SHOWN]
 
     async def list_blocks(self, user_id: str, bot_id: int = SERVICE_BOT) -> list[NamedProject]:
-        """Return at most `SHOWN` projects that a user has blocked, latest first."""
+        """Return at most `SHOWN` projects that a user has blocked, most recent first."""
         if bot_id == SERVICE_BOT:
             return await self._storage.users.list_blocks(user_id, SHOWN)
         own = await self._storage.bots.read_project_bot(bot_id)
@@ -75,7 +75,7 @@ class UserControl:
         return project
 
     async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
-        """Report a past sign-in that this bot may show, whichever bot it was confirmed with."""
+        """Report a past sign-in that this bot may show, even if another bot confirmed it."""
         if bot_id != SERVICE_BOT:
             own = await self._storage.bots.read_project_bot(bot_id)
             session = await self._storage.sessions.read_session(key)

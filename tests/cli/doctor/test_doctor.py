@@ -188,7 +188,7 @@ async def test_a_wrong_or_missing_master_key_is_a_problem(tmp_path: Path, run: R
     """A key that the database was not made with is told, and so is a key file that is gone; none is made anew."""
     await _in_thread(run, "developers", "add", "ada@example.com")
     await _in_thread(run, "projects", "create", "ada@example.com", "Shop")
-    assert_problem(await look("master key", master_key=KEY), "does not fit this database")
+    assert_problem(await look("master key", master_key=KEY), "does not belong to this database")
     (tmp_path / "taproof.db.key").unlink()
     assert_problem(await look("master key"), "is missing")
     assert not (tmp_path / "taproof.db.key").exists()

@@ -88,8 +88,8 @@ async def test_a_refusal_names_the_origin_and_nothing_else(node: "Node", origin:
     await node.projects.update_project(acting(developer), project.id, changes)
     with pytest.raises(OriginNotAllowed) as refused:
         await node.signin.create_session(project.id, public=True, requester=Requester(origin))
-    named = f"Pages of {origin} may not start sign-ins of this project. "
-    assert refused.value.sentence.startswith(named if is_named else "This project starts no sign-ins from pages of")
+    named = f"Pages of {origin} cannot start sign-ins for this project. "
+    assert refused.value.sentence.startswith(named if is_named else "Pages of this origin cannot start")
     assert is_named or origin not in refused.value.sentence
 
 

@@ -55,11 +55,11 @@ WRONG: Final[dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]]] = {
     "an unknown table": (lambda lines: _headed(lines, lambda h: h["tables"].update(x=[])), "no table 'x'"),
     "a missing column": (
         lambda lines: _headed(lines, lambda h: h["tables"]["sessions"].remove("day")),
-        "the table sessions has other columns",
+        "the table sessions has different columns",
     ),
     "an unknown column": (
         lambda lines: _headed(lines, lambda h: h["tables"]["sessions"].append("x")),
-        "the table sessions has other columns",
+        "the table sessions has different columns",
     ),
     "a row of nothing": (lambda lines: [*lines[:5], b"[]\n", *lines[5:]], "Line 6 .*no table ''"),
     "a row of an unknown table": (lambda lines: [lines[0], b'["sqlite_schema", 1]\n'], "Line 2 .*no table"),
@@ -76,7 +76,7 @@ WRONG: Final[dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]]] = {
         lambda lines: [*lines[:SESSION], _changed(lines[SESSION], 3, "x"), *lines[SESSION + 1 :]],
         "the file was changed",
     ),
-    "something behind": (lambda lines: [*lines, b"\n"], "something follows the end"),
+    "something behind": (lambda lines: [*lines, b"\n"], "there is data after the end"),
     "a row twice": (
         lambda lines: [*lines[: SESSION + 1], lines[SESSION], *lines[SESSION + 1 :]],
         f"(Line {SESSION + 2} .*this row of sessions cannot be added|the file was changed)",

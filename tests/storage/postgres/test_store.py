@@ -98,8 +98,8 @@ async def test_a_server_that_is_too_old_is_refused(dsn: str, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("postgresql://ada:s3cret@127.0.0.1:1/taproof", "Nobody listens"),
-        ("postgresql://ada:s3cret@nowhere.invalid/taproof", "not known"),
+        ("postgresql://ada:s3cret@127.0.0.1:1/taproof", "refused the connection"),
+        ("postgresql://ada:s3cret@nowhere.invalid/taproof", "cannot be resolved"),
         ("postgresql://ada:1/s3cret@127.0.0.1/taproof", "TAPROOF_DATABASE_URL"),
         ("postgresql://ada:s3/cret@127.0.0.1/taproof", "cannot be read"),
         ("postgresql://ada:s3cret@127.0.0.1:port/taproof", "cannot be read"),
@@ -135,7 +135,7 @@ async def test_a_database_that_is_not_there_is_refused_with_a_sentence(dsn: str)
     [
         ("sslmode=require", "does not offer TLS"),
         ("sslmod=s3cret", "does not know a parameter in TAPROOF_DATABASE_URL: sslmod"),
-        ("work_mem=s3cret", "does not take this value of work_mem"),
+        ("work_mem=s3cret", "does not accept the value of work_mem"),
     ],
 )
 async def test_a_parameter_that_does_not_work_is_named(dsn: str, parameter: str, sentence: str) -> None:
@@ -219,7 +219,7 @@ async def test_a_standby_is_no_place_to_write(dsn: str, postgres: PostgresStorag
             await postgres.ping()
     with pytest.raises(StoreUnavailable):
         await postgres.sessions.create_session(seed.new_session(project), public=True)
-    with pytest.raises(StoreUnavailable, match="only be read"):
+    with pytest.raises(StoreUnavailable, match="read-only"):
         await PostgresStorage.open(dsn, NOW)
     execute(dsn, "SET default_transaction_read_only = off", f"ALTER DATABASE {database} RESET ALL")
     # One more may fail: a connection that was opened before the fail-over was over.

@@ -1,10 +1,10 @@
-"""The messenger's side of a sign-in: a user opens its link in a bot, and decides (contract.md, Messenger).
+"""The messenger's side of a sign-in: a user opens the link in a bot and decides (contract.md, Messenger).
 
-An update handler calls a method here for each tap. The method reads the session, writes the decision in one guarded
-statement, and wakes the calls that wait for it.
+An update handler calls one of these methods for each tap. The method reads the session, writes the decision in one
+guarded statement, and wakes the calls that wait for the session.
 
-Every method is safe to repeat. `bot_id` is the bot that the user is talking to. It shows and decides only sessions
-whose links lead to it: the owner of a bot's token can read all that its users send, including session tokens.
+Every method is safe to repeat. `bot_id` is the bot that the user is talking to. A bot shows and decides only
+sessions whose links lead to it: the owner of a bot's token can read all that its users send, including session tokens.
 """
 
 import dataclasses
@@ -42,8 +42,8 @@ DecisionOutcome = Literal[
 """The state of a session for the user who opened or decided it.
 
 "opened": it waits for this user's decision. "phone": they confirmed, and it waits for their phone number. "confirmed"
-and "cancelled": it was decided, now or before. "mismatched": this tap was on a wrong match code and cancelled it.
-"reported": this tap was on "This wasn't me". "blocked": the user has blocked its project. "expired": its time is over.
+and "cancelled": it was decided, now or earlier. "mismatched": the user tapped a wrong match code, which cancelled it.
+"reported": the user tapped "This wasn't me". "blocked": the user has blocked its project. "expired": it has expired.
 "foreign": another account opened it first. "unknown": there is no such session, or this bot may not show it.
 """
 
@@ -54,10 +54,10 @@ class SeenSession:
 
     `changed`: this call decided it. `project_name` is exactly what the developer typed: show it through
     `core.names.isolated_name` only. `choices`: the match codes that replace Confirm; empty if there are none.
-    `context`: where the request came from; a stranger may have written it. `phone_asked`: the user was asked for their
-    contact, so a keyboard for it may be showing. `was_used`: somebody may have received the result of the reported
-    session, and the project must sign them out. `signed_out`: the project is the service's own, and the developer who
-    reported the session was signed out there.
+    `context`: where the request came from. A stranger may control this text. `phone_asked`: the user was asked for
+    their contact, so a keyboard for it may be showing. `was_used`: somebody may have received the result of the
+    reported session, and the project must sign them out. `signed_out`: the project is the service's own, and the
+    developer who reported the session was signed out there.
     """
 
     outcome: DecisionOutcome
@@ -83,7 +83,7 @@ _OUTCOMES: Final[dict[Status, DecisionOutcome]] = {
     "cancelled": "cancelled",
     "expired": "expired",
 }
-"""The outcome for the owner of a session in this status."""
+"""The outcome for the owner of a session, by the session's status."""
 
 
 class Decisions:
@@ -91,8 +91,8 @@ class Decisions:
 
     Args:
         encryptor: encrypts webhook bodies and phone numbers.
-        wake: called with a session that was decided, so that the calls that wait for it answer at once.
-        recorded: called after a decision that may have recorded a webhook event, so that it is sent at once.
+        wake: called with a session that was decided, so that the calls that wait for it respond immediately.
+        recorded: called after a decision that may have recorded a webhook event, so that the event is sent immediately.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class Decisions:
         seen = _seen(session, opener_id, now)
         request = await self._phone_request(session)
         if seen.outcome == "opened" and request is not None:
-            # The latest request: the contact answers this session, and no other session that waits for one.
+            # Make this the latest request: a contact confirms only the session that requested it last.
             await self._storage.users.ask_for_phone(dataclasses.replace(request, asked_at=now))
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         return seen
@@ -138,8 +138,8 @@ class Decisions:
     ) -> SeenSession:
         """Confirm a session: the user tapped Confirm, or the match code at `choice`. The owner's first tap counts.
 
-        A wrong match code cancels the session. So does a missing one where the prompt shows match codes. Where the
-        project collects phone numbers, the session stays pending until `give_phone` or `continue_without_phone`.
+        A wrong match code cancels the session; so does a missing one if the prompt shows match codes. If the project
+        collects phone numbers, the session stays pending until `give_phone` or `continue_without_phone`.
         """
         identity = _storable(identity)
         user_id = identity.messenger_id
@@ -175,7 +175,7 @@ class Decisions:
     async def continue_without_phone(
         self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT
     ) -> SeenSession:
-        """Confirm a session without a phone number, where the project makes the number optional."""
+        """Confirm a session without a phone number, if the project makes the number optional."""
         identity = _storable(identity)
         session, now = await self._find(session_token, bot_id)
         if session is None:
@@ -203,9 +203,10 @@ class Decisions:
     ) -> SeenSession:
         """Confirm the session that last asked the user for a contact, if the contact is the user's own.
 
-        An update may come again, so no other session is confirmed, even if that one was decided before. Another
-        waiting session asks again when its link is opened again. The outcome "phone" means that the session still
-        waits: the contact is another user's or has no phone number. "unknown" means that no contact was requested.
+        An update may be delivered twice, so no other session is confirmed, even if that session is already decided.
+        Another waiting session requests the contact again when its link is opened again. The outcome "phone" means that
+        the session still waits: the contact is another user's or has no phone number. "unknown" means that no contact
+        was requested.
 
         Args:
             identity: the user who sent the contact.
@@ -234,7 +235,7 @@ class Decisions:
         session_token = self._encryptor.decrypt(
             request.encrypted_token, associated_data_of("phone_request", session.id)
         )
-        if details.collect_phone:  # A change of the developer's plan may have turned it off.
+        if details.collect_phone:  # The developer's new plan may not allow it.
             identity = dataclasses.replace(identity, messenger_phone=phone)
         seen = await self._decide(session, session_token, user_id, identity, now)
         return dataclasses.replace(seen, phone_asked=True)
@@ -275,21 +276,21 @@ class Decisions:
         return await self._note_phone(session, seen)
 
     async def _was_told(self, session: Session) -> bool:
-        """Return whether anybody may know who confirmed, from verify or from a webhook, even an unanswered one."""
+        """Return whether the application may know who confirmed, from verify or from a webhook without a response."""
         if session.used_at is not None or session.confirmed_at is None:
             return session.used_at is not None
         told = await self._storage.deliveries.find_deliveries(session.project_id, session.confirmed_at, session.id)
         return any(each.attempts or each.interrupted for each in told if each.type == "auth.confirmed")
 
     async def _of_bot(self, key: SessionKey, bot_id: int, *, or_service: bool = False) -> Session | None:
-        """Return a session if this bot may show it; with `or_service` the service's own bot may show any."""
+        """Return a session if this bot may show it. With `or_service`, the service's own bot may show any session."""
         session = await self._storage.sessions.read_session(key)
         if session is None or (or_service and bot_id == SERVICE_BOT):
             return session
         return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
 
     async def _find(self, session_token: str, bot_id: int) -> tuple[Session | None, int]:
-        """Return the session of a token, if this bot may show it, and the time after reading it."""
+        """Return the session with this token, if this bot may show it, and the time after reading it."""
         key = session_key(session_token)
         return None if key is None else await self._of_bot(key, bot_id), self._clock()
 
@@ -299,7 +300,7 @@ class Decisions:
         return await self._storage.users.read_phone_request(session.key)
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
-        """Set `phone_asked` if the user was asked for their contact, unless they may not know the session."""
+        """Set `phone_asked` if the user was asked for their contact and may know the session."""
         if not seen.session_id or await self._phone_request(session) is None:
             return seen
         return dataclasses.replace(seen, phone_asked=True)
@@ -361,7 +362,7 @@ def _storable(identity: MessengerIdentity) -> MessengerIdentity:
 
 
 def _chosen(details: PromptDetails, choice: int | None) -> str | None:
-    """Return the match code at the index `choice`; None when there is none."""
+    """Return the match code at the index `choice`; None if there is none."""
     codes = (details.match_choices or "").split()
     return codes[choice] if choice is not None and 0 <= choice < len(codes) else None
 

@@ -32,7 +32,7 @@ UPDATE bot_updates u SET done = 1 FROM claimed c WHERE u.bot_id = c.bot_id AND u
 
 _UPDATES: Final = 256
 _Claim = tuple[int, int, int, int]
-"""The values of a call of `claim_update`."""
+"""The arguments of a `claim_update` call."""
 
 
 class PostgresBots(queries.BotQueries[PostgresPool]):

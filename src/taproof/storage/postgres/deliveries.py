@@ -53,7 +53,7 @@ _HELD: Final = """
       AND EXISTS (SELECT FROM projects p WHERE p.id = e.project_id AND p.webhook_url <> '')
     LIMIT 1 FOR UPDATE
   ) AS e"""
-"""Locks those of the requested events whose lease the caller still holds and whose webhook was not removed."""
+"""Locks the requested events whose lease the caller still holds and whose webhook was not removed."""
 RELEASE_DELIVERIES: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($1::TEXT[], $2::BIGINT[]) AS a (id, leased_until)
@@ -117,7 +117,7 @@ SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
 
 
 class _Finish(NamedTuple):
-    """A call of `finish_attempt`."""
+    """A `finish_attempt` call."""
 
     delivery: Delivery
     attempt: Attempt
@@ -131,7 +131,7 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
 
     def __init__(self, pool: PostgresPool) -> None:
         super().__init__(pool)
-        # Only one of two calls for one event holds its lease, and a single statement cannot order the two.
+        # Only one of two calls for an event holds the lease, and a single statement cannot order the two calls.
         self._attempts = Batcher[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
 
     async def close(self) -> None:
@@ -190,8 +190,8 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
         before: PageCursor | None,
         limit: int,
     ) -> list[DeliveryRecord]:
-        # The index begins with project, state and type. Each pair of state and type is one short walk, and the walks
-        # are merged.
+        # The index begins with project, state and type. Each pair of state and type needs one short index scan, and the
+        # results are merged.
         states = [state] if state else get_args(DeliveryState)
         types = [event_type] if event_type else get_args(EventType)
         return await self._read(LIST_DELIVERIES, project_id, states, types, *page_start(before), limit)
@@ -205,7 +205,7 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
         return await self._read(FIND_DELIVERIES, project_id, states, types, created_at, session_id)
 
     async def _read(self, statement: str, *values: Any) -> list[DeliveryRecord]:
-        """Return the deliveries that a statement finds, with their attempts, in one snapshot."""
+        """Return the deliveries that a statement finds, with their attempts, from one snapshot."""
 
         async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
             await connection.execute(_ONE_SNAPSHOT)

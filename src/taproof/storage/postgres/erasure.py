@@ -1,4 +1,4 @@
-"""The erasure of one user on PostgreSQL."""
+"""Erases one user's data on PostgreSQL."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -17,7 +17,7 @@ _HOLD_SESSIONS: Final = """
 SELECT token_hash, project_id, id, confirmed_at, cancelled_at FROM sessions
 WHERE day = $1 AND token_hash = ANY ($2::BYTEA[]) AND (opener_id = $3 OR messenger_id = $3)
 ORDER BY token_hash FOR UPDATE"""
-# This statement runs after the one that waited for the locks on the sessions, so that it sees their events.
+# This runs after the statement that waits for the session locks, so that it sees the sessions' events.
 _FIND_EVENTS: Final = """
 SELECT e.id FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[])
   AS a (project_id, session_id, confirmed_at, cancelled_at)
@@ -49,8 +49,8 @@ class PostgresErasure(queries.ErasureQueries[PostgresPool]):
     async def _erase_sessions(
         self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
     ) -> int:
-        # The sessions are locked first. So a session that is just being confirmed is either found here with its event,
-        # or is not confirmed.
+        # Lock the sessions first. A session that is being confirmed is then either found together with its event, or
+        # its confirmation fails.
         held: list[tuple[int, list[asyncpg.Record]]] = []
         for day, of_day in groupby(sorted(keys), key=itemgetter(0)):
             hashes = [token_hash for _, token_hash in of_day]

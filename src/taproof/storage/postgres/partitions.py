@@ -1,4 +1,4 @@
-"""Manages one partition of sessions for each day: created in advance, dropped as a whole. Polls wait for neither."""
+"""Creates one partition of sessions per day in advance, and drops partitions as a whole. Neither blocks polls."""
 
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -17,7 +17,7 @@ ORDER BY i.inhdetachpending DESC NULLS LAST, day"""
 TABLE_SIZE: Final = "SELECT reltuples FROM pg_class WHERE oid = to_regclass($1)"
 LOCK_SESSIONS: Final = "LOCK TABLE ONLY sessions IN SHARE UPDATE EXCLUSIVE MODE"
 _PATIENCE: Final = 5.0
-"""Seconds for which dropping a day's partition waits for statements that still use it. The next sweep continues."""
+"""Seconds for which dropping a day's partition waits for statements that still use it. The next sweep tries again."""
 _COUNTED: Final = 10_000
 
 
@@ -28,14 +28,14 @@ class Partitions:
         self._pool = pool
 
     async def prepare(self, days: AbstractSet[int]) -> None:
-        """Create the missing partitions of these days. Two nodes may do so at once."""
+        """Create the missing partitions of these days. Two nodes may do so concurrently."""
         if not days - await self.days():
             return
 
         async def make(connection: asyncpg.Connection) -> None:
             # Take this lock first, and only on the parent: a vacuum may lock a day's partition for hours. The lock
-            # allows reads and writes. A concurrent call that creates or drops a partition waits here, where it holds no
-            # lock that blocks this one.
+            # allows reads and writes. A concurrent call that creates or drops a partition waits for this lock, and
+            # holds no lock that blocks this call.
             await connection.execute(LOCK_SESSIONS)
             present = {row[0] for row in await connection.fetch(SESSION_TABLES)}
             for day in sorted(days - present):
@@ -50,7 +50,7 @@ class Partitions:
         return {row[0] for row in await self._pool.fetch(SESSION_TABLES) if row[1] is False}
 
     async def drop(self, before_day: int, limit: int) -> int:
-        """Drop the partitions of days before that one until at least `limit` sessions are gone; return their number."""
+        """Drop partitions of days before `before_day` until `limit` or more sessions are gone; return their number."""
         erased = 0
         for day, is_pending in await self._pool.fetch(SESSION_TABLES):
             if day >= before_day or erased >= limit:
@@ -69,7 +69,8 @@ class Partitions:
         how = "FINALIZE" if finalize else "CONCURRENTLY"
 
         async def detach(connection: asyncpg.Connection) -> None:
-            # Do not run this in a transaction: it uses two of its own, so that it does not block readers of other days.
+            # Do not run this in a transaction: it uses two transactions, so that it does not block readers of other
+            # days.
             statement = f"ALTER TABLE sessions DETACH PARTITION sessions_{day:d} {how}"
             await connection.execute(statement, timeout=_PATIENCE)
 

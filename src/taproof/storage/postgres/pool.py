@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: opens them, translates their errors, and runs statements on them."""
+"""Opens connections to PostgreSQL, translates their errors, and runs statements on them."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,7 @@ from taproof.storage.queries.transaction import Transaction
 
 T = TypeVar("T")
 OLDEST_SERVER: Final = 14
-"""The first version that can detach a partition without blocking readers of the others."""
+"""The first version that can detach a partition without blocking readers of the other partitions."""
 _CONNECT_PATIENCE: Final = 5.0
 _ACQUIRE_PATIENCE: Final = 5.0
 _COMMAND_PATIENCE: Final = 10.0
@@ -28,18 +28,18 @@ _CLOSE_PATIENCE: Final = 5.0
 _CONNECTIONS: Final = (2, 10)
 _ATTEMPTS: Final = 4
 _MIGRATE_ATTEMPTS: Final = 15
-"""Together with the waits between them, they take about a minute."""
+"""Together with the pauses between them, these attempts take about a minute."""
 _NAME: Final = "taproof"
 _SETTINGS: Final = {
     "application_name": _NAME,
-    # A plan must name its days, so that it locks and walks only their partitions. A generic plan covers all partitions.
-    # A plan made while a day's partition was empty would go on scanning it completely.
+    # A plan must contain the days, so that it locks and reads only their partitions. A generic plan covers all
+    # partitions. A plan made while a day's partition was empty would go on scanning it completely.
     "plan_cache_mode": "force_custom_plan",
-    # The default is meant for hard disks. With it, a few dozen walks down an index look more expensive than reading a
-    # day of 10,000 sessions.
+    # The default is for hard disks. With it, a few dozen index searches look more expensive than reading a day of
+    # 10,000 sessions.
     "random_page_cost": "1.1",
     "jit": "off",
-    # Lets the server end a statement whose node is out of reach.
+    # The server ends a statement if the node can no longer be reached.
     "statement_timeout": "15s",
     "idle_in_transaction_session_timeout": "15s",
 }
@@ -56,7 +56,7 @@ AWAY: Final = (
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.LockNotAvailableError,
     asyncpg.TransactionRollbackError,
-    # A new connection of the pool may fail with these even if the first ones succeeded.
+    # A new connection in the pool may fail with these errors even if the first connections succeeded.
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
 )
@@ -66,7 +66,7 @@ _FORM: Final = "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with marks in the
 _QUOTED_NAME: Final = re.compile(r'"([a-z_]{1,63})"')
 _MAY_MAKE_TABLES: Final = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), FALSE)"
 MAKE_OWNER: Final = "As the server's administrator run: ALTER DATABASE <database> OWNER TO <user>"
-"""The advice for a user who may not create tables."""
+"""The advice if the database user may not create tables."""
 
 
 class PostgresTooOld(TaproofError, code="postgres_too_old"):
@@ -113,7 +113,7 @@ class PostgresPool:
         return pool
 
     async def close(self) -> None:
-        """Finish the current calls, then disconnect."""
+        """Finish the current calls, then close all connections."""
         self._closed = True
         while self._under_way:
             self._rest.clear()
@@ -163,7 +163,7 @@ class PostgresPool:
         return await self.transact(lambda connection: work(PostgresTransaction(connection)))
 
     async def transact(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Run `work` in one transaction. It may run more than once, so it must only run statements."""
+        """Run `work` in one transaction. `work` may run more than once, so it must only run statements."""
 
         async def run(connection: asyncpg.Connection) -> T:
             async with connection.transaction():
@@ -172,11 +172,11 @@ class PostgresPool:
         return await self.run(run)
 
     async def run(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
-        """Run `work` on a connection. Repeat it if the server rolled it back because of another transaction.
+        """Run `work` on a connection. Repeat it if the server rolled it back because of a conflict.
 
         Raises:
-            StoreUnavailable: the database is out of reach. If the connection was lost during `work`, a change may have
-                been made.
+            StoreUnavailable: the database cannot be reached. If the connection was lost during `work`, a change may
+                have been made.
         """
         if self._closed:
             raise StoreUnavailable
@@ -215,7 +215,7 @@ class PostgresPool:
             finally:
                 await self._pool.release(connection, timeout=_RELEASE_PATIENCE)
         except AWAY as error:
-            # A value that does not fit its column also raises an InterfaceError, but it is no connection error.
+            # A value that does not fit its column also raises an InterfaceError, which is not a connection error.
             if isinstance(error, (ValueError, *_UNDONE)):
                 raise
             raise StoreUnavailable from error
@@ -240,7 +240,7 @@ async def migrate_postgres(dsn: str, now: int) -> tuple[int, int]:
             if connection.get_server_version().major < OLDEST_SERVER:
                 raise PostgresTooOld
             if connection.get_settings().server_encoding != "UTF8":
-                raise StoreUnavailable(f"The database is not in UTF-8. {_CHECK}: make one with ENCODING 'UTF8'.")
+                raise StoreUnavailable(f"The database is not in UTF-8. {_CHECK}: create one with ENCODING 'UTF8'.")
             return await _migrate(connection, now)
         finally:
             await disconnect(connection)
@@ -267,62 +267,61 @@ async def disconnect(connection: asyncpg.Connection) -> None:
 
 
 def storable(names: Iterable[str]) -> list[str]:
-    """Return the names without those that hold a NUL: PostgreSQL stores no NUL, so no row can have such a name."""
+    """Return the names that contain no NUL: PostgreSQL cannot store a NUL, so no row can have such a name."""
     return [name for name in names if "\0" not in name]
 
 
 async def _migrate(connection: asyncpg.Connection, now: int) -> tuple[int, int]:
     """Migrate. Repeat it if the server rolled a migration back because of a conflict with an active node.
 
-    Each migration is one transaction. If an export or a backup reads a table for minutes, the lock is requested
-    repeatedly for about a minute.
+    Each migration is one transaction. While an export or a backup reads a table, the lock is requested
+    repeatedly, for about a minute.
     """
     for attempt in range(_MIGRATE_ATTEMPTS):
         with contextlib.suppress(*_UNDONE, asyncpg.LockNotAvailableError):
             return await migrate.migrate_postgres(connection, now)
         await asyncio.sleep(min(attempt, 2))
     raise StoreUnavailable(
-        "The tables cannot be changed: another program has been reading them all the time. Let the export or backup "
-        "that is under way end, and start again. Nodes that run already go on."
+        "The tables cannot be changed, because another program is reading them. Wait until the export or backup "
+        "has finished, then start again. Running nodes are not affected."
     )
 
 
 async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:
-    """Do nothing, instead of the statement that resets a connection after each use: no code sets anything on one."""
+    """Do nothing. The pool need not reset a connection after use, because no code changes a connection's state."""
 
 
 @contextlib.contextmanager
 def _opening(dsn: str) -> Iterator[None]:
-    """Turn errors of an address or its server into StoreUnavailable with a sentence."""
+    """Convert errors of a database URL or its server to StoreUnavailable with a sentence."""
     try:
         yield
     except Exception as error:
         sentence = sentence_about(error, dsn)
         if sentence is None:
             raise
-        # The driver quotes text that it cannot parse, which may be a part of the password.
+        # The driver quotes text that it cannot parse, which may be part of the password.
         raise StoreUnavailable(sentence) from (None if isinstance(error, (ValueError, asyncpg.DataError)) else error)
 
 
 def sentence_about(error: Exception, dsn: str) -> str | None:
-    """Return a sentence on the problem with an address or its server and how to fix it; None for an unexpected error.
+    """Return a sentence that explains an error of a database URL or its server; None for an unexpected error.
 
-    The sentence contains no part of the address, since that holds a password. It contains at most the name of a
-    parameter.
+    The URL contains a password, so the sentence contains no part of the URL except a parameter's name.
     """
     for explain in (_tls_sentence, _parameter_sentence, _refusal_sentence):
         if sentence := explain(error, dsn):
             return sentence
     if isinstance(error, ValueError):
-        return f"The address of the database cannot be read. {_CHECK}: it is {_FORM}."
+        return f"The address of the database cannot be read. {_CHECK}: the format is {_FORM}."
     if isinstance(error, socket.gaierror):
-        return f"The host of the database is not known (DNS). {_CHECK}: its host."
+        return f"The database's host name cannot be resolved (DNS). {_CHECK}: its host."
     if isinstance(error, ConnectionRefusedError):
-        return f"Nobody listens at the host and port of the database. {_CHECK}, and that the server is up."
+        return f"The database server refused the connection. {_CHECK}, and that the server is running."
     if isinstance(error, AWAY):
         return (
-            f"The database does not answer ({type(error).__name__}). {_CHECK}: its host and port, and that the "
-            "server is up and takes connections from here."
+            f"The database does not respond ({type(error).__name__}). {_CHECK}: its host and port, and that the "
+            "server is running and accepts connections from this machine."
         )
     return None
 
@@ -335,18 +334,18 @@ def _tls_sentence(error: Exception, dsn: str) -> str | None:
         or (isinstance(error, ssl.SSLError) and error.reason == "NO_CERTIFICATE_OR_CRL_FOUND")
     ):
         return (
-            "The CA certificate that the database's is checked with cannot be read, or another file of its TLS. Set "
-            "sslrootcert=FILE in TAPROOF_DATABASE_URL, a file in PEM form that this user can read."
+            "The CA certificate for the database, or another TLS file, cannot be read. Set "
+            "sslrootcert=FILE in TAPROOF_DATABASE_URL to a PEM file that this user can read."
         )
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
-            "The database's certificate is not from a CA in sslrootcert, is not made for this host, or has expired. "
+            "The database's certificate is not from a CA in sslrootcert, is not for this host, or has expired. "
             f"{_CHECK}: its host, and sslrootcert=FILE."
         )
     if isinstance(error, ConnectionError) and "rejected SSL upgrade" in str(error):
         return (
-            "The database server does not offer TLS, but sslmode in TAPROOF_DATABASE_URL asks for it. Set ssl = on "
-            "at the server, or leave sslmode out where nobody else can read along."
+            "The database server does not offer TLS, but sslmode in TAPROOF_DATABASE_URL requires it. Set ssl = on "
+            "on the server, or remove sslmode if nobody else can read the connection's traffic."
         )
     return None
 
@@ -360,8 +359,8 @@ def _parameter_sentence(error: Exception, dsn: str) -> str | None:
     if name is None or not (f"?{name[1]}=" in dsn or f"&{name[1]}=" in dsn):
         return None
     if isinstance(error, asyncpg.UndefinedObjectError):
-        return f"The server does not know a parameter in TAPROOF_DATABASE_URL: {name[1]}. Correct it or leave it out."
-    return f"The server does not take this value of {name[1]} in TAPROOF_DATABASE_URL. Correct it or leave it out."
+        return f"The server does not know a parameter in TAPROOF_DATABASE_URL: {name[1]}. Correct or remove it."
+    return f"The server does not accept the value of {name[1]} in TAPROOF_DATABASE_URL. Correct or remove it."
 
 
 def _refusal_sentence(error: Exception, _dsn: str) -> str | None:
@@ -371,7 +370,7 @@ def _refusal_sentence(error: Exception, _dsn: str) -> str | None:
         case asyncpg.InvalidCatalogNameError():
             return f"There is no such database on the server. {_CHECK}: its last part."
         case asyncpg.ReadOnlySQLTransactionError():
-            return f"The database can only be read. {_CHECK}: it must name the primary."
+            return f"The database is read-only. {_CHECK}: it must name the primary."
         case asyncpg.InsufficientPrivilegeError() | asyncpg.InvalidSchemaNameError():
-            return f"This user may not make tables in the database. {MAKE_OWNER}"
+            return f"This user may not create tables in the database. {MAKE_OWNER}"
     return None

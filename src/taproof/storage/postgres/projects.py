@@ -27,7 +27,7 @@ READ_PROJECTS_BY_SECRET_KEY: Final = queries.READ_PROJECT_BY_SECRET_KEY.replace(
 )
 READ_PROJECTS: Final = queries.READ_PROJECTS.replace("IN (SELECT value FROM json_each($2))", "= ANY ($2::TEXT[])")
 _SETTLED: Final = "deleted_at < clock_timestamp() - INTERVAL '60 seconds'"
-"""After this time, no statement that began before the deletion is still running: each ends within seconds."""
+"""After this time, no statement that began before the deletion is still running, because each ends within seconds."""
 ANY_DELETED_PROJECT: Final = f"SELECT 1 FROM deleted_projects WHERE is_erased = 0 OR {_SETTLED} LIMIT 1"
 NEXT_DELETED_PROJECT: Final = f"""
 SELECT id, developer_id, {_SETTLED} FROM deleted_projects WHERE is_erased = 0 OR {_SETTLED}
@@ -52,7 +52,7 @@ class PostgresProjects(queries.ProjectQueries[PostgresPool]):
         self._keys = self._reader(READ_PROJECTS_BY_SECRET_KEY, project_from)
 
     def _reader(self, statement: str, model: Callable[[Row], Model]) -> Batcher[str | bytes, Model | None]:
-        """Return a batcher that reads models. The last column of the statement is the requested value."""
+        """Return a batcher that reads models. The statement's last column is the requested value."""
 
         async def read(asked: list[str | bytes]) -> list[Model | None]:
             found = {key: model(row) for *row, key in await self._database.fetch(statement, asked)}
@@ -99,14 +99,14 @@ async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record
     erased = 0
     left = limit
     while left > 0 and (day := await connection.fetchval(DAY_OF_PROJECT, project_id)) is not None:
-        # A session that is locked by others is skipped. Then this step is not the last.
+        # A session that another transaction has locked is skipped. This step is then not the last one.
         sessions = max(1, len(await connection.fetch(ERASE_SESSIONS, day, project_id, left)))
         erased += sessions
         left -= sessions
     erased += len(await connection.fetch(queries.ERASE_EVENTS.postgres, project_id, limit))
     erased += await connection.fetchval(ERASE_PEOPLE, developer_id, project_id, limit // 5 + 1)
     if erased == 0:
-        # Counts are not personal data. Counts that a late statement adds are erased with the project's row.
+        # Counts are not personal data. Counts that a late statement adds are erased together with the project's row.
         await connection.execute(count_queries.ERASE_DAILY_COUNTS, project_id)
         await connection.execute(delivery_queries.FORGET_ENDPOINT, project_id)
         await connection.execute(user_queries.ERASE_BLOCKS, project_id)

@@ -1,4 +1,4 @@
-"""The life of a session on PostgreSQL, with one statement for concurrent calls of one kind."""
+"""Sessions on PostgreSQL, with one statement for concurrent calls of the same kind."""
 
 import asyncio
 import itertools
@@ -56,7 +56,7 @@ def _locked(condition: str) -> str:
 
 
 def _counted(counter: str) -> str:
-    """Return the part of a statement that counts the changed sessions, which `moved` holds."""
+    """Return the part of a statement that counts the changed sessions in `moved`."""
     return f"""counted AS (
   INSERT INTO daily_counts AS c (project_id, day, {counter})
   SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
@@ -130,7 +130,7 @@ WITH asked AS (
     s.used_at, s.id, s.encrypted_phone
 ), {_counted("used")}
 SELECT * FROM moved"""
-# `used_at` does not change: it is the time when an application got the proof.
+# `used_at` does not change: it is the time at which an application received the proof.
 REPORT_SESSION: Final = """
 WITH held AS MATERIALIZED (
   SELECT s.day, s.token_hash, s.status FROM sessions s
@@ -184,7 +184,7 @@ SELECT COUNT(*) FROM moved"""
 
 
 class _Change(NamedTuple):
-    """A call that opens, confirms or cancels a session. `values` are those that follow the deadline."""
+    """A call that opens, confirms or cancels a session. `values` are the arguments that follow the deadline."""
 
     key: SessionKey
     now: int
@@ -196,10 +196,10 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
 
     Args:
         pool: runs statements.
-        partitions: the partitions of sessions, one for each day.
+        partitions: the partitions of sessions, one per day.
         clock: see `SessionQueries`.
-        hears: true to receive decisions of other nodes. LISTEN needs its own connection to the server, so it is
-            impossible behind a PgBouncer in transaction mode.
+        hears: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so
+            it does not work behind a PgBouncer in transaction mode.
     """
 
     def __init__(self, pool: PostgresPool, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
@@ -248,7 +248,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
     def _changes(
         self, statement: str, announce: Callable[[Iterable[SessionKey]], None] = lambda _: None
     ) -> Batcher[_Change, bool]:
-        """Return a batcher of changes. `announce` is called with the sessions that a batch has changed."""
+        """Return a batcher for changes. It calls `announce` with the sessions that a batch changed."""
 
         async def change(items: list[_Change]) -> list[bool]:
             values = columns((*each.key, each.now, self._deadline(each.now), *each.values) for each in items)
@@ -257,7 +257,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
             announce(itertools.compress(keys, changed))
             return changed
 
-        # A single statement cannot order two calls for one session.
+        # A single statement cannot order two calls for the same session.
         return Batcher(change, limit=_WRITES, key=lambda each: each.key)
 
     async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
@@ -295,7 +295,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         return status
 
     async def expire_sessions(self, now: int, limit: int) -> int:
-        """Expire the sessions of yesterday and today, and now and then those of older days that were missed."""
+        """Expire the sessions of yesterday and today and, from time to time, missed ones of older days."""
         today = day_number(now)
         if self._looked_back is None or abs(now - self._looked_back) >= _LOOK_BACK_EVERY:
             self._looked_back = now
@@ -357,6 +357,6 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
 
 
 def _are_in(rows: list[asyncpg.Record], keys: list[SessionKey]) -> list[bool]:
-    """Return for each key whether it is among the rows."""
+    """Return for each key whether a row contains it."""
     found = {tuple(row) for row in rows}
     return [key in found for key in keys]

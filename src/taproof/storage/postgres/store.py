@@ -1,4 +1,4 @@
-"""The store for many nodes: PostgreSQL, with one statement for concurrent calls of one kind."""
+"""The store for many nodes: PostgreSQL, with one statement for concurrent calls of the same kind."""
 
 from typing import Self
 
@@ -51,14 +51,14 @@ class PostgresStorage:
 
     @classmethod
     async def open(cls, dsn: str, now: int, clock: Clock | None = None, *, pgbouncer: bool = False) -> Self:
-        """Connect to a database and migrate its schema where needed.
+        """Connect to a database, and migrate its schema if needed.
 
         Args:
             dsn: `postgresql://user:password@host:port/database`.
             now: the time recorded for migrations, in ms.
             clock: see `SessionQueries`.
-            pgbouncer: true if the address is that of a PgBouncer in transaction mode. Then nothing is prepared by name,
-                and no decisions are received from other nodes.
+            pgbouncer: true if `dsn` points to a PgBouncer in transaction mode. In this case, no statement is prepared
+                by name, and decisions of other nodes are not received.
 
         Raises:
             PostgresTooOld, StoreUnavailable, MigrationChanged: as for `migrate_postgres`.

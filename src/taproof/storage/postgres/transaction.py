@@ -11,10 +11,10 @@ from taproof.storage.rows import access_ended, entry_values
 _LOCK_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
 _LOCK_USER: Final = "SELECT lock_people(ARRAY[$1::TEXT], ARRAY[$2::TEXT])"
 NO_SORT: Final = "SET LOCAL enable_sort = off"
-"""Makes the planner read rows in the order of an index, and only as many as needed. With the statistics of a quiet
-hour, reading and sorting all of them looks cheaper."""
-# If the project has a webhook again, its new events must not end. The due events are found in the order of their index.
-# Otherwise the limit makes reading the whole table look cheap.
+"""Makes the planner read rows in the order of an index, and only as many as needed. With statistics
+from a quiet hour, reading and sorting all rows looks cheaper."""
+# If the project has a webhook again, its new events must not end. The ORDER BY makes the planner use the index of due
+# events. Otherwise, the limit makes reading the whole table look cheap.
 END_DELIVERIES: Final = """
 WITH found AS MATERIALIZED (
   SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due'
@@ -28,8 +28,8 @@ WITH found AS MATERIALIZED (
   UPDATE webhook_events e SET state = 'ended', finished_at = $1, leased_until = 0 FROM due WHERE e.id = due.id
 )
 SELECT COUNT(*) FROM found"""
-# A row that is deleted while this waits for its lock is not found. So a change whose acting credential ends meanwhile
-# does not happen.
+# A row that is deleted while this statement waits for the lock is not found. So no change is made if its acting
+# credential ends meanwhile.
 _ADD_AUDIT_ENTRY: Final = """
 WITH token AS MATERIALIZED (
   SELECT 1 FROM access_tokens t WHERE $6 = 'access_token' AND t.id = $7 AND t.developer_id = $2
@@ -46,7 +46,7 @@ RETURNING id"""
 
 
 def has_nul(*values: Any) -> bool:
-    """Return whether a text value has a NUL. PostgreSQL accepts no NUL, so no row can match."""
+    """Return whether a text value contains a NUL. PostgreSQL cannot store a NUL, so no row can match."""
     return any(isinstance(value, str) and "\0" in value for value in values)
 
 
@@ -69,7 +69,7 @@ class PostgresTransaction:
         try:
             rows: list[asyncpg.Record] = await self._connection.fetch(statement, *values)
         except asyncpg.UniqueViolationError as error:
-            # Of two nodes that give one bot to two projects, the second waits for the first and then fails here.
+            # If two nodes assign one bot to two projects, the second one waits for the first and then fails here.
             if error.constraint_name == "projects_by_bot":
                 raise BotTaken from None
             raise

@@ -1,4 +1,4 @@
-"""The bots of projects, and the updates that bots receive."""
+"""Project bots, and the updates that bots receive."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ WHERE developer_id = $5 AND id = $6 RETURNING id"""
 REMOVE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, bot_username = NULL, encrypted_bot_token = NULL, bot_broken_at = NULL
 WHERE developer_id = $1 AND id = $2 AND bot_username IS NOT NULL RETURNING id"""
-# `bot_username` and `bot_broken_at` stay, so that no other bot takes over before the developer decides.
+# `bot_username` and `bot_broken_at` are kept, so that no other bot is used until the developer decides.
 LOSE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, encrypted_bot_token = NULL
 WHERE id = $1 AND bot_id = $2 AND bot_broken_at IS NOT NULL RETURNING id"""
@@ -77,9 +77,9 @@ class BotQueries(Queries[AnyDatabase]):
 
 
 async def is_taken(transaction: Transaction, project_id: str, change: BotChange | None) -> bool:
-    """Return whether the bot of a change serves another project that does not lose it in this change.
+    """Return whether a change's bot serves another project that does not lose it in this change.
 
-    Call it before any write. A row refused by an index would undo the whole group of writes on SQLite.
+    Call this before any write. A row that an index refuses would roll back the whole group of writes on SQLite.
     """
     if change is None or change.bot is None:
         return False
@@ -91,7 +91,7 @@ async def is_taken(transaction: Transaction, project_id: str, change: BotChange 
 
 
 async def write_bot(transaction: Transaction, owned: tuple[str, str], change: BotChange | None) -> None:
-    """Apply a change, if there is one, to the bot of a developer's project. The new bot must not be taken."""
+    """Apply a change, if any, to the bot of a developer's project. The new bot must not be taken."""
     if change is None:
         return
     bot, entry, loss = change

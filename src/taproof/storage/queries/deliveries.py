@@ -22,7 +22,7 @@ WHERE e.state = 'due' AND e.due_at <= $1 AND e.leased_until <= $1
     SELECT o.id FROM projects o WHERE o.developer_id IN (SELECT value FROM json_each($3))
       AND o.id NOT IN (SELECT value FROM json_each($4)))
 ORDER BY e.due_at LIMIT $5"""
-# A lease also moves `due_at`, so that the search for due events need not skip leased ones.
+# A lease also moves `due_at`, so that the search for due events need not skip leased events.
 CLAIM_DELIVERY: Final = """
 UPDATE webhook_events SET interrupted = interrupted + CASE WHEN leased_until > 0 THEN 1 ELSE 0 END,
   due_at = $1, leased_until = $1
@@ -145,7 +145,7 @@ class DeliveryQueries(Queries[AnyDatabase]):
             if not await transaction.fetch(EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
                 return False
             await begin_ending(transaction, project_id, now)
-            # This waits for attempts that are being recorded: one of them may have succeeded.
+            # The lock waits for attempts that are being recorded: one of them may have succeeded.
             if failing_before is not None and not await transaction.lock(IS_FAILING, project_id, failing_before):
                 raise _NotFailing
             await transaction.add(TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
@@ -162,14 +162,14 @@ class DeliveryQueries(Queries[AnyDatabase]):
             found = await transaction.lock(NEXT_ENDED_WEBHOOK, mode="FOR UPDATE SKIP LOCKED")
             return await continue_ending(transaction, found, limit)
 
-        # A write waits for the disk, so it starts only if there is something to end.
+        # A write waits for the disk, so start one only if there are deliveries to end.
         return await self._database.in_transaction(end) if await self._database.read(NEXT_ENDED_WEBHOOK) else 0
 
     async def resend_delivery(
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
         async def resend(transaction: Transaction) -> bool:
-            # The lock prevents a concurrent removal of the webhook: its due events end after this commit.
+            # The lock delays a concurrent removal of the webhook, which then also ends this event.
             if not await transaction.lock(FIND_RESENDABLE, developer_id, event_id, mode="FOR SHARE OF p"):
                 return False
             if await transaction.fetch(RESEND_DELIVERY, now, event_id):
@@ -180,13 +180,13 @@ class DeliveryQueries(Queries[AnyDatabase]):
 
 
 async def begin_ending(transaction: Transaction, project_id: str, now: int) -> None:
-    """End the due deliveries of a webhook that was just removed. If there are too many, record that others remain."""
+    """End the due deliveries of a webhook that was just removed. If there are too many, record that some remain."""
     if await transaction.end_deliveries(project_id, now, ENDED_AT_ONCE) == ENDED_AT_ONCE:
         await transaction.add(REMEMBER_ENDED_WEBHOOK, project_id, now)
 
 
 async def continue_ending(transaction: Transaction, found: list[Any], limit: int) -> int:
-    """Continue the ending that is recorded in the found and locked row, if there is one."""
+    """Continue to end the deliveries that the found and locked row records, if there is a row."""
     ended = 0
     for project_id, ended_at in found:
         ended = await transaction.end_deliveries(project_id, ended_at, limit)

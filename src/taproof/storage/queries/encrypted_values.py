@@ -55,7 +55,7 @@ def _replace(of: EncryptedColumn) -> str:
 
 
 LIST_ENCRYPTED: Final = {kind: _list(column) for kind, column in ENCRYPTED_COLUMNS.items()}
-"""The statements that list a page. The first values are the key after which the page begins; the last is the limit."""
+"""The statements that list a page. The first values are the key after which the page begins; the limit is last."""
 REPLACE_ENCRYPTED: Final = {kind: _replace(column) for kind, column in ENCRYPTED_COLUMNS.items()}
 """The statements that replace one value. `$1` is the new value; the key and the old value follow."""
 
@@ -63,7 +63,7 @@ REPLACE_ENCRYPTED: Final = {kind: _replace(column) for kind, column in ENCRYPTED
 def encrypted_page(rows: list[Any], limit: int) -> EncryptedPage:
     """Return the page of these rows of `LIST_ENCRYPTED`."""
     found = [EncryptedRow(tuple(key), name, encrypted) for *key, name, encrypted in rows]
-    # An encrypted value is never empty. An empty one is an event's body that was erased.
+    # An encrypted value is never empty: an empty value is an erased event body.
     return EncryptedPage([each for each in found if each.encrypted], found[-1].key if len(rows) == limit else None)
 
 

@@ -1,4 +1,4 @@
-"""The statements that erase one user. For the lock order on PostgreSQL, see `postgres/__init__.py`."""
+"""The statements that erase one user's data. For the lock order on PostgreSQL, see `postgres/__init__.py`."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -11,8 +11,7 @@ from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.transaction import Transaction
 
 OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
-"""The states of sessions that can be opened and not confirmed. The only moves among them are from the first to the
-others."""
+"""The states of sessions that can be opened but not confirmed. Transitions lead only from the first to the others."""
 _BEFORE_ALL: Final = OpenedDay("", -1)
 
 FIND_SIGN_INS: Final = "SELECT day, token_hash FROM sessions WHERE messenger_id = $1 LIMIT $2"
@@ -120,7 +119,7 @@ class ErasureQueries(Queries[AnyDatabase]):
     async def _erase_sessions(
         self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
     ) -> int:
-        """Erase those of these sessions that still belong to the account, with their events and phone requests."""
+        """Erase the sessions that still belong to the account, with their events and phone requests."""
         erased = 0
         for key in keys:
             for session in await transaction.fetch(ERASE_SESSION, *key, messenger_id):
@@ -147,7 +146,7 @@ class ErasureQueries(Queries[AnyDatabase]):
 async def _forget_person(
     transaction: Transaction, messenger_id: str, developer_id: str | None, replacement: str
 ) -> int:
-    """Rename the user in the counts of a developer: on all days at once, so that they still count as one person."""
+    """Rename the user in a developer's counts, on all days together, so that they still count as one person."""
     developers = [(developer_id,)] if developer_id else await transaction.fetch(FIND_PERSON, messenger_id)
     renamed = 0
     for (each,) in developers:

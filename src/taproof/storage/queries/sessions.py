@@ -1,4 +1,4 @@
-"""The life of a session."""
+"""Sessions and their changes of state."""
 
 from typing import Final
 
@@ -57,7 +57,8 @@ SELECT s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.c
 FROM sessions s JOIN projects p ON p.id = s.project_id
 WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.used_at > $3
   AND s.secrets_version = p.secrets_version AND s.reported_at IS NULL"""
-# Every assignment sees the old row. `used_at` does not change: it is the time when an application got the proof.
+# Every assignment sees the old row. `used_at` does not change: it is the time at which an application received the
+# proof.
 REPORT_SESSION: Final = """
 UPDATE sessions SET reported_at = $1, context = NULL,
   status = CASE status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
@@ -66,7 +67,7 @@ WHERE day = $2 AND token_hash = $3 AND opener_id = $4 AND reported_at IS NULL
   AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5))
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id, status, confirmed_at"""
-# After the user's report, no application may receive that this user is signed in, not even if the event is resent. An
+# After the report, no application may be told that this user signed in, not even if the event is resent. Only an
 # attempt in progress may still arrive.
 END_CONFIRMED_EVENT: Final = """
 UPDATE webhook_events SET state = CASE state WHEN 'delivered' THEN state ELSE 'ended' END, encrypted_body = $1,

@@ -19,10 +19,10 @@ COLUMNS: Final[tuple[Counted, ...]] = ("requested", "opened", "confirmed", "used
 
 
 class Counters:
-    """The counts of sessions in the current transaction, by project and day. Each is written once per transaction.
+    """The session counts of the current transaction, by project and day. Each is written once per transaction.
 
-    If one commit creates forty sessions, they all raise the same counter of their project and day. Raising it once by
-    forty takes a tenth of the time of forty separate updates.
+    If a commit creates forty sessions of a project, they all increase the same counter. Increasing it once by forty
+    takes a tenth of the time of forty separate updates.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class Counters:
         counts[counted] = counts.get(counted, 0) + 1
 
     def write(self, connection: apsw.Connection) -> None:
-        """Write the counts, in the transaction that changed the sessions."""
+        """Write the counts in the transaction that changed the sessions."""
         for (project_id, day), counts in self._counts.items():
             connection.execute(queries.COUNT, (project_id, day, *(counts.get(column, 0) for column in COLUMNS)))
 

@@ -1,6 +1,6 @@
 """The three connections of a SQLite store.
 
-One reads on the event loop, and one belongs to the group commit. The third runs lookups that may take milliseconds, in
+One reads on the event loop, and one belongs to the group commit. The third runs lookups that can take milliseconds, in
 a thread.
 """
 
@@ -33,7 +33,7 @@ class SqliteDatabase:
         self._lookups = ThreadPoolExecutor(1, thread_name_prefix="taproof-lookup")
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Run a read on the event loop. A point read takes 10 µs there."""
+        """Run a read on the event loop, where a point read takes 10 µs."""
         return _read(self.reader, statement, values)
 
     async def in_snapshot(self, look: Callable[[Read], Found]) -> Found:
@@ -87,7 +87,7 @@ class SqliteDatabase:
         return await self.writer.run(lambda connection: finish(work(SqliteTransaction(connection))))
 
     async def purge(self, purge: Purge, before: int, limit: int) -> int:
-        # A write waits for the disk, so it starts only if there is something to erase.
+        # A write waits for the disk, so start one only if there are rows to erase.
         return len(await self.change(purge.sqlite, before, limit)) if self.rows(purge.find_any, (before,)) else 0
 
 

@@ -31,7 +31,7 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
-        # Search for due events outside the transaction, which blocks other writers.
+        # Search for due events outside the transaction, because the transaction blocks other writers.
         due = self._database.rows(queries.FIND_DUE, (now, *(json.dumps(list(each)) for each in passed_over), limit))
         if not due:
             return []
@@ -80,8 +80,8 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
         types = [event_type] if event_type else get_args(EventType)
 
         def look(read: Read) -> list[DeliveryRecord]:
-            # The index begins with project, state and type. Each pair of state and type is one short walk, and the
-            # walks are merged.
+            # The index begins with project, state and type. Each pair of state and type needs one short index scan, and
+            # the results are merged.
             walks = [_walk(read, project_id, *pair, start) for pair in itertools.product(states, types)]
             newest_first = heapq.merge(*walks, key=lambda each: (each.created_at, each.event_id), reverse=True)
             return [_with_attempts(read, each) for each in itertools.islice(newest_first, limit)]

@@ -1,6 +1,6 @@
-"""One writer that commits many writes at once.
+"""One writer that commits many writes together.
 
-A durable commit costs one wait for the disk, regardless of its size. Writes that arrive while the previous commit waits
+A durable commit waits once for the disk, regardless of its size. Writes that arrive while the previous commit waits
 run together in the next transaction. The statements run on the event loop, where each takes microseconds. Only COMMIT,
 which waits for the disk, runs in a thread, so that reads continue meanwhile.
 """
@@ -45,7 +45,7 @@ class GroupCommit:
     Args:
         connection: used only by this object.
         begun: called when a transaction begins.
-        finish: called right before the commit, to write what belongs to the transaction as a whole.
+        finish: called immediately before the commit, to write data for the transaction as a whole.
     """
 
     def __init__(

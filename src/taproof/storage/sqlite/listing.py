@@ -1,4 +1,4 @@
-"""Lists of sessions on SQLite, page by page and newest first, and the search for one by its id.
+"""Lists of sessions on SQLite, page by page and newest first, and the search for one session by its id.
 
 One statement for each walk finds the projects with its newest sessions, using the index without reading other sessions.
 Then only the few walks that the page can need are read.
@@ -31,7 +31,7 @@ def read_page(  # noqa: PLR0917 — the values of `list_sessions`, in its order.
 def _newest_walks(
     read: Read, project_ids: Sequence[str], walks: list[Walk], limit: int, messenger_id: str | None
 ) -> list[tuple[str, Walk]]:
-    """Return the `limit` walks that begin with the newest sessions. No other walk has a session of the page."""
+    """Return the `limit` walks that begin with the newest sessions. No other walk has a session on the page."""
     if len(project_ids) == 1:
         return [(project_ids[0], walk) for walk in walks]
     ids = json.dumps(list(project_ids))

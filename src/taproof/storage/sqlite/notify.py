@@ -15,8 +15,8 @@ from taproof.core.model import SessionKey
 from taproof.storage.sqlite.database import Read
 
 KEPT: Final = 10_000
-"""The decisions kept for other processes. A process that falls further behind learns the rest by polling the
-sessions."""
+"""The number of decisions kept for other processes. A process that falls further behind still finds decisions by
+polling the sessions."""
 _TRIM_EVERY: Final = 256
 _EVERY: Final = 0.01
 _WHEN_STORE_IS_AWAY: Final = 1.0
@@ -42,7 +42,7 @@ async def watch(read: Read, wake: Callable[[SessionKey], None], needed: asyncio.
     Args:
         read: runs a statement on a connection that only reads.
         wake: called on the event loop; must not raise.
-        needed: nothing is read while it is not set.
+        needed: while it is not set, nothing is read.
     """
     version: int | None = None
     last: int | None = None

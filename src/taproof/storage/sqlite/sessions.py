@@ -1,4 +1,4 @@
-"""The life of a session on SQLite."""
+"""Sessions on SQLite."""
 
 import asyncio
 import json
@@ -181,7 +181,7 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         await notify.watch(self._database.rows, wake, needed)
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
-        """Do nothing: one table holds the sessions of all days."""
+        """Do nothing: one table contains the sessions of all days."""
 
     async def purge_sessions(self, before_day: int, limit: int) -> int:
         return await self._database.purge(_PURGE, before_day, limit)

@@ -48,7 +48,7 @@ class SqliteStorage:
 
     @classmethod
     def open(cls, path: Path, now: int, clock: Clock | None = None) -> Self:
-        """Open the file, after creating it (mode 0600) and migrating its schema where needed.
+        """Open the file. Create it (mode 0600) and migrate its schema first, if needed.
 
         Args:
             path: the file.

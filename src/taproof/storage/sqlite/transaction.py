@@ -53,4 +53,4 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
         result: T = end.value
         return result
     work.close()
-    raise RuntimeError("A transaction may wait for nothing but its own statements.")
+    raise RuntimeError("A transaction must wait only for its own statements.")
