@@ -6,7 +6,7 @@ import pytest
 from tests.api.conftest import Api, assert_error
 
 ORIGINS = 'allowed_origins must be a list of strings, such as ["https://shop.example.com"]; [] allows any page.'
-BOT_TOKEN = 'bot_token must be a string: the token that @BotFather gave, or "" to go back to the service\'s own bot.'
+BOT_TOKEN = 'bot_token must be a string: the token from @BotFather, or "" to use the service\'s own bot again.'
 BAD_BODIES: list[tuple[bytes, str]] = [
     (b"", "JSON"),
     (b"{", "JSON"),
