@@ -51,9 +51,9 @@ BAD_BODIES: list[tuple[bytes, str]] = [
     (b'{"name":"a","match_code":true}', "match_code must be off or on."),
     (b'{"name":"a","colour":1}', "colour is not a field of this request."),
     (b'{"name":"a","is_active":true}', "is_active is not a field of this request."),
-    (b'{"name":"a","\\ud800":1}', "a field that is not known"),
-    (b'{"name":"a","<b>\\u0000":1}', "a field that is not known"),
-    (b'{"name":"a","":1}', "a field that is not known"),
+    (b'{"name":"a","\\ud800":1}', "an unknown field"),
+    (b'{"name":"a","<b>\\u0000":1}', "an unknown field"),
+    (b'{"name":"a","":1}', "an unknown field"),
 ]
 
 
