@@ -305,7 +305,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
         "read_analytics": {"days": "30"},
         "list_audit_entries": {"limit": "50"},
     }
-    assert "The next_cursor of the page before" in calls["list_sessions"]
+    assert "The next_cursor of the previous page" in calls["list_sessions"]
     assert "<code>sessions[].messenger_username</code>" in calls["list_sessions"]
 
 

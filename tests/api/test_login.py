@@ -125,7 +125,7 @@ async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:
     assert (listed["id"], listed["name"]) == (got["token_id"], TOKEN_NAME)
     assert got["expires_in"] == 90 * 86_400
     assert listed["expires_at"] == iso8601(login.api.clock.now + 90 * DAY)
-    assert "gave its access token already" in assert_error(await login.ask(), 400, "expired_token")
+    assert "has already been exchanged" in assert_error(await login.ask(), 400, "expired_token")
     assert len(await login.api.developers.list_access_tokens(ada.id)) == 1
 
 

@@ -52,7 +52,7 @@ async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None
     project, _ = await visitor.create_project()
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
     shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
-    assert "The bot is removed. The service's own bot now asks people to confirm." in shown.text
+    assert "The bot was removed. The service's own bot now asks people to confirm." in shown.text
     assert not shown.all(f".//form[@action='{bot_form(project)}/remove']")
     assert (await read(console, project)).bot_username is None
 

@@ -279,7 +279,7 @@ async def test_new_secrets_replace_the_old_ones(visitor: Visitor, console: Insta
     project, old = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}"
     settings = await visitor.get(f"{path}/settings")
-    assert "The old ones stop working at once" in settings.text
+    assert "The old ones stop working immediately" in settings.text
     answer = await visitor.submit(
         f"{path}/settings", f"{path}/regenerate", confirmation=project.name if by == "name" else project.id
     )
@@ -305,7 +305,7 @@ async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: In
         f"{path}/settings", f"{path}/delete", confirmation=project.name if by == "name" else project.id
     )
     shown = await visitor.follow(answer)
-    assert "is deleted, with its sessions and analytics" in shown.text
+    assert "was deleted, with its sessions and analytics" in shown.text
     assert await console.services.projects.list_projects(visitor.developer) == []
     with pytest.raises(InvalidSecretKey):
         await console.services.projects.authenticate(secrets.secret_key)

@@ -124,7 +124,7 @@ async def test_revoking(console: Installation, visitor: Visitor, anonymous: Brow
     [invitation] = await console.services.invitations.list_invitations(visitor.developer)
     path = f"{INVITATIONS}/{invitation.id}/revoke"
     shown = await visitor.follow(await visitor.submit(TEAM, path))
-    assert shown.texts(".//p[@role='status']") == ["The invitation is revoked. Its link no longer works."]
+    assert shown.texts(".//p[@role='status']") == ["The invitation was revoked. Its link no longer works."]
     assert (await anonymous.submit("/console/invite", "/console/invite", code=code)).status == 404
     for gone in (path, f"{INVITATIONS}/made-up/revoke", f"{INVITATIONS}/%00/revoke"):
         assert (await visitor.post(gone)).status == 404

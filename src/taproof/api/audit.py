@@ -16,7 +16,7 @@ class AuditEntryAnswer(BaseModel):
 
     id: str = Field(examples=["aud_2Wq9XnBd40RtYcKsLzVh7M"])
     created_at: Time
-    # Texts, not enumerations: during a rolling update, an older node may read actions that only the newer one knows.
+    # Strings, not enumerations: during a rolling update, an older node can read actions that only newer nodes know.
     action: str = Field(
         description=f"The action, one of {', '.join(get_args(AuditAction))}. Newer releases may add more.",
         examples=["project.updated"],
@@ -26,20 +26,21 @@ class AuditEntryAnswer(BaseModel):
         examples=["ada@example.com"],
     )
     via: str = Field(
-        description=f"The way: {', '.join(get_args(Via))}. Newer releases may add more.", examples=["access_token"]
+        description=f"How the change was made: {', '.join(get_args(Via))}. Newer releases may add more.",
+        examples=["access_token"],
     )
     via_id: str = Field(
-        description='The id of the access token or of the console session; "" for the others.',
+        description='The id of the access token or console session; "" for other values of via.',
         examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"],
     )
-    address: str = Field(description='The IP address that the call came from, or "".', examples=["203.0.113.7"])
+    address: str = Field(description='The IP address of the caller, or "".', examples=["203.0.113.7"])
     subject: str = Field(
         description="The id of the changed object: a project, an access token, …",
         examples=["proj_4KsdT0aQm2vXc81LpZwEyB"],
     )
     details: dict[str, Any] = Field(
-        description="The new values; the fields depend on the action. No secrets: of a webhook URL only scheme, host "
-        "and port.",
+        description="The new values; the fields depend on the action. Secrets are never included. A webhook URL is "
+        "reduced to its scheme, host and port.",
         examples=[{"webhook_url": "https://example.com", "is_active": True}],
     )
 
@@ -48,7 +49,7 @@ class AuditPageAnswer(BaseModel):
     """A page of the audit log, newest entry first."""
 
     entries: list[AuditEntryAnswer]
-    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
+    next_cursor: str | None = Field(description="Send it as cursor to get the next page; null on the last page.")
 
 
 def show_entry(found: AuditEntry) -> AuditEntryAnswer:

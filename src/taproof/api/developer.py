@@ -1,8 +1,8 @@
 """The developer endpoints, `/api/v1/dev/*` (contract.md, Developer endpoints).
 
-Each request is authenticated before anything else is read, so a stranger learns nothing but 401. An unknown path is 404
-and a wrong method 405, HEAD included, without authentication. The docstrings of the endpoints are their descriptions in
-the API reference.
+Each request is authenticated before anything else is read, so an unauthenticated caller gets only 401. An unknown path
+is answered with 404 and a wrong method, HEAD included, with 405; both need no authentication. The API reference shows
+the endpoints' docstrings as their descriptions.
 """
 
 import asyncio
@@ -41,11 +41,11 @@ from taproof.service.sessions.list import SessionReader
 
 PREFIX: Final = "/api/v1/dev"
 _WAYS_OUT: Final = frozenset({("GET", f"{PREFIX}/tokens"), ("DELETE", f"{PREFIX}/tokens/{{token_id}}")})
-"""The calls that get rid of a stolen token: see `http/limits/developers.py`."""
+"""The calls needed to revoke a stolen token: see `http/limits/developers.py`."""
 
 
 class DeveloperApi:
-    """The endpoints, one method for each. `http/errors.py` turns the errors of the services into answers."""
+    """The endpoints, one method each. `http/errors.py` turns service errors into responses."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class DeveloperApi:
         self._limits = limits
 
     def build_app(self) -> FastAPI:
-        """Return the application that answers `/api/v1/dev/*`; requests must come with their whole path."""
+        """Return the application that serves `/api/v1/dev/*`. Requests must keep their full path."""
         app = FastAPI(
             docs_url=None,
             redoc_url=None,
@@ -90,9 +90,9 @@ class DeveloperApi:
         return app
 
     async def authenticate(self, request: Request, response: Response) -> None:
-        """Authenticate the caller of any endpoint, apply the rate limits, and set the headers of the answer.
+        """Authenticate the caller of any endpoint, apply the rate limits, and set the response headers.
 
-        Answers may hold secrets, so nothing may cache them. `NO_PAGE` keeps browsers from showing them as a page.
+        Responses can contain secrets, so they must not be cached. `NO_PAGE` stops browsers from showing them as a page.
         """
         request.state.authenticate = partial(self._developers.authenticate, bearer_token(request.scope))
         try:
@@ -101,7 +101,7 @@ class DeveloperApi:
             route: str = request.scope["route"].path_format
             self._limits.refused_credentials.note("access_token", request.scope, route)
             raise
-        # `http/https_only.py` has replaced the address of a trusted proxy by the client's.
+        # `http/https_only.py` has already replaced a trusted proxy's address with the client's.
         address = request.client.host if request.client else ""
         request.state.actor = Actor(developer, "access_token", token.id, address, token.grant)
         self._limits.developers.take(
@@ -115,7 +115,7 @@ class DeveloperApi:
 
     @asynccontextmanager
     async def _across_projects(self, caller: Developer, project_id: str | None = None) -> AsyncIterator[None]:
-        """Run one call across a developer's projects at a time. Each counts by the number of projects."""
+        """Let a developer run one call across all projects at a time. Each call costs as much as there are projects."""
         limits = self._limits.developers
         if project_id is None:
             await limits.weigh(caller.id, self._projects.count_projects)
@@ -159,7 +159,7 @@ class DeveloperApi:
         project_id: schemas.ProjectId,
         body: Annotated[project_fields.UpdateProject, json_body(project_fields.UpdateProject)],
     ) -> project_fields.ProjectAnswer:
-        """Change a project. Fields that are left out stay as they are."""
+        """Change a project. Omitted fields keep their values."""
         changes = body.as_changes()
         bot = None
         if (bot_token := body.new_bot_token()) is not None:
@@ -173,14 +173,14 @@ class DeveloperApi:
         return schemas.DeletedAnswer(deleted=True)
 
     async def regenerate_secrets(self, writer: Writer, project_id: schemas.ProjectId) -> project_fields.SecretsAnswer:
-        """Replace the secret key and the webhook secret. The old ones stop working at once. Takes no body."""
+        """Replace the secret key and the webhook secret. The old ones stop working immediately. Takes no body."""
         secrets = await self._projects.regenerate_secrets(writer, project_id)
         return project_fields.SecretsAnswer(**dataclasses.asdict(secrets))
 
     async def read_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> RotationAnswer:
-        """Return the webhook secret, which verifies proofs and webhooks, and during a rotation also the next one.
+        """Return the webhook secret, which verifies proofs and webhooks. During a rotation, also return the next one.
 
-        This needs the scope write, because the secret can sign proofs.
+        This call requires the scope write, because the secret can sign proofs.
         """
         return serializers.rotation(await self._projects.read_webhook_secret(writer, project_id))
 
@@ -192,7 +192,7 @@ class DeveloperApi:
     ) -> RotationAnswer:
         """Create the next webhook secret. It replaces the current one after an overlap: see Webhooks.
 
-        The secret key stays. The body may be left out.
+        The secret key does not change. The body is optional.
         """
         return serializers.rotation(
             await self._projects.rotate_webhook_secret(writer, project_id, overlap_hours=body.overlap_hours)
@@ -204,9 +204,9 @@ class DeveloperApi:
         return serializers.rotation(Rotation(promoted, None, None))
 
     async def send_webhook_test(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.DeliveryAnswer:
-        """Send an event of type webhook.test to the webhook URL, once, and return the delivery. Takes no body.
+        """Send one webhook.test event to the webhook URL, without retries, and return the delivery. Takes no body.
 
-        The call may take 10 seconds, like the receiver. Its status is 200 even if the delivery failed.
+        The call waits up to 10 seconds for the receiver. It returns 200 even if the delivery failed.
         """
         return serializers.delivery(await self._deliveries.send_test(writer, project_id))
 
@@ -215,14 +215,14 @@ class DeveloperApi:
         caller: Caller,
         project_id: schemas.ProjectId,
         *,
-        event: Annotated[EventType | None, Query(description="Events of this type only.")] = None,
-        status: Annotated[DeliveryState | None, Query(description="Deliveries in this status only.")] = None,
+        event: Annotated[EventType | None, Query(description="Return only events of this type.")] = None,
+        status: Annotated[DeliveryState | None, Query(description="Return only deliveries with this status.")] = None,
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> Response:
-        """Return a project's webhook deliveries with their latest 50 attempts, newest event first, page by page.
+        """Return one page of a project's webhook deliveries with their latest 50 attempts each, newest event first.
 
-        A page may hold fewer than `limit`: it ends before it has more than 400 attempts.
+        A page can contain fewer than `limit` deliveries, because it never contains more than 400 attempts.
         """
         async with self._limits.developers.turn(caller.id):
             page = await self._deliveries.list_deliveries(
@@ -231,11 +231,11 @@ class DeveloperApi:
             found = []
             for delivery in page.deliveries:
                 found.append(serializers.delivery(delivery).model_dump_json(exclude_unset=True))
-                await asyncio.sleep(0)  # Each may have 50 attempts: other tasks run in between.
+                await asyncio.sleep(0)  # Each can have 50 attempts: let other tasks run in between.
         return _json_answer(f'{{"deliveries":[{",".join(found)}],"next_cursor":{json.dumps(page.next_cursor)}}}')
 
     async def read_delivery(self, caller: Caller, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
-        """Return one webhook delivery with its latest 50 attempts, as the list shows it."""
+        """Return one webhook delivery with its latest 50 attempts, in the same form as in the list."""
         return serializers.delivery(await self._deliveries.read_delivery(caller, delivery_id))
 
     async def resend_delivery(self, writer: Writer, delivery_id: schemas.DeliveryId) -> schemas.DeliveryAnswer:
@@ -249,7 +249,7 @@ class DeveloperApi:
         self,
         caller: Caller,
         project_id: OneProject = None,
-        status: Annotated[Status | None, Query(description="Sessions in this status only.")] = None,
+        status: Annotated[Status | None, Query(description="Return only sessions with this status.")] = None,
         *,
         since: parameters.Since = None,
         until: parameters.Until = None,
@@ -257,7 +257,7 @@ class DeveloperApi:
         limit: Limit = 50,
         cursor: Cursor = None,
     ) -> schemas.SessionPageAnswer:
-        """Return sessions across your projects, newest first, page by page."""
+        """Return one page of the sessions across your projects, newest first."""
         async with self._across_projects(caller, project_id):
             page = await self._sessions.list_sessions(
                 caller,
@@ -274,14 +274,14 @@ class DeveloperApi:
         )
 
     async def read_session(self, caller: Caller, session_id: schemas.SessionId) -> schemas.SessionAnswer:
-        """Return one session, as the list shows it."""
+        """Return one session, in the same form as in the list."""
         async with self._across_projects(caller):
             return serializers.session(await self._sessions.read_session(caller, session_id))
 
     async def erase_user(self, writer: Writer, messenger_id: parameters.UserId) -> schemas.ErasedAnswer:
         """Erase a user's data in your projects: sessions, phone number and webhook events, including unsent ones.
 
-        Anonymous counts stay. This cannot be undone; calling it again is safe. It may take some seconds.
+        Anonymous counts are kept. This cannot be undone; calling it again is safe. It can take a few seconds.
         """
         async with self._across_projects(writer.developer):
             return schemas.ErasedAnswer(erased=await self._erasure.erase_user(writer, messenger_id))
@@ -289,12 +289,12 @@ class DeveloperApi:
     async def read_analytics(
         self, caller: Caller, days: parameters.Days = 30, project_id: OneProject = None
     ) -> schemas.AnalyticsAnswer:
-        """Return analytics for a number of days: totals, conversion rate, daily numbers and the funnel."""
+        """Return analytics for a number of days: totals, conversion rate, daily counts and the funnel."""
         async with self._across_projects(caller):
             return serializers.analytics(await self._analytics.read_analytics(caller, days=days, project_id=project_id))
 
     async def list_access_tokens(self, caller: Caller) -> schemas.AccessTokenListAnswer:
-        """Return your access tokens, newest first, without their plaintext, which is not stored."""
+        """Return your access tokens, newest first. Their plaintext is not stored and so not returned."""
         async with self._limits.developers.turn(caller.id):
             found = await self._developers.list_access_tokens(caller.id)
         return schemas.AccessTokenListAnswer(
@@ -306,7 +306,7 @@ class DeveloperApi:
     ) -> schemas.CreatedAccessTokenAnswer:
         """Create another access token for your account. Keep it: it is shown only once.
 
-        It never has more scopes than the token of this request, and expires no later.
+        It cannot have more scopes than the token that makes this request, or expire later.
         """
         created = await self._developers.create_access_token(
             writer, body.name, expires_at=body.expiry(), scopes=body.scopes or None
@@ -319,10 +319,10 @@ class DeveloperApi:
         token_id: schemas.AccessTokenId,
         created: Annotated[
             Literal["revoke", "keep"],
-            Query(description="Revoke or keep the access tokens that were created with it, directly or not."),
+            Query(description="Revoke or keep the access tokens that were created with it, directly or indirectly."),
         ] = "revoke",
     ) -> schemas.DeletedAnswer:
-        """Revoke an access token immediately and permanently, and, unless you keep them, all tokens created with it.
+        """Revoke an access token immediately and permanently. By default, tokens created with it are revoked too.
 
         A token needs no scope to revoke itself.
         """
@@ -330,16 +330,16 @@ class DeveloperApi:
         return schemas.DeletedAnswer(deleted=True)
 
     async def list_audit_entries(self, caller: Caller, limit: Limit = 50, cursor: Cursor = None) -> AuditPageAnswer:
-        """Return your audit log, newest entry first, page by page: who changed what, when, and from where.
+        """Return one page of your audit log, newest entry first: who changed what, when, and from where.
 
-        Entries never change. Entries older than the operator's retention are erased; the log then ends with an entry of
-        action audit.purged, which gives their number.
+        Entries never change. Entries older than the operator's retention period are erased; the log then ends with an
+        entry whose action is audit.purged, which states how many were erased.
         """
         page = await self._audit.list_entries(caller, limit=limit, cursor=cursor)
         return AuditPageAnswer(entries=[show_entry(entry) for entry in page.entries], next_cursor=page.next_cursor)
 
     def _add_routes(self, app: FastAPI) -> None:
-        """Put every endpoint at its address."""
+        """Register every endpoint at its path."""
 
         def add(
             tag: str,
@@ -359,7 +359,7 @@ class DeveloperApi:
                 tags=[tag],
                 operation_id=endpoint.__name__,
                 summary=endpoint.__name__.replace("_", " ").capitalize(),
-                response_model_exclude_unset=True,  # Some answers leave out a field, such as messenger_phone.
+                response_model_exclude_unset=True,  # Some responses omit a field, such as messenger_phone.
                 openapi_extra={"requestBody": {"required": body_required, "content": content}} if body else None,
                 **options,
             )
@@ -392,7 +392,7 @@ class DeveloperApi:
 
 
 def _json_answer(text: str) -> Response:
-    """Return an answer that was written piece by piece, with the headers that `authenticate` sets for the others."""
+    """Return a response from ready-made JSON, with the headers that `authenticate` sets on the other responses."""
     response = Response(text, media_type="application/json", headers={"Cache-Control": "no-store"})
     response.headers.raw.extend(NO_PAGE)
     return response

@@ -15,7 +15,7 @@ from taproof.http.validation import validation_sentence
 from taproof.service.analytics import Window
 
 PAGE_LIMIT: Final = 200
-"""The most sessions, deliveries or entries of the audit log on a page."""
+"""The maximum number of sessions, deliveries or audit log entries on a page."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -31,11 +31,11 @@ async def _caller(request: Request) -> Developer:
 
 
 def json_body(model: type[Model], *, may_be_empty: bool = False) -> Any:
-    """Make a dependency that reads the body as `model`; FastAPI's own reading would come before authentication."""
+    """Make a dependency that reads the body as `model`. FastAPI itself would read the body before authentication."""
 
     async def read(request: Request) -> Model:
         document = await read_json_object(request.scope, request.receive, may_be_empty=may_be_empty)
-        # Once more: the token may have been revoked while the body was on its way.
+        # Authenticate again: the token can have been revoked while the body was being received.
         await request.state.authenticate()
         try:
             return model.model_validate(document)
@@ -59,40 +59,43 @@ def _window(value: str) -> int | str:
 _INSTANT: Final = WithJsonSchema({"type": "string", "format": "date-time"})
 _MESSENGER_ID: Final = WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,20}$"})
 Caller = Annotated[Developer, Depends(_caller)]
-"""The developer who reads. The access token needs the scope `read`."""
+"""The authenticated developer. The access token needs the scope `read`."""
 Writer = Annotated[Actor, Depends(_actor)]
-"""The developer and the credential that change something. The services require the scope that a change needs."""
+"""The authenticated developer and the credential used. The services check the scope that each change needs."""
 Limit = Annotated[
     int,
     BeforeValidator(_page_size),
     WithJsonSchema({"type": "integer", "minimum": 1, "maximum": PAGE_LIMIT, "default": 50}),
-    Query(description="The most items on the page."),
+    Query(description="The maximum number of items on the page."),
 ]
 Days = Annotated[
     Window,
     BeforeValidator(_window),
     WithJsonSchema({"type": "integer", "enum": [7, 30, 90], "default": 30}),
-    Query(description="The number of UTC days, today last."),
+    Query(description="The number of UTC days, ending today."),
 ]
-OneProject = Annotated[schemas.ProjectId | None, Query(description="One project only. Left out: all of your projects.")]
+OneProject = Annotated[
+    schemas.ProjectId | None,
+    Query(description="Return only data of this project. Default: all of your projects."),
+]
 Since = Annotated[
     Annotated[int, BeforeValidator(partial(read_instant, field="since")), _INSTANT] | None,
-    Query(description="Sessions that were started at this time or later. In an address, + is written %2B."),
+    Query(description="Return only sessions started at this time or later. In a URL, write + as %2B."),
 ]
 Until = Annotated[
     Annotated[int, BeforeValidator(partial(read_instant, field="until")), _INSTANT] | None,
-    Query(description="Sessions that were started before this time."),
+    Query(description="Return only sessions started before this time."),
 ]
 MessengerId = Annotated[
     Annotated[str, _MESSENGER_ID] | None,
-    Query(description="Sessions that this messenger account confirmed."),
+    Query(description="Return only sessions that this messenger account confirmed."),
 ]
 UserId = Annotated[
     str,
     _MESSENGER_ID,
-    Path(description="The user's messenger account.", examples=["123456789"]),
+    Path(description="The id of the user's messenger account.", examples=["123456789"]),
 ]
 Cursor = Annotated[
     Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"})] | None,
-    Query(description="The next_cursor of the page before. Left out: the first page."),
+    Query(description="The next_cursor of the previous page. Default: the first page."),
 ]

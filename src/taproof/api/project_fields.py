@@ -1,6 +1,6 @@
-"""The fields of projects in the developer API, and the requests and answers that contain them.
+"""The fields of projects in the developer API, and the requests and responses that contain them.
 
-The rules of the models are those of `schemas.py`.
+The models follow the rules in `schemas.py`.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -25,24 +25,24 @@ WebhookUrl = Annotated[
     str,
     WithJsonSchema({"type": "string", "maxLength": WEBHOOK_URL_LIMIT, "pattern": _WEBHOOK_URL}),
     Field(
-        description="Receives auth.confirmed and auth.cancelled: an https:// address with a host and without user "
-        'name and password, or "" for none. In sandbox mode also http:// to a loopback address.',
+        description="The URL that receives auth.confirmed and auth.cancelled: https:// with a host and without a user "
+        'name or password, or "" for none. In sandbox mode, http:// to a loopback address is also allowed.',
         examples=["https://example.com/hooks/taproof"],
     ),
 ]
-PublicAccess = Annotated[bool, Field(description="true: the public session endpoints answer for this project.")]
+PublicAccess = Annotated[bool, Field(description="true: the public session endpoints accept calls for this project.")]
 CollectPhone = Annotated[
     bool,
     Field(
-        description="true: users are asked for their phone number when they confirm. On the pro and business plans "
-        "only.",
+        description="true: users are asked for their phone number when they confirm. Only on the pro and business "
+        "plans.",
         examples=[False],
     ),
 ]
 PhoneRequired = Annotated[
     bool,
     Field(
-        description="false: users may sign in without giving their phone number. Has no effect without collect_phone.",
+        description="false: users can sign in without sharing their phone number. Has no effect without collect_phone.",
         examples=[True],
     ),
 ]
@@ -50,15 +50,15 @@ ShowContext = Annotated[
     bool,
     Field(
         description="true: the messenger shows where a sign-in was started: the page's domain, the browser and the "
-        "approximate place.",
+        "approximate location.",
         examples=[True],
     ),
 ]
 MatchCode = Annotated[
     Literal["off", "on"],
     Field(
-        description="on: generate also returns a match_code, which your page must show. Users pick it out of three in "
-        "the messenger.",
+        description="on: generate also returns a match_code, which your page must show. In the messenger, users choose "
+        "it from three codes.",
         examples=["off"],
     ),
 ]
@@ -72,7 +72,7 @@ AllowedOrigins = Annotated[
         }
     ),
     Field(
-        description="The origins of the pages that may start sign-ins: https://, host and optional port; http:// for "
+        description="The origins of the pages that can start sign-ins: https://, host and optional port; http:// for "
         "loopback only. Empty: any page. Calls without an Origin header are not restricted.",
         examples=[["https://shop.example"]],
     ),
@@ -81,7 +81,7 @@ BotToken = Annotated[
     str,
     WithJsonSchema({"type": "string", "maxLength": 117, "pattern": "^$|^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{30,100}$"}),
     Field(
-        description="The token of the project's own bot, from @BotFather. Sign-in links lead to that bot. The token is "
+        description="The token of the project's own bot, from @BotFather. Sign-in links open that bot. The token is "
         'checked with the messenger, stored encrypted, and never shown. "": the service\'s own bot.',
         examples=["7000000001:AAGkBS3d0c7Vw1FhQ9pRz2XyTtUuWvJjKkL"],
     ),
@@ -90,7 +90,7 @@ BotToken = Annotated[
 
 class _ProjectRequest(StrictRequest):
     def as_changes(self) -> ProjectChanges:
-        """Return the fields that were sent, as the services take them, without the bot's token."""
+        """Return the fields that were sent, in the form that the services accept, without the bot token."""
         fields: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"bot_token"})
         if "match_code" in fields:
             fields["match_code"] = fields["match_code"] == "on"
@@ -116,14 +116,14 @@ class CreateProject(_ProjectRequest):
 
 
 class UpdateProject(_ProjectRequest):
-    """Changes to a project. Fields that are left out stay as they are."""
+    """Changes to a project. Omitted fields keep their values."""
 
     name: Name = Field(
         default_factory=str, description="The name shown to users in the messenger.", examples=["Acme Shop"]
     )
     webhook_url: WebhookUrl = Field(default_factory=str)
     is_active: bool = Field(
-        default_factory=bool, description="false pauses the project, so that no new sign-ins can start."
+        default_factory=bool, description="false: the project is paused, and no new sign-ins can start."
     )
     public_access: PublicAccess = Field(default_factory=bool)
     collect_phone: CollectPhone = Field(default_factory=bool)
@@ -134,7 +134,7 @@ class UpdateProject(_ProjectRequest):
     bot_token: BotToken = Field(default_factory=str)
 
     def new_bot_token(self) -> str | None:
-        """Return the bot's token; None when it was not sent."""
+        """Return the bot token; None if it was not sent."""
         return self.bot_token if "bot_token" in self.model_fields_set else None
 
 
@@ -142,16 +142,16 @@ class RotateWebhookSecret(StrictRequest):
     """The rotation of a webhook secret."""
 
     overlap_hours: Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": OVERLAP_LIMIT})] = Field(
-        default=24, description="Hours until the next secret replaces the current one.", examples=[24]
+        default=24, description="Hours until the next secret replaces the current secret.", examples=[24]
     )
 
 
 class WebhookTurnedOffAnswer(BaseModel):
     """A webhook that the service turned off."""
 
-    url: str = Field(description="The address of the webhook.", examples=["https://example.com/hooks/taproof"])
+    url: str = Field(description="The webhook's URL.", examples=["https://example.com/hooks/taproof"])
     reason: TurnOffReason = Field(
-        description="gone: the receiver answered 410. failing: every attempt failed for five days."
+        description="gone: the receiver returned 410. failing: every attempt failed for five days."
     )
     at: Time
     explanation: str = Field(description="The reason, and the next step.", examples=["The receiver answered 410 Gone…"])
@@ -172,29 +172,30 @@ class ProjectAnswer(BaseModel):
     match_code: MatchCode
     allowed_origins: AllowedOrigins
     created_at: Time
-    sessions_count: int = Field(description="Sessions ever started.", examples=[1200])
+    sessions_count: int = Field(description="All sessions that were ever started.", examples=[1200])
     confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])
     webhook_failing_since: Time | None = Field(
-        description="The time since which every delivery attempt has failed; null while the webhook works, and after "
+        description="The time since which every delivery attempt has failed; null while the webhook works, or after "
         "a successful test.",
         examples=[None],
     )
     webhook_turned_off: WebhookTurnedOffAnswer | None = Field(
-        description="Set when the service has removed webhook_url; null as soon as a webhook_url is set again.",
+        description="Set when the service removes webhook_url; null once a webhook_url is set again.",
         examples=[None],
     )
     bot_username: str | None = Field(
-        description="The project's own bot, without @; null: the service's own bot.", examples=["shop_bot"]
+        description="The username of the project's own bot, without @; null: the service's own bot.",
+        examples=["shop_bot"],
     )
     bot_broken_at: Time | None = Field(
-        description="The time since which the messenger refuses that bot's token. No sign-ins can start until "
-        "bot_token is set again; another bot never replaces it.",
+        description="The time since which the messenger has refused that bot's token. No sign-ins can start until "
+        "bot_token is set again; the service's own bot does not take over.",
         examples=[None],
     )
 
 
 class ProjectListAnswer(BaseModel):
-    """All projects of a developer, oldest first."""
+    """All of a developer's projects, oldest first."""
 
     projects: list[ProjectAnswer]
 
@@ -209,14 +210,14 @@ class WebhookSecretAnswer(BaseModel):
 
 
 class RotationAnswer(WebhookSecretAnswer):
-    """The webhook secret, and during a rotation the next one."""
+    """The webhook secret and, during a rotation, the next one."""
 
     next_webhook_secret: str | None = Field(
-        description="Signs webhooks together with the current one until promoted_at, and proofs after that. null: no "
-        "rotation is in progress.",
+        description="Signs webhooks together with the current secret until promoted_at, and signs proofs afterwards. "
+        "null: no rotation is in progress.",
         examples=["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDp7MwM2v2V1c="],
     )
-    promoted_at: Time | None = Field(description="The time at which the next secret replaces the current one.")
+    promoted_at: Time | None = Field(description="The time at which the next secret replaces the current secret.")
 
 
 class SecretsAnswer(WebhookSecretAnswer):

@@ -1,4 +1,4 @@
-"""Find the application that answers a path. `http/https_only.py` wraps the router."""
+"""Route requests to applications by path. `http/https_only.py` wraps the router."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,17 +10,17 @@ from taproof.core.errors import InvalidRequest, NotFound
 from taproof.http.errors import send_error
 
 QUERY_FIELDS: Final = 50
-"""The most fields of a query string. No endpoint has as many."""
+"""The maximum number of fields in a query string. No endpoint needs that many."""
 
 
 class Router:
-    """Passes each request to the application of its path; other paths get 404 in the error shape.
+    """Routes each request to the application for its path, and answers unknown paths with a 404 error.
 
     Args:
         session_api: the four session endpoints.
-        developer_api: answers everything below /api/v1/dev/.
-        operations: answers /healthz, /readyz, /metrics, /openapi.json and /docs.
-        others: further applications by their path. A path that ends in `/*` includes everything below it.
+        developer_api: serves everything below /api/v1/dev/.
+        operations: serves /healthz, /readyz, /metrics, /openapi.json and /docs.
+        others: further applications by path. A path that ends in `/*` includes everything below it.
     """
 
     def __init__(
@@ -59,6 +59,6 @@ class Router:
             await send_error(send, NotFound())
             return
         if scope["query_string"].count(b"&") >= QUERY_FIELDS:
-            await send_error(send, InvalidRequest(f"The address has too many fields. Send at most {QUERY_FIELDS}."))
+            await send_error(send, InvalidRequest(f"The URL has too many query fields. Send at most {QUERY_FIELDS}."))
             return
         await app(scope, receive, send)

@@ -1,8 +1,8 @@
-"""The requests and answers of the developer API (contract.md, Developer endpoints).
+"""The requests and responses of the developer API (contract.md, Developer endpoints).
 
-Requests are strict: no unknown field, no conversion, no null. A default only makes a field optional;
-`model_fields_set` says which fields were sent. The services apply the rules of names and URLs. The JSON Schema here
-documents these rules, as far as it can express them.
+Requests are strict: unknown fields, type conversions and null are refused. A default only makes a field optional;
+`model_fields_set` says which fields were sent. The services apply the rules for names and URLs. The JSON Schema here
+documents these rules as far as it can express them.
 """
 
 from typing import Annotated, Final, Literal
@@ -18,7 +18,7 @@ from taproof.core.rights import AccessScope
 from taproof.http.instants import read_instant
 
 _PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
-"""Any character but control characters and line breaks, as a regular expression of ECMA 262."""
+"""Any character except control characters and line breaks, as an ECMA-262 regular expression."""
 
 Time = Annotated[
     str,
@@ -54,7 +54,7 @@ Name = Annotated[
 
 
 class StrictRequest(BaseModel):
-    """A request body: no unknown field, no conversion."""
+    """A request body that refuses unknown fields and type conversions."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -65,21 +65,21 @@ class CreateAccessToken(StrictRequest):
     name: Name = Field(description="The purpose of the token.", examples=["deploy script"])
     expires_at: Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})] = Field(
         default_factory=str,
-        description="The time at which the token expires (RFC 3339, in the future), no later than the token of this "
-        "request. Left out: the expiry of that token, if it has one.",
+        description="The time at which the token expires (RFC 3339, in the future). It cannot be later than the expiry "
+        "of the token that makes this request. Default: that token's expiry, if it has one.",
         examples=["2030-01-01T00:00:00Z"],
     )
     scopes: Annotated[list[AccessScope], Field(min_length=1)] = Field(
         default_factory=list,
-        description="The scopes of the token. Left out: those of the token of this request.",
+        description="The scopes of the token. Default: the scopes of the token that makes this request.",
         examples=[["read", "write"]],
     )
 
     def expiry(self) -> int | None:
-        """Return `expires_at` in ms since the epoch, None when it was not sent.
+        """Return `expires_at` in ms since the epoch; None if it was not sent.
 
         Raises:
-            InvalidRequest: it is not a time with its offset.
+            InvalidRequest: it is not a time with a UTC offset.
         """
         if "expires_at" not in self.model_fields_set:
             return None
@@ -87,12 +87,12 @@ class CreateAccessToken(StrictRequest):
 
 
 class UsageAnswer(BaseModel):
-    """A developer's usage of their plan. A limit of null means no limit."""
+    """How much of their plan a developer uses. A limit of null means no limit."""
 
     projects: int = Field(examples=[2])
     projects_limit: int | None = Field(examples=[3])
     sign_ins_this_month: int = Field(
-        description="Sign-ins that were started in this calendar month (UTC) and confirmed. A user counts once a day "
+        description="Confirmed sign-ins that were started in this calendar month (UTC). Each user counts once a day "
         "across all projects.",
         examples=[812],
     )
@@ -118,7 +118,7 @@ class DeletedAnswer(BaseModel):
 class ErasedAnswer(BaseModel):
     """The user's data was erased."""
 
-    erased: bool = Field(description="false: there was no data.", examples=[True])
+    erased: bool = Field(description="false: there was no data to erase.", examples=[True])
 
 
 class SessionAnswer(BaseModel):
@@ -130,11 +130,11 @@ class SessionAnswer(BaseModel):
     messenger_id: str = Field(description='"" until the user confirms.', examples=["123456789"])
     messenger_name: str = Field(description='"" until the user confirms.', examples=["Ada Lovelace"])
     messenger_username: str | None = Field(
-        description='null until the user confirms; after that "" when the user has none.', examples=["ada"]
+        description='null until the user confirms; after that, "" if the user has none.', examples=["ada"]
     )
     messenger_phone: str = Field(
         default_factory=str,
-        description="In E.164 form. Left out unless the project collects phone numbers and the user gave theirs.",
+        description="In E.164 format. Omitted unless the project collects phone numbers and the user shared theirs.",
         examples=["+4915123456789"],
     )
     status: Status = Field(examples=["used"])
@@ -149,7 +149,7 @@ class SessionPageAnswer(BaseModel):
     """A page of sessions, newest first."""
 
     sessions: list[SessionAnswer]
-    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
+    next_cursor: str | None = Field(description="Send it as cursor to get the next page; null on the last page.")
 
 
 class AttemptAnswer(BaseModel):
@@ -159,21 +159,21 @@ class AttemptAnswer(BaseModel):
     started_at: Time
     duration_ms: int = Field(examples=[184])
     status: int | None = Field(
-        description="The HTTP status of the receiver's answer; null without an answer.", examples=[503]
+        description="The HTTP status of the receiver's response; null if there was no response.", examples=[503]
     )
     error: str | None = Field(
-        description="The reason for the failure and the next step; null when the receiver accepted the event.",
+        description="The reason for the failure, and the next step; null if the receiver accepted the event.",
         examples=[SENTENCES["not_accepted"]],
     )
     error_code: ShownError | None = Field(
-        description="The code of the error, from the table under Webhooks. null beside an error that a newer release "
-        "recorded.",
+        description="The code of the error, from the table under Webhooks; null if a newer release recorded an error "
+        "that this release does not know.",
         examples=["not_accepted"],
     )
     answer: str | None = Field(
-        description="The beginning of the answer's body, at most 1 KiB; null when it is empty. A run of 43 or more of "
-        "A-Z a-z 0-9 _ - may be a session token and is replaced by …, as is a run of 20 or more at the end of a "
-        "truncated answer.",
+        description="The beginning of the response body, at most 1 KiB; null if it is empty. A run of 43 or more of "
+        "A-Z a-z 0-9 _ - could be a session token and is replaced by …, as is a run of 20 or more at the end of a "
+        "truncated body.",
         examples=["Service Unavailable"],
     )
 
@@ -185,29 +185,29 @@ class DeliveryAnswer(BaseModel):
     event: EventType
     project_id: ProjectId
     session_id: str | None = Field(
-        description="The session that was decided; null for a test.",
+        description="The session that the user confirmed or cancelled; null for a test.",
         examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"],
     )
     status: DeliveryState = Field(
-        description="due: to be sent, or sent again. delivered: the receiver accepted it. failed: no attempts are "
-        "left. ended: the webhook was removed or turned off first.",
+        description="due: waiting to be sent or sent again. delivered: the receiver accepted the event. failed: no "
+        "attempts are left. ended: the webhook was removed or turned off first.",
     )
     created_at: Time
-    next_attempt_at: Time | None = Field(description="null while it is being sent, and when it is not due.")
-    sending: bool = Field(description="true while it is being sent.", examples=[False])
-    finished_at: Time | None = Field(description="null while it is due.", examples=[None])
+    next_attempt_at: Time | None = Field(description="null while the event is being sent, or if its status is not due.")
+    sending: bool = Field(description="true while the event is being sent.", examples=[False])
+    finished_at: Time | None = Field(description="null while the status is due.", examples=[None])
     interrupted_attempts: int = Field(
-        description="Attempts during which the sending process ended. These may or may not have been sent.",
+        description="Attempts that were interrupted when the sending process stopped. Some of them may have been sent.",
         examples=[0],
     )
-    attempts: list[AttemptAnswer] = Field(description=f"The latest {ATTEMPTS_SHOWN}, oldest first.")
+    attempts: list[AttemptAnswer] = Field(description=f"The latest {ATTEMPTS_SHOWN} attempts, oldest first.")
 
 
 class DeliveryPageAnswer(BaseModel):
     """A page of deliveries, newest event first."""
 
     deliveries: list[DeliveryAnswer]
-    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
+    next_cursor: str | None = Field(description="Send it as cursor to get the next page; null on the last page.")
 
 
 class DayAnswer(BaseModel):
@@ -233,8 +233,8 @@ class FunnelAnswer(BaseModel):
     cancelled: int
     expired: int
     reported: int = Field(
-        description="Sessions that users reported as not theirs, before or after confirming. Each also counts in the "
-        "steps that it reached."
+        description="Sessions that users reported as not theirs, before or after confirming. Each also counts towards "
+        "the steps that it reached."
     )
 
 
@@ -251,10 +251,12 @@ class AnalyticsAnswer(BaseModel):
     total_sessions: int
     confirmed_sessions: int
     unique_users: int = Field(description="Distinct users who confirmed in the window.")
-    conversion_rate: float = Field(description="Confirmed sessions in percent, one decimal.", examples=[87.5])
-    daily: list[DayAnswer] = Field(description="Every UTC day of the window, today last.")
+    conversion_rate: float = Field(
+        description="The percentage of sessions that were confirmed, to one decimal.", examples=[87.5]
+    )
+    daily: list[DayAnswer] = Field(description="Every UTC day of the window, ending today.")
     funnel: FunnelAnswer
-    projects: list[ProjectNameAnswer] = Field(description="All projects of the developer.")
+    projects: list[ProjectNameAnswer] = Field(description="All of the developer's projects.")
 
 
 class AccessTokenAnswer(BaseModel):
@@ -264,21 +266,21 @@ class AccessTokenAnswer(BaseModel):
     name: str = Field(examples=["deploy script"])
     preview: str = Field(examples=["tap_a1B2…Wx9z"])
     created_at: Time
-    last_used_at: Time | None = Field(description="With a precision of one minute; null when it was never used.")
-    expires_at: Time | None = Field(description="null: it does not expire.")
+    last_used_at: Time | None = Field(description="Accurate to one minute; null if the token was never used.")
+    expires_at: Time | None = Field(description="null: the token does not expire.")
     scopes: list[AccessScope] = Field(
-        description="read: read everything but secrets. write: change projects, and read their secrets. tokens: create "
-        "and revoke access tokens.",
+        description="read: read everything except secrets. write: change projects and read their secrets. tokens: "
+        "create and revoke access tokens.",
         examples=[["read", "write", "tokens"]],
     )
     created_with: str | None = Field(
-        description="The id of the access token that created it; null if none did.",
+        description="The id of the access token that was used to create it; null if none was used.",
         examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"],
     )
 
 
 class AccessTokenListAnswer(BaseModel):
-    """All access tokens of a developer, newest first."""
+    """All of a developer's access tokens, newest first."""
 
     tokens: list[AccessTokenAnswer]
 

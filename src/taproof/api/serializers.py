@@ -1,4 +1,4 @@
-"""Turn the results of the services into answers of the developer API. Only fields named here are shown."""
+"""Turn service results into developer API responses. Only fields named here are shown."""
 
 import dataclasses
 
@@ -20,13 +20,13 @@ def project(found: Project) -> project_fields.ProjectAnswer:
 
 
 def rotation(found: Rotation) -> project_fields.RotationAnswer:
-    """Return the webhook secret, and during a rotation the next one."""
+    """Return the webhook secret and, during a rotation, the next one."""
     fields = dataclasses.asdict(found) | {"promoted_at": time_or_none(found.promoted_at)}
     return project_fields.RotationAnswer(**fields)
 
 
 def session(found: Session) -> schemas.SessionAnswer:
-    """Return a session: the nine fields of service-spec.md, when it was reported, and the phone number if any."""
+    """Return a session: the nine fields from service-spec.md, the time it was reported, and the phone number if any."""
     identity = found.identity
     phone = None if identity is None else identity.messenger_phone
     return schemas.SessionAnswer(

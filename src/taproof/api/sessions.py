@@ -32,7 +32,8 @@ _ANY_ORIGIN_ERROR: Final[Headers] = [
     (b"access-control-expose-headers", b"X-Error-Code, Retry-After, RateLimit, RateLimit-Policy"),
 ]
 WAIT_LIMIT: Final = 30
-"""Seconds that a call may wait. RFC 6202, section 5.5, calls 30 safe; many proxies time out after 60."""
+"""The longest time that a call can wait, in seconds. RFC 6202, section 5.5, calls 30 seconds safe; many proxies time
+out after 60."""
 
 _PREFLIGHT: Final[Headers] = [
     (b"access-control-allow-origin", b"*"),
@@ -46,7 +47,7 @@ _PREFLIGHT: Final[Headers] = [
 
 
 class SessionApi:
-    """Answers generate and verify, public and server-side. Each public method is an ASGI application."""
+    """Serves generate and verify, public and server-side. Each public method is an ASGI application."""
 
     def __init__(
         self, sessions: SignInSessions, waiting: Waiting, projects: Projects, metrics: Metrics, limits: RateLimits
@@ -58,21 +59,21 @@ class SessionApi:
         self._limits = limits
 
     async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/generate/public."""
+        """Serve POST /api/v1/generate/public."""
         call = GenerateCall(self._limits, scope, send, public=True)
         await self._answer(partial(self._generate, call), scope, receive, call.send, public=True)
 
     async def generate(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/generate."""
+        """Serve POST /api/v1/generate."""
         call = GenerateCall(self._limits, scope, send, public=False)
         await self._answer(partial(self._generate, call), scope, receive, call.send, public=False)
 
     async def verify_public(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/verify/public."""
+        """Serve POST /api/v1/verify/public."""
         await self._answer(self._verify, scope, receive, send, public=True)
 
     async def verify(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/verify."""
+        """Serve POST /api/v1/verify."""
         await self._answer(self._verify, scope, receive, send, public=False)
 
     async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
@@ -83,9 +84,9 @@ class SessionApi:
             project_id, body = await self._read_keyed(scope, receive)
         code_challenge = text_field(body, "code_challenge") if "code_challenge" in body else None
         if "code_challenge_method" in body and text_field(body, "code_challenge_method") != METHOD:
-            raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only one there is. It may be left out.")
+            raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only supported method. You can omit it.")
         if "code_challenge_method" in body and code_challenge is None:
-            raise InvalidRequest("code_challenge is missing, though there is a code_challenge_method.")
+            raise InvalidRequest("code_challenge is missing, but code_challenge_method was sent.")
         call.take(project_id)
         try:
             session = await self._sessions.create_session(
@@ -133,7 +134,7 @@ class SessionApi:
                 if end == "no_place":
                     self._metrics.waits_without_place.inc()
                 if not public:
-                    # The key may have been replaced during the wait, and a replaced key is invalid at once.
+                    # The key can be replaced during the wait, and a replaced key is invalid immediately.
                     await self._projects.authenticate(bearer_token(scope))
             result = await self._sessions.verify_session(
                 project_id, session_token, public=public, code_verifier=code_verifier
@@ -145,18 +146,16 @@ class SessionApi:
         return _STATUS_ONLY[result.status] if result.identity is None else to_json(result.to_answer())
 
     async def _read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
-        """Return the id of the project that the secret key names, and the body.
+        """Return the id of the secret key's project, and the body.
 
-        The key is checked before the body is read, and again afterwards: it may have been replaced in between, and a
-        replaced key is invalid at once.
+        The key is checked before and after the body is read: it can be replaced in between, and a replaced key is
+        invalid immediately.
         """
         await self._projects.authenticate(bearer_token(scope))
         body = await read_json_object(scope, receive)
         project = await self._projects.authenticate(bearer_token(scope))
         if "project_id" in body and text_field(body, "project_id") != project.id:
-            raise InvalidRequest(
-                "project_id is not the project of this secret key. Leave it out, or send the right one."
-            )
+            raise InvalidRequest("project_id is not this secret key's project. Omit it, or send the right one.")
         return project.id, body
 
     async def _answer(
@@ -174,14 +173,14 @@ class SessionApi:
                 if public and scope["method"] == "OPTIONS":
                     await _send(send, 200, _PREFLIGHT, b"")
                     return
-                raise MethodNotAllowed  # noqa: TRY301 — answered below like every other error.
+                raise MethodNotAllowed  # noqa: TRY301 — handled below like every other error.
             body = await handler(scope, receive, public=public)
             if (start := _READY_STARTS[public].get(body)) is not None:
                 await send(start)
                 await send({"type": "http.response.body", "body": body})
                 return
             headers = [*headers, (b"content-length", b"%d" % len(body))]
-        except Exception as error:  # noqa: BLE001 — a bug is logged and answered as a 500 in the one error shape.
+        except Exception as error:  # noqa: BLE001 — a bug must be logged and answered with a 500 in the usual error shape.
             if isinstance(error, InvalidSecretKey):
                 self._limits.refused_credentials.note("secret_key", scope)
             status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
@@ -201,7 +200,7 @@ _NOBODY_READS: Final = _STATUS_ONLY["pending"]
 
 
 def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
-    """Return the start message of each answer whose body is made in advance, by body."""
+    """Return the start message of each response with a prepared body, keyed by body."""
     answers = [
         (200, [*(_PUBLIC_HEADERS if public else _HEADERS), (b"content-length", b"%d" % len(body))], body)
         for body in _STATUS_ONLY.values()
@@ -214,7 +213,7 @@ def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
 
 
 _READY_STARTS: Final = {public: _ready_starts(public=public) for public in (True, False)}
-"""The start messages of nearly all answers, made once. Code that adds a header must copy the message."""
+"""The start messages of nearly all responses, made once. Code that adds a header must copy the message."""
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:

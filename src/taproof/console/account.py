@@ -1,4 +1,4 @@
-"""The page of a developer's own account: its details, the signed-in browsers, and signing out."""
+"""The account page: the developer's own details, the signed-in browsers, and signing out."""
 
 import contextlib
 import shlex
@@ -28,7 +28,7 @@ _BROWSERS: Final = (
     ("Chrome/", "Chrome"),
     ("Safari/", "Safari"),
 )
-"""The most specific mark comes first: nearly every browser also includes the names of older ones."""
+"""Ordered from specific to general, because nearly every browser also includes the names of older ones."""
 _SYSTEMS: Final = (
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -50,7 +50,7 @@ class AccountPages:
     developers: Developers
     plans: Plans
     invite_options: Sequence[str]
-    """The options that the command `developers invite` needs for this service."""
+    """The options that `developers invite` needs for this service."""
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
@@ -69,7 +69,7 @@ class AccountPages:
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         sessions = await self.console_sessions.list_sessions(visitor.developer)
         tokens = await self.developers.list_access_tokens(visitor.developer.id)
-        # The command will be pasted into a shell, and an e-mail address may hold shell syntax.
+        # The command is pasted into a shell, and an e-mail address can contain shell syntax.
         bind_command = shlex.join(["taproof", "developers", "invite", visitor.developer.email, *self.invite_options])
         usage = await self.plans.read_usage(visitor.developer)
         context = {
@@ -88,7 +88,7 @@ class AccountPages:
         return self.pages.redirect(request, _ACCOUNT, notice="The browser is signed out.")
 
     async def _sign_out(self, request: Request, visitor: Visitor) -> Response:
-        with contextlib.suppress(ConsoleSessionNotFound):  # Another tab ended it first.
+        with contextlib.suppress(ConsoleSessionNotFound):  # Another tab has already ended the session.
             await self.console_sessions.end_session(visitor.actor, visitor.session.id, signed_out=True)
         return self.pages.redirect_signed_out(request, "You are signed out.")
 
@@ -100,7 +100,7 @@ class AccountPages:
 
 
 def browser_in_words(user_agent: str) -> str:
-    """Return the name of a browser in words such as "Firefox on Linux". A client can send any name."""
+    """Return a browser's name, such as "Firefox on Linux". A client can send any name."""
     browser = _first(_BROWSERS, user_agent) or "Another program"
     system = _first(_SYSTEMS, user_agent)
     return f"{browser} on {system}" if system else browser

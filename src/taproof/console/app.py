@@ -73,16 +73,16 @@ class ConsoleServices:
 
 
 class Console:
-    """The console as an ASGI application that answers /console and everything below it.
+    """The console as an ASGI application that serves /console and everything below it.
 
     Args:
         services: the use cases.
         encryptor: encrypts the console's cookies.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        base_url: the address of this service as clients use it.
+        base_url: the URL that clients use for this service.
         version: the version of this release.
-        limits: the limits of client addresses and developers.
+        limits: the rate limits for client addresses and developers.
         sandbox: whether the service runs in the sandbox.
     """
 
@@ -101,12 +101,12 @@ class Console:
         access = Access(services.console_sessions, services.projects, limits.developers)
         pages = PageRenderer(encryptor, clock, entropy, version, sandbox=sandbox)
         started = EncryptedCookie("signin", COOKIE_SECONDS, encryptor, clock, entropy)
-        # The command is pasted on the service's machine, which does not know the options of the running service.
+        # The command is run in a shell on the service's machine, which does not have the running service's options.
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
         self._pages = pages
         self._access = access
         self.live: Final = LiveSessions(access, pages, services.sessions, clock)
-        """The streams of the list of sessions. `close` must end them when the service stops; nothing else does."""
+        """The live session list streams. Call its `close` when the service stops; nothing else ends the streams."""
         developers, projects, deliveries = services.developers, services.projects, services.deliveries
         invitations, sign_ins, plans = services.invitations, services.developer_sign_ins, services.plans
         quick_start = QuickStart(base_url, sdk_release(version))
@@ -119,7 +119,7 @@ class Console:
             ProjectPages(access, pages, projects, services.bots, plans, quick_start),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
             WebhookPages(access, pages, projects, deliveries),
-            self.live,  # Before the page of one session, whose route would match its address.
+            self.live,  # Must precede the session page, whose route would also match this path.
             SessionPages(access, pages, services.sessions, projects, deliveries, clock),
             ErasurePages(access, pages, services.erasure),
             AnalyticsPages(access, pages, services.analytics),
@@ -132,7 +132,7 @@ class Console:
         ]
         app = Starlette(routes=routes)
         app.router.redirect_slashes = False
-        # Without Starlette's own error response, which would be sent before `Guard` can show a page.
+        # Disable Starlette's own error response, which would be sent before `Guard` can show a page.
         app.middleware_stack = ExceptionMiddleware(app.router, {HTTPException: self._show_http_failure})
         self.app: Final[ASGIApp] = PageLimit(Guard(app, self._show_failure), limits)
 

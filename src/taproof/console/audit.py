@@ -1,4 +1,4 @@
-"""The page of the audit log, which shows each entry in plain words."""
+"""The audit log page, which shows each entry in plain words."""
 
 import json
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ _MEANS: Final[Mapping[Via, str]] = {
 class ShownEntry:
     """An entry in words.
 
-    `link` is the page of the subject, "" if there is none. `details` are pairs of a label and a value.
+    `link` is the subject's page, or "" if there is none. `details` are pairs of label and value.
     """
 
     entry: AuditEntry
@@ -72,7 +72,7 @@ class ShownEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditPages:
-    """Shows the audit log of the visitor's account."""
+    """Shows the visitor's own audit log."""
 
     access: Access
     pages: PageRenderer
@@ -91,7 +91,7 @@ class AuditPages:
         projects = dict(await self.projects.name_projects(visitor.developer))
         context = {
             "entries": [_shown(entry, visitor, tokens, projects) for entry in page.entries],
-            # A newer release on the same database may have written values that are not in these.
+            # A newer release on the same database can have written values that are missing here.
             "phrases": PHRASES,
             "means": _MEANS,
             "tokens": tokens,
@@ -120,7 +120,7 @@ def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], proje
 
 
 def _detail(field: str, value: Any) -> tuple[str, str]:
-    """Return the label and the value of a detail in plain words."""
+    """Return a detail's label and value in plain words."""
     if field == "user_agent":
         return "browser", browser_in_words(str(value))
     return field.replace("_", " "), _in_words(value)

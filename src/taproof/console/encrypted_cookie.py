@@ -21,12 +21,12 @@ _UNTIL: Final = "until"
 
 @dataclass(frozen=True, slots=True)
 class EncryptedCookie:
-    """A cookie with a JSON object, encrypted under the master key, for a limited time and one purpose."""
+    """A cookie that contains a JSON object, encrypted with the master key, for a limited time and one purpose."""
 
     name: str
-    """Part of the associated data: content of a cookie with another name cannot be read."""
+    """Part of the associated data, so that content from a cookie with another name cannot be read."""
     seconds: int
-    """The lifetime. It is sent to the browser, and also checked on each read."""
+    """The lifetime. It is sent to the browser and also checked on each read."""
     encryptor: Encryptor
     clock: Clock
     entropy: Entropy

@@ -16,7 +16,7 @@ _SESSIONS = "/console/sessions"
 
 @dataclass(frozen=True, slots=True)
 class ErasurePages:
-    """Erases the data that a developer's projects keep about a user, after a confirmation."""
+    """Erases the data that a developer's projects store about a user, after a confirmation."""
 
     access: Access
     pages: PageRenderer

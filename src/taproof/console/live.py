@@ -1,8 +1,8 @@
-"""Live updates of the list of sessions, as server-sent events (WHATWG HTML, Server-sent events).
+"""Live updates of the session list, as server-sent events (WHATWG HTML, Server-sent events).
 
-A stream reads the first page of the list about once a second and sends it when it has changed. No event can get lost
-between processes, and a client that reconnects sees the current list. A client without a stream (too many streams, or
-signed out) still has the page and its "Reload" link.
+A stream reads the first page of the list about once a second and sends the page if it has changed. So no event can be
+lost between processes, and a client that reconnects sees the current list. A client without a stream (too many streams,
+or signed out) can still use the page and its "Reload" link.
 """
 
 import asyncio
@@ -26,20 +26,20 @@ from taproof.http.requester import until_gone
 from taproof.service.sessions.list import SessionPage, SessionReader
 
 PROCESS_LIMIT: Final = 100
-"""Most streams of a process: each reads the store about once a second."""
+"""The maximum number of streams per process, because each reads the store about once a second."""
 DEVELOPER_LIMIT: Final = 5
-"""Most streams of one developer in a process. A page closes its stream while it is hidden."""
+"""The maximum number of streams per developer and process. A page closes its stream while it is hidden."""
 LOOK_EVERY: Final = 1.0
 """Seconds between two reads of the store."""
 COMMENT_EVERY: Final = 15.0
 """Seconds without a message until a comment is sent, so that proxies do not drop the connection."""
 LIFETIME: Final = 600.0
-"""Seconds until a stream ends; the browser then reconnects by itself, perhaps to another node."""
+"""Seconds until a stream ends. The browser then reconnects automatically, possibly to another node."""
 _FAREWELL: Final = 1.0
 """Seconds that a client has to receive the end of a stream."""
 _TOO_MANY: Final = "Too many pages are receiving live updates. Reload the page instead, or try again in a minute."
 _SHARE: Final = 0.2
-"""Largest share of this process's time that reads of the store may take."""
+"""The largest share of this process's time that store reads can take."""
 _Seen = tuple[SessionPage, list[SessionRow]]
 _SIGNED_OUT: Final = b"event: signed-out\ndata: {}\n\n"
 _PROJECT_GONE: Final = b"event: project-gone\ndata: {}\n\n"
@@ -78,13 +78,13 @@ class LiveSessions:
         return _Stream(self._messages(request, visitor, filters), self._streams, developer_id)
 
     def close(self) -> None:
-        """End all streams and refuse new ones, because the service stops."""
+        """End all streams and refuse new ones, because the service is stopping."""
         self._closed = True
         for task in self._streams:
             task.cancel()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Wait for `stopping`, then close: the server waits for its requests, and streams do not end by themselves."""
+        """Wait for `stopping`, then close. The server waits for open requests, and streams do not end by themselves."""
         try:
             await stopping.wait()
         finally:
@@ -93,7 +93,7 @@ class LiveSessions:
     async def _messages(self, request: Request, visitor: Visitor, filters: SessionFilters) -> AsyncGenerator[bytes]:
         """Yield the messages of a stream: the rows whenever they have changed, and comments in between.
 
-        It ends when the browser is signed out or the project is deleted. Failures of the store are ignored.
+        It ends when the browser is signed out or the project is deleted. Store failures are ignored.
         """
         loop = asyncio.get_running_loop()
         version = request.headers.get("last-event-id", "")
@@ -114,7 +114,7 @@ class LiveSessions:
                     rows = render_rows(self.pages, *seen, filters)
                     if rows.version != version:
                         version, sent_at = rows.version, begun
-                        # JSON keeps it on one line: a line break in a name would begin another field.
+                        # JSON keeps the data on one line: a line break in a name would begin another field.
                         data = json.dumps({"rows": rows.html, "older": rows.older})
                         yield f"id: {version}\nevent: rows\ndata: {data}\n\n".encode()
             if begun - sent_at >= COMMENT_EVERY:
@@ -124,7 +124,7 @@ class LiveSessions:
             await asyncio.sleep(max(LOOK_EVERY, min(COMMENT_EVERY, took * self.count / _SHARE)))
 
     async def _look(self, request: Request, visitor: Visitor, filters: SessionFilters) -> _Seen | bytes:
-        """Return the current page, or the last message of a stream that may no longer see it."""
+        """Return the current page, or the last message of a stream that no longer has access to the page."""
         if await self.access.visitor(request, by_itself=True) is None:
             return _SIGNED_OUT
         try:
@@ -135,9 +135,9 @@ class LiveSessions:
 
 
 class _Stream(Response):
-    """A response that ends with its messages, its client, its lifetime, or when all streams are closed.
+    """A response that ends after its last message or its lifetime, or when the client or the service closes it.
 
-    A separate task writes the messages and waits while the client does not read, so nothing accumulates in memory.
+    A separate task writes the messages and waits while the client is not reading, so nothing accumulates in memory.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The pages of projects: the list, a new project, its quick start, its settings and its deletion."""
+"""The project pages: the list, a new project, the quick start, the settings and deletion."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -121,7 +121,7 @@ class ProjectPages:
         try:
             await self.bots.set_bot(visitor.actor, project.id, token)
         except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable, RateLimited) as error:
-            # The page does not repeat the token, because a bystander could read it.
+            # Do not repeat the token on the page, because a bystander could read it.
             sentence = in_words(error).replace("into bot_token", "here")
             refused = self._show_settings(request, project, errors={"bot": sentence}, status=error.status)
             refused.raw_headers += retry_after(error)
@@ -133,21 +133,23 @@ class ProjectPages:
     async def _remove_bot(self, request: Request, visitor: Visitor, project: Project) -> Response:
         await read_form(request)
         await self.bots.set_bot(visitor.actor, project.id, "")
-        notice = "The bot is removed. The service's own bot now asks people to confirm."
+        notice = "The bot was removed. The service's own bot now asks people to confirm."
         return self.pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
 
     async def _regenerate(self, request: Request, visitor: Visitor, project: Project) -> Response:
         if not _is_confirmed(await read_form(request), project):
             return self._show_settings(request, project, errors={"regenerate": _NOT_CONFIRMED})
         secrets = await self.projects.regenerate_secrets(visitor.actor, project.id)
-        notice = "Both secrets are replaced, and the old ones no longer work. Give the new ones to your servers now."
+        notice = (
+            "Both secrets were replaced, and the old ones no longer work. Update your servers with the new ones now."
+        )
         return self._show_secrets(request, project.id, secrets, notice)
 
     async def _delete(self, request: Request, visitor: Visitor, project: Project) -> Response:
         if not _is_confirmed(await read_form(request), project):
             return self._show_settings(request, project, errors={"delete": _NOT_CONFIRMED})
         await self.projects.delete_project(visitor.actor, project.id)
-        notice = f"{isolated_name(project.name)} is deleted, with its sessions and analytics."
+        notice = f"{isolated_name(project.name)} was deleted, with its sessions and analytics."
         return self.pages.redirect(request, HOME, notice=notice)
 
     def _show_secrets(self, request: Request, project_id: str, new: ProjectSecrets, notice: str) -> Response:
@@ -165,9 +167,9 @@ class ProjectPages:
         errors: Mapping[str, str] = _NO_ERRORS,
         status: int = 400,
     ) -> Response:
-        """Show the settings of the project; after an error, the input `typed` in place of the values `was`.
+        """Show the project's settings. After an error, show the input `typed` instead of the values `was`.
 
-        `errors` has the error of a form: "settings", "bot", "regenerate" or "delete".
+        `errors` maps a form to its error. The forms are "settings", "bot", "regenerate" and "delete".
         """
         kept = project_form.shown(project)
         context = {
@@ -182,7 +184,7 @@ class ProjectPages:
 
 
 def _page_number(request: Request) -> int:
-    """Return the requested page of the list, counted from 1."""
+    """Return the number of the requested page, counted from 1."""
     text = request.query_params.get("page", "1")
     # Four digits are enough for the last page of any list.
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text)):
@@ -191,6 +193,6 @@ def _page_number(request: Request) -> int:
 
 
 def _is_confirmed(form: Form, project: Project) -> bool:
-    """Return whether the visitor typed the project's visible name, or its id, for names that are hard to type."""
+    """Return whether the visitor typed the project's visible name, or its id if the name is hard to type."""
     typed = form["confirmation"]
     return typed == project.id or visible_name(typed) == visible_name(project.name)

@@ -1,7 +1,7 @@
-"""Render templates into pages, and carry a notice from a form's response to the page that follows it.
+"""Render templates into pages, and pass a notice from a form's response to the next page.
 
-A template gets `visitor` (None when nobody is signed in), `here` (the path), `notice`, `problem`, `secrets`,
-`secrets_hint` and the context of its page. Everything is escaped. A name that somebody chose is written as
+A template receives `visitor` (None if no developer is signed in), `here` (the path), `notice`, `problem`, `secrets`,
+`secrets_hint` and its page's context. Everything is escaped. Write names that people choose as
 `<bdi>{{ name|shown }}</bdi>`.
 """
 
@@ -28,21 +28,21 @@ from taproof.http.errors import STATUS_HEADERS
 
 STATIC: Final = files("taproof.console") / "static"
 _FLASH_SECONDS: Final = 60
-"""The lifetime of a notice to the next page. Browsers follow a redirect at once."""
+"""The lifetime of a notice for the next page. Browsers follow a redirect immediately."""
 _NO_FLASH: Final = {"notice": "", "problem": "", "secrets": [], "secrets_hint": ""}
 _QR_CODES: Final = 1024
-"""QR codes that a process keeps, of 2 KB each: those of the sign-ins that are pending."""
+"""The number of QR codes that a process caches for pending sign-ins, at 2 KB each."""
 
 
 class PageRenderer:
     """Renders templates.
 
     Args:
-        encryptor: encrypts the cookie for the next page, which may hold secrets.
+        encryptor: encrypts the cookie for the next page, which can contain secrets.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        version: of this release, for the foot of each page.
-        sandbox: whether the messenger is the simulated one.
+        version: the version of this release, for the page footer.
+        sandbox: whether the messenger is the sandbox's.
     """
 
     def __init__(self, encryptor: Encryptor, clock: Clock, entropy: Entropy, version: str, *, sandbox: bool) -> None:
@@ -68,7 +68,7 @@ class PageRenderer:
         everywhere = {"visitor": getattr(request.state, "visitor", None), "here": here, **_NO_FLASH, **flash}
         response = HTMLResponse(self.fragment(template, {**everywhere, **(context or {})}), status)
         response.raw_headers += STATUS_HEADERS.get(status, [])
-        # Without `flash` the cookie belongs to a page that another tab opens. A HEAD request shows no page.
+        # Without `flash`, the cookie is for a page that another tab opens. A HEAD request shows no page.
         if flash and request.method != "HEAD":
             self._flash.take_away(request, response)
         return response
@@ -87,10 +87,10 @@ class PageRenderer:
         secrets: list[tuple[str, str]] | None = None,
         secrets_hint: str = "",
     ) -> Response:
-        """Redirect to a page that shows `notice` or `problem`, and once `secrets`: pairs of a label and a secret.
+        """Redirect to a page that shows `notice` or `problem`, and shows `secrets` (pairs of label and secret) once.
 
-        `secrets_hint` replaces the advice to store the secrets on a server. All of it travels in a cookie that no
-        script can read, encrypted for this visitor and that page.
+        `secrets_hint` replaces the advice to store the secrets on a server. The content is sent in a cookie that
+        scripts cannot read, encrypted for this visitor and the target page.
         """
         response = RedirectResponse(path, 303)
         if notice or problem or secrets:
@@ -113,30 +113,30 @@ def _flash_associated_data(request: Request, path: str) -> str:
 
 @functools.cache
 def static_url(name: str) -> str:
-    """Return the address of a file of `static/`. It changes with the content, so browsers may cache it for ever."""
+    """Return the URL of a file in `static/`. It changes with the content, so browsers can cache the file forever."""
     digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
     return f"/console/static/{name}?{digest}"
 
 
 def time_element(instant: int) -> Markup:
-    """Show an instant (ms) in UTC, to the second. A script may convert it to the reader's own time."""
+    """Format an instant (ms) in UTC, to the second. A script can convert it to the reader's local time."""
     text = f"{datetime.fromtimestamp(instant // SECOND, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return Markup('<time datetime="{}">{}</time>').format(iso8601(instant), text)
 
 
 def number(value: int) -> str:
-    """Show a whole number, with a thin space between thousands."""
+    """Format a whole number with a thin space as the thousands separator."""
     return f"{value:,}".replace(",", "\u202f")
 
 
 @functools.lru_cache(maxsize=_QR_CODES)
 def qr_code(link: str) -> Markup:
-    """Draw `link` as an SVG image with its white margin, so that it can be scanned from a dark page too.
+    """Draw `link` as a QR code in SVG, with a white margin so that it can also be scanned from a dark page.
 
-    Drawing blocks the event loop, so each link is drawn once and with a fixed mask. Trying all eight takes 6 ms.
+    Drawing blocks the event loop, so each link is drawn once, with a fixed mask. Trying all eight masks takes 6 ms.
     """
     drawn = segno.make_qr(link, error="l", boost_error=False, mask=0).svg_inline(
         omitsize=True, svgclass="qr-code", lineclass=None, dark="#000", light="#fff"
     )
-    # Not escaped: it consists of digits and fixed names; `link` is not part of it.
+    # Safe without escaping: the SVG contains only digits and fixed names, not `link` itself.
     return Markup(drawn.replace("<svg", '<svg role="img" aria-label="QR code of the link"', 1))  # noqa: S704

@@ -1,4 +1,4 @@
-"""The pages of sessions: the list with its filters, and one session with its steps in plain words."""
+"""The session pages: the list with its filters, and one session with its steps in plain words."""
 
 import hashlib
 from dataclasses import asdict, dataclass, fields
@@ -36,7 +36,7 @@ BADGES: Final[dict[Status, str]] = {
     "used": "good",
 }
 _REPORTED: Final = ("bad", "reported")
-"""The badge and label of a session that its user reported, in any status."""
+"""The badge and label of a session that its user reported, whatever its status."""
 _NOT_FOUND: Final = (
     "You have no session with that id or token. Paste the whole value: an id is sess_ and 27 letters and digits, a "
     "session token is 43 characters."
@@ -47,7 +47,7 @@ _MINUTES: Final = len("2030-01-01T00:00")
 
 @dataclass(frozen=True, slots=True)
 class SessionFilters:
-    """The filters of the list, as typed; "" for a filter that is not set."""
+    """The list's filters as typed; "" for a filter that is not set."""
 
     project_id: str = ""
     status: str = ""
@@ -57,11 +57,11 @@ class SessionFilters:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> Self:
-        """Return the filters in the query of an address."""
+        """Return the filters from a URL's query string."""
         return cls(**{field.name: query.get(field.name, "").strip() for field in fields(cls)})
 
     def address(self, path: str = _LIST, **more: str) -> str:
-        """Return the address of a page with these filters."""
+        """Return the URL of a page with these filters."""
         query = {name: value for name, value in (asdict(self) | more).items() if value}
         return f"{path}?{urlencode(query)}" if query else path
 
@@ -93,7 +93,7 @@ class SessionFilters:
 
 
 def _instant(text: str, label: str) -> int | None:
-    """Read a date and time as a browser sends it: without the seconds if they are 0."""
+    """Parse a date and time in the format that browsers send: without the seconds if they are 0."""
     if not text:
         return None
     local = text.replace(" ", "T", 1)
@@ -108,7 +108,7 @@ _NO_SESSIONS: Final = SessionPage([], None)
 
 
 class SessionRow(NamedTuple):
-    """A session as the list shows it."""
+    """A row of the session list."""
 
     session: Session
     badge: str
@@ -117,7 +117,7 @@ class SessionRow(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of a page as HTML, the address of the next page ("" on the last), and a hash of both."""
+    """A page's rows as HTML, the URL of the next page ("" on the last page), and a hash of both."""
 
     html: Markup
     older: str
@@ -125,7 +125,7 @@ class Rows(NamedTuple):
 
 
 def session_rows(page: SessionPage, now: int) -> list[SessionRow]:
-    """Return the rows of the list at `now`, each with the first sentence of its outcome."""
+    """Return the list's rows at the time `now`, each with the first sentence of its outcome."""
     return [
         SessionRow(session, *_badge(session), first.rstrip(".") + ".")
         for session in page.sessions
@@ -172,7 +172,7 @@ class SessionPages:
         return await self._show_list(request, visitor, filters, page, is_first=cursor is None)
 
     async def _find(self, request: Request, visitor: Visitor) -> Response:
-        """Redirect to the session with the id or token of the form. A form keeps the token out of addresses."""
+        """Redirect to the session with the submitted id or token. A POST form keeps the token out of URLs."""
         sought = (await read_form(request))["session"]
         try:
             if session_created_at(sought) is None:
@@ -180,7 +180,7 @@ class SessionPages:
             else:
                 session = await self.sessions.read_session(visitor.developer, sought)
         except SessionNotFound:
-            # The input is not shown again: it may be the token of another developer's session.
+            # Do not show the input again: it can be the token of another developer's session.
             return await self._show_list(request, visitor, error=_NOT_FOUND, status=SessionNotFound.status)
         return RedirectResponse(f"{_LIST}/{session.id}", 303)
 
@@ -240,7 +240,7 @@ def _badge(session: Session) -> tuple[str, str]:
 
 
 def _is_moving(session: Session, deliveries: list[SeenDelivery], now: int) -> bool:
-    """Return whether a session may change within seconds: by a decision, a call of verify, or a webhook attempt."""
+    """Return whether a session can change within seconds: by a decision, a verify call, or a webhook attempt."""
     if session.status in {"pending", "confirmed"}:
         return now < session.expires_at
     is_due = any(delivery.sending or delivery.record.state == "due" for delivery in deliveries)

@@ -1,10 +1,10 @@
 """The ways to sign in to the console: the messenger, an access token, or an invitation.
 
-A browser keeps the sign-in that it started in one encrypted cookie: the sign-in itself, the next page, and the code of
-an invitation. The code of an invitation is in the fragment of its link, which browsers do not send. A form sends it, so
-a program that only opens the link does nothing.
+The browser stores the sign-in that it started in one encrypted cookie, with the next page and the invitation code. An
+invitation link contains the code in its fragment, which browsers do not send. A form sends the code, so a program that
+only opens the link does not use the invitation.
 
-Confirming a sign-in only opens the account of the person who confirms. An invitation has no account yet: anyone who
+Confirming a sign-in opens only the account of the person who confirms. An invitation has no account yet: anyone who
 photographs the QR code could confirm first. So the browser shows which account confirmed, and asks before linking it.
 """
 
@@ -73,7 +73,7 @@ _NOT_VALID: Final = (
     "ask the operator for a new token, created with: taproof tokens create EMAIL"
 )
 _NOBODY: Final = (
-    "No developer here signs in with the messenger account {}. Ask an owner for an invitation. If you already have an "
+    "The messenger account {} is not linked to a developer. Ask an owner for an invitation. If you already have an "
     "account, ask the operator to link your messenger to it with: taproof developers invite EMAIL"
 )
 _EMAIL_TAKEN: Final = (
@@ -101,13 +101,13 @@ class SignInPages:
     access: Access
     pages: PageRenderer
     started: EncryptedCookie
-    """Stores in the browser the sign-in that it started."""
+    """Stores the started sign-in in the browser."""
     developer_sign_ins: DeveloperSignIns
     invitations: Invitations
     developers: Developers
     limits: RateLimits
     base_url: str
-    """The address of the console, which the prompt shows as the page."""
+    """The console's origin, which the messenger prompt shows as the page."""
     sandbox: bool
 
     def routes(self) -> list[Route]:
@@ -168,7 +168,7 @@ class SignInPages:
         *,
         notice: str = "",
     ) -> Response:
-        """Sign in a developer with an access token or a confirmed sign-in; raises AccessDenied."""
+        """Sign in a developer with an access token or a confirmed sign-in. Raise AccessDenied if that is refused."""
         cookie = await self.access.sign_in(request, developer, opened_with=opened_with)
         response = self.pages.redirect(request, next_page, notice=notice)
         set_cookie(request, response, SESSION_COOKIE, cookie)
@@ -181,7 +181,9 @@ class SignInPages:
         self.limits.start_sign_in(request.scope)
         sign_in = await self.developer_sign_ins.start(purpose, requester_on_page(request, self.base_url))
         if not self.sandbox:
-            qr_code(sign_in.deeplink)  # Drawn here, where sign-ins are limited: the waiting page is loaded often.
+            qr_code(
+                sign_in.deeplink
+            )  # Draw the code here, where sign-ins are limited, because the waiting page is loaded often.
         response = RedirectResponse(_WAITING, 303)
         self.started.give(request, response, {**kept, "encrypted": sign_in.encrypted})
         return response
@@ -194,7 +196,7 @@ class SignInPages:
             return self._confirmation_page(request, kept)
         if "encrypted" not in kept:
             if await self.access.visitor(request) is not None:
-                return RedirectResponse(HOME, 303)  # Another tab finished it.
+                return RedirectResponse(HOME, 303)  # Another tab has already finished the sign-in.
             return self._sign_in_page(request, HOME, _NONE_STARTED, 400)
         status: Status
         purpose = _purpose(kept)
@@ -220,7 +222,7 @@ class SignInPages:
         return await self._go_back(request, kept, _ENDED[status], 400)
 
     async def _show_state(self, request: Request) -> Response:
-        """Answer the waiting page's script, which reloads the page once the status is no longer "pending"."""
+        """Return the status to the waiting page's script, which reloads the page once it is no longer "pending"."""
         kept = self.started.read(request)
         return await show_state(request, self.developer_sign_ins, kept.get("encrypted", ""), _purpose(kept))
 
@@ -244,7 +246,7 @@ class SignInPages:
         return response
 
     async def _go_back(self, request: Request, kept: Mapping[str, Any], error: str, status: int) -> Response:
-        """Show why nobody was signed in, on the page that can start this sign-in again."""
+        """Show why the sign-in failed, on the page that can start it again."""
         if "code" in kept:
             return await self._invitation_page(request, kept, error, status)
         response = self._sign_in_page(request, safe_next(kept["next"]), error, status)
@@ -257,7 +259,7 @@ class SignInPages:
         return self._invite_page(request)
 
     async def _read_code(self, request: Request) -> Response:
-        code = (await read_form(request))["code"].rpartition("#")[2]  # The visitor may paste the whole link.
+        code = (await read_form(request))["code"].rpartition("#")[2]  # The visitor can also paste the whole link.
         self.limits.try_credential(request.scope)
         try:
             await self.invitations.read_invitation(code)
@@ -291,7 +293,7 @@ class SignInPages:
             return await self._invitation_page(request, kept, self._sentence(error), error.status, typed=typed)
 
     def _confirmation_page(self, request: Request, kept: Mapping[str, Any]) -> Response:
-        """Ask whether the visitor confirmed: another person may have scanned the QR code."""
+        """Ask whether it was the visitor who confirmed, because another person can have scanned the QR code."""
         context = {"identity": MessengerIdentity(**kept["identity"]), "confirm_url": _CONFIRM, "again_url": _ACCEPT}
         return self.pages.render(request, "invite_confirm.html", context)
 
@@ -327,9 +329,9 @@ class SignInPages:
     async def _invitation_page(
         self, request: Request, kept: Mapping[str, Any], error: str = "", status: int = 200, *, typed: str = ""
     ) -> Response:
-        """Show an invitation and ask to continue in the messenger; a sign-in in progress is dropped.
+        """Show an invitation and ask the visitor to continue in the messenger. A sign-in in progress is dropped.
 
-        `typed` is only shown, not stored: the cookie holds only a checked e-mail address, so it stays small enough.
+        `typed` is only shown, not stored: the cookie contains only a checked e-mail address, so it stays small enough.
         """
         try:
             invitation = await self.invitations.read_invitation(kept["code"])
@@ -359,7 +361,7 @@ class SignInPages:
         return self.pages.render(request, "invite.html", context, status=status)
 
     def _sentence(self, error: TaproofError) -> str:
-        """Return the sentence of an error, with advice for the visitor."""
+        """Return an error's sentence, with advice for the visitor."""
         if isinstance(error, MessengerUnavailable):
             return f"{error.sentence} {_FOR_THE_OPERATOR}"
         if isinstance(error, IdentityTaken) and self.sandbox:
@@ -372,6 +374,6 @@ def _purpose(kept: Mapping[str, Any]) -> Purpose:
 
 
 def _account(identity: MessengerIdentity) -> str:
-    """Return a messenger account in words. It includes the id, because anyone can choose any name."""
+    """Describe a messenger account in words. The id is included, because anyone can choose any name."""
     username = f", @{isolated_name(identity.messenger_username)}" if identity.messenger_username else ""
     return f"the messenger account {isolated_name(identity.messenger_name)}{username}, id {identity.messenger_id}"

@@ -1,4 +1,4 @@
-"""The page of the installation's developers and invitations, for its owners."""
+"""The team page, on which owners see the installation's developers and invitations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ _EMPTY: Final = {"email": "", "plan": "free", "is_owner": ""}
 
 @dataclass(frozen=True, slots=True)
 class TeamPages:
-    """The team page, which exists for owners only."""
+    """The team page. It exists only for owners."""
 
     access: Access
     pages: PageRenderer
@@ -65,7 +65,7 @@ class TeamPages:
         form = await read_form(request)
         try:
             if form["plan"] not in get_args(Plan):
-                raise InvalidRequest("Choose a plan from the list.")  # noqa: TRY301 — shown like what the service finds.
+                raise InvalidRequest("Choose a plan from the list.")  # noqa: TRY301 — shown like the service's own errors.
             created = await self.invitations.invite_developer(
                 visitor.actor, form["email"], plan=cast("Plan", form["plan"]), is_owner=form.is_checked("is_owner")
             )
@@ -83,7 +83,7 @@ class TeamPages:
 
     async def _revoke(self, request: Request, visitor: Visitor) -> Response:
         await self.invitations.revoke_invitation(visitor.actor, request.path_params["invitation_id"])
-        return self.pages.redirect(request, _TEAM, notice="The invitation is revoked. Its link no longer works.")
+        return self.pages.redirect(request, _TEAM, notice="The invitation was revoked. Its link no longer works.")
 
     async def _page(
         self, request: Request, visitor: Visitor, typed: Mapping[str, str] = _EMPTY, error: str = "", status: int = 200

@@ -1,4 +1,4 @@
-"""The page of access tokens, with which programs call the developer API: list, create and revoke them."""
+"""The access token page: list, create and revoke the tokens with which programs call the developer API."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -87,9 +87,9 @@ class TokenPages:
 
 
 def _expiry(form: Form, now: int) -> int | None:
-    """Return the expiry (ms) of a new token; None if it does not expire.
+    """Return a new token's expiry (ms); None if the token does not expire.
 
-    A date is valid to its end, in UTC.
+    A token with a last day is valid until the end of that day, in UTC.
     """
     if form["expiry"] == "date":
         try:

@@ -1,7 +1,7 @@
 """The "Try it" page: a real sign-in to a project, from the link to the checked proof.
 
-The browser's cookie is encrypted for the visitor's console session and the project. Another developer, or the page of
-another project, cannot read who confirmed.
+The browser's cookie is encrypted for the visitor's console session and the project. So another developer, or another
+project's page, cannot read who confirmed.
 """
 
 import json
@@ -34,9 +34,9 @@ _INTRO_WITH_CODE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class TryItResult:
-    """The result of a trial. Only `status` is set unless the user confirmed.
+    """The result of a trial. Unless the user confirmed, only `status` is set.
 
-    `answer` and `claims` are JSON. `problem` is the error of the proof's check, "" if the proof is valid.
+    `answer` and `claims` are JSON. `problem` is the error from checking the proof, or "" if the proof is valid.
     """
 
     status: Status
@@ -57,7 +57,7 @@ class TryItPages:
     sign_ins: DeveloperSignIns
     clock: Clock
     base_url: str
-    """The address of the console, which the prompt shows as the page."""
+    """The console's origin, which the messenger prompt shows as the page."""
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
@@ -110,12 +110,12 @@ class TryItPages:
         return self._start_page(request, project, forget=True)
 
     async def _show_state(self, request: Request, visitor: Visitor, project: Project) -> Response:
-        """Answer the waiting page's script, which reloads the page once the status is no longer "pending"."""
+        """Return the status to the waiting page's script, which reloads the page once it is no longer "pending"."""
         trial = Trial(project.id, visitor.session.id)
         return await show_state(request, self.sign_ins, read_cookie(request, _COOKIE) or "", trial)
 
     async def _outcome(self, visitor: Visitor, project: Project, result: VerifyResult) -> TryItResult:
-        """Read the answer of verify as an application does, including the check of the proof."""
+        """Read the verify response and check the proof, as an application does."""
         identity, proof = result.identity, result.proof
         if identity is None or proof is None:
             return TryItResult(result.status)
@@ -126,7 +126,7 @@ class TryItPages:
             verify_proof(proof, secret, project_id=project.id, now=self.clock() / SECOND)
         except ProofError as error:
             problem = str(error)
-        claims = jwt.decode(proof, options={"verify_signature": False})  # Shown even if the check has failed.
+        claims = jwt.decode(proof, options={"verify_signature": False})  # Show the claims even if the check failed.
         return TryItResult(result.status, identity, _shown_json(answer), proof, _shown_json(claims), problem)
 
     def _start_page(
@@ -147,6 +147,6 @@ class TryItPages:
 
 
 def _shown_json(value: dict[str, Any]) -> str:
-    """Return JSON for people to read; invisible characters and those that change the text direction are escaped."""
+    """Return readable JSON. Invisible characters, and characters that change the text direction, are escaped."""
     text = json.dumps(value, ensure_ascii=False, indent=2)
     return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

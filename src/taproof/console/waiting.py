@@ -12,9 +12,9 @@ from taproof.http.requester import until_gone
 from taproof.service.console.sign_in import DeveloperSignIns, Purpose, Trial
 
 COOKIE_SECONDS: Final = 660
-"""The lifetime of a sign-in's cookie. It is a minute longer than a sign-in, so that the page can show how it ended."""
+"""The lifetime of a sign-in cookie: a minute longer than a sign-in, so that the page can show the outcome."""
 WAIT_LIMIT: Final = 25
-"""Longest time in seconds that one call waits for the decision."""
+"""The longest time in seconds that one call waits for the decision."""
 
 
 async def show_state(

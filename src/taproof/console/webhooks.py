@@ -1,4 +1,4 @@
-"""The pages of a project's webhook: the state of the endpoint, the secret and its rotation, and the deliveries."""
+"""A project's webhook pages: the endpoint's state, the secret and its rotation, and the deliveries."""
 
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
@@ -19,14 +19,14 @@ from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import OVERLAP_LIMIT, Projects
 
 PAGE: Final = 25
-"""Deliveries on a page."""
+"""The number of deliveries on a page."""
 _DELIVERIES: Final = "/console/deliveries"
 _NO_URL: Final = "This project has no webhook URL to send to. Set one in its settings first."
 _SHOWN_AGAIN: Final = "Reloading this page hides it; press Show to see it again."
 
 EndpointState = Literal["none", "off", "failing", "works", "untaken", "untried"]
-"""In order: there is no URL; it was turned off; the latest attempts failed; none failed since the last success; nothing
-was accepted yet, as after a failed test; nothing was sent yet."""
+"""In order: there is no URL; the webhook was turned off; the latest attempts failed; no attempt has failed since the
+last success; nothing has been accepted yet, for example after a failed test; nothing has been sent yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class WebhookPages:
             "project": project,
             "endpoint": await self._endpoint_state(visitor, project),
             "host": urlsplit(project.webhook_url).netloc,
-            "problem": rotation_error,  # Its form is far down the page.
+            "problem": rotation_error,  # Repeat the error at the top, because its form is far down the page.
             "rotation_error": rotation_error,
             "overlap_hours": overlap_hours,
             "overlap_limit": OVERLAP_LIMIT,
@@ -169,7 +169,7 @@ class WebhookPages:
             found = await self.deliveries.read_delivery(visitor.developer, event_id)
             error = _NO_URL if isinstance(refused, WebhookNotSet) else refused.sentence
             return await self._delivery_page(request, visitor, found, error=error)
-        # The wording stays true after the event was sent, because the page updates itself.
+        # This wording is still true once the event has been sent; the page updates itself.
         notice = "The event was queued to be sent again."
         return self.pages.redirect(request, f"{_DELIVERIES}/{event_id}", notice=notice)
 
@@ -192,7 +192,7 @@ def _path(project: Project) -> str:
 
 
 def _choice(request: Request, name: str, choices: tuple[str, ...]) -> Any:
-    """Return the chosen value of a filter; None if there is none."""
+    """Return a filter's chosen value; None if no value is chosen."""
     chosen = request.query_params.get(name, "")
     if chosen == "":
         return None

@@ -1,4 +1,4 @@
-"""Build the OpenAPI 3.1 document. FastAPI describes the developer API, and this package everything else.
+"""Build the OpenAPI 3.1 document. FastAPI describes the developer API; this package describes everything else.
 
 The document lists every response of a route, failures included, so that a client or a fuzzer can check against it.
 """
@@ -20,14 +20,14 @@ Sign users in with their messenger account.
 1. Your client starts a session (`POST /api/v1/generate/public`) and shows the deeplink.
 2. The user opens the link in the messenger and taps Confirm or Cancel.
 3. Your client polls `POST /api/v1/verify/public` every 2 seconds until the status is no longer pending, for at most
-   10 minutes. With `wait` in the body, the answer comes as soon as the user taps. The first confirmed answer contains
-   the user's identity and a signed proof. Later answers are used.
+   10 minutes. With `wait` in the body, the call returns as soon as the user taps. The first confirmed response
+   contains the user's identity and a signed proof. Later calls return the status `used`.
 4. Your server checks the proof (a JWT, HS256) with the project's webhook secret and starts its own session.
 
 Everything is JSON in UTF-8 over HTTPS. A request body needs `Content-Type: application/json` and is at most 16 KiB.
-Times are ISO 8601 in UTC. A failed request answers `{"error": "one sentence for a person"}`; the header
+Times are ISO 8601 in UTC. A failed request returns `{"error": "one sentence for a person"}`; the header
 `X-Error-Code` has a stable code. The JSON endpoints answer HEAD with 405; /docs, /openapi.json, /healthz, /readyz and
-/metrics answer it like GET, without the body. Session endpoints ignore unknown fields; the developer API refuses them.
+/metrics support HEAD. Session endpoints ignore unknown fields; the developer API refuses them.
 """
 _TAGS: Final = [
     {"name": "Sign-in", "description": "Start a session and read its status."},
@@ -37,25 +37,25 @@ _TAGS: Final = [
         "name": "Webhook secret and deliveries",
         "description": "Rotate the secret, list and resend deliveries, and send a test.",
     },
-    {"name": "Sessions and analytics", "description": "Sessions, users and numbers."},
+    {"name": "Sessions and analytics", "description": "Session lists and statistics."},
     {"name": "Access tokens", "description": "The Bearer tokens of the developer API."},
-    {"name": "Audit log", "description": "The changes to your account and projects."},
+    {"name": "Audit log", "description": "The log of changes to your account and projects."},
     LOGIN_TAG,
-    {"name": "Operations", "description": "For the operator of the service."},
+    {"name": "Operations", "description": "Health checks and metrics for the service's operator."},
 ]
 _SECURITY_SCHEMES: Final = {
     "accessToken": {
         "type": "http",
         "scheme": "bearer",
         "description": "A developer's access token, `tap_…`. `taproof developers add EMAIL` prints one. It has one or "
-        "more scopes. `read`: every GET but the webhook secret. `write`: change projects, and read or replace their "
-        "secrets. `tokens`: create and revoke access tokens. A call without the scope that it needs is answered with "
-        "403 `insufficient_scope`.",
+        "more scopes. `read`: every GET except the webhook secret. `write`: change projects, and read or replace "
+        "their secrets. `tokens`: create and revoke access tokens. A call without the required scope fails with 403 "
+        "`insufficient_scope`.",
     },
     "secretKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A project's secret key, `sk_…`, shown once when the project is created. Server side only.",
+        "description": "A project's secret key, `sk_…`, shown once, when the project is created. Only for servers.",
     },
 }
 
@@ -70,19 +70,19 @@ _BAD_REQUESTS: Final = {
     "send_webhook_test": "BadSend",
     "resend_delivery": "BadResend",
 }
-"""The 400 response of a developer endpoint, where it is not BadRequest."""
+"""The 400 response of each developer endpoint whose 400 response is not BadRequest."""
 _NOT_FOUND: Final = {
     "project_id": "ProjectNotFound",
     "token_id": "AccessTokenNotFound",
     "session_id": "SessionNotFound",
     "delivery_id": "DeliveryNotFound",
 }
-"""The 404 response of an endpoint with this parameter."""
+"""The 404 response of endpoints with this parameter."""
 _ASKS_MESSENGER: Final = frozenset({"create_project", "update_project"})
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the document of the whole HTTP API.
+    """Return the OpenAPI document for the whole HTTP API.
 
     Args:
         app: the developer API.
@@ -122,7 +122,7 @@ def _complete(operation: dict[str, Any]) -> None:
     operation["security"] = [{"accessToken": []}]
     for parameter in parameters:
         schema = parameter["schema"]
-        if "anyOf" in schema:  # An optional parameter may be left out, but a query cannot carry null.
+        if "anyOf" in schema:  # An optional parameter can be omitted, but a query string cannot contain null.
             del parameter["schema"]
             parameter["schema"] = {k: v for k, v in schema.items() if k != "anyOf"} | schema["anyOf"][0]
 
@@ -152,14 +152,14 @@ _SCHEMAS: Final[dict[str, Any]] = {
 }
 _HEALTHY: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}, "example": {"status": "ok"}}}
 _OPERATION_PATHS: Final = {
-    "/healthz": _operation("healthz", "Alive?", "The process is running.", _HEALTHY, store=False),
+    "/healthz": _operation("healthz", "Liveness", "The process is running.", _HEALTHY, store=False),
     "/readyz": _operation(
-        "readyz", "Ready?", "The store answers, so this process can serve requests.", _HEALTHY, store=True
+        "readyz", "Readiness", "The store answers, so this process can serve requests.", _HEALTHY, store=True
     ),
     "/metrics": _operation(
         "metrics",
         "Metrics",
-        "The counters of this process, in Prometheus' text format.",
+        "This process's metrics in the Prometheus text format.",
         {"text/plain": {"schema": {"type": "string"}}},
         store=False,
     ),

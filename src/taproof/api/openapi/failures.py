@@ -22,7 +22,7 @@ _BAD_REQUEST_ERRORS: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
         errors.TooManyAccessTokens,
     ),
 }
-"""The errors of each 400 response, besides those of every 400."""
+"""The errors of each 400 response, in addition to those that every 400 response has."""
 _SINGLE: Final[tuple[type[errors.TaproofError], ...]] = (
     errors.InvalidAccessToken,
     errors.InsufficientScope,
@@ -39,14 +39,14 @@ _SINGLE: Final[tuple[type[errors.TaproofError], ...]] = (
     errors.InternalError,
     errors.StoreUnavailable,
 )
-"""The errors that have a response of their own, under the name of their class."""
+"""The errors that have their own response, named after the error class."""
 _FAILURES: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
     **{name: (errors.InvalidRequest, *each, errors.HttpsRequired) for name, each in _BAD_REQUEST_ERRORS.items()},
     **{error.__name__: (error,) for error in _SINGLE},
     "ProjectOrSessionNotFound": (errors.ProjectNotFound, errors.SessionNotFound),
     "StoreOrMessengerUnavailable": (errors.StoreUnavailable, errors.MessengerUnavailable),
 }
-"""The documented responses to failed requests: by name, their possible errors, all of one status."""
+"""The possible errors of each documented failure response, keyed by name. All errors of a response share a status."""
 
 FAILURE_SCHEMAS: Final[dict[str, Any]] = {
     "Error": {
@@ -60,7 +60,7 @@ FAILURE_SCHEMAS: Final[dict[str, Any]] = {
 
 
 def failures(*names: str) -> dict[str, Any]:
-    """Return the `responses` of an operation for these failures, ordered by status."""
+    """Return an operation's `responses` entries for these failures, ordered by status."""
     numbered = sorted((str(_FAILURES[name][0].status), name) for name in names)
     return {status: {"$ref": f"#/components/responses/{name}"} for status, name in numbered}
 
@@ -73,7 +73,7 @@ def failure_responses() -> dict[str, Any]:
 def _failure(possible: tuple[type[errors.TaproofError], ...]) -> dict[str, Any]:
     headers: dict[str, Any] = {
         "X-Error-Code": {
-            "description": "A stable code of the error.",
+            "description": "A stable error code.",
             "required": True,
             "schema": {"type": "string", "pattern": "^[a-z_]+$"},
             "example": possible[0].code,

@@ -1,4 +1,4 @@
-"""Describe the login endpoints in the OpenAPI document. FastAPI cannot, because they are plain ASGI."""
+"""Describe the login endpoints in the OpenAPI document. FastAPI cannot do this, because they are plain ASGI."""
 
 from typing import Final
 
@@ -9,21 +9,21 @@ from taproof.api.openapi.operation import post_operation
 
 LOGIN_TAG: Final = {
     "name": "Login",
-    "description": "Get an access token with the messenger, from a terminal, as `taproof login` does.",
+    "description": "Get an access token from a terminal by signing in with the messenger, as `taproof login` does.",
 }
 _TOKEN_NAME: Final = {
     "type": "string",
     "minLength": 1,
     "maxLength": 100,
-    "description": f"The name of the access token in the list of tokens. Left out: {TOKEN_NAME}.",
+    "description": f"The name of the access token in the list of tokens. Default: {TOKEN_NAME}.",
     "examples": [TOKEN_NAME],
 }
 _WAIT: Final = {
     "type": "number",
     "minimum": 0,
     "maximum": WAIT_LIMIT,
-    "description": "Seconds to wait while the sign-in is pending, fractions allowed. Left out: no wait. While very "
-    "many calls wait, the answer may come sooner: then call again after `interval`.",
+    "description": "Seconds to wait while the sign-in is pending; fractions are allowed. Default: 0. Under high load "
+    "the call can return early: call again after `interval`.",
     "examples": [WAIT_LIMIT],
 }
 
@@ -36,7 +36,7 @@ LOGIN_PATHS: Final = {
         "start_login",
         "Start a login from a terminal",
         "Needs no Authorization header. Show verification_uri_complete and match_code, then call login/token. The "
-        "terms are those of RFC 8628; bodies are JSON, as everywhere here. The body is `{}`.",
+        "terms are those of RFC 8628, but bodies are JSON, as in the rest of this API. Send `{}` as the body.",
         {},
         required=(),
         answer="StartedLogin",
@@ -46,9 +46,9 @@ LOGIN_PATHS: Final = {
         LOGIN_TAG["name"],
         "create_login_token",
         "Get the access token of a login",
-        "With `wait`, call again at once after authorization_pending; else after `interval`. The first call after the "
-        "tap creates the token, for the developer whose messenger account confirmed, and only that call returns it. "
-        f"The token expires after {TOKEN_DAYS} days.",
+        "After authorization_pending, call again: with `wait` immediately, otherwise after `interval`. The first call "
+        "after the confirmation creates the token for the developer with that messenger account, and only that call "
+        f"returns it. The token expires after {TOKEN_DAYS} days.",
         {"device_code": TypeAdapter(DeviceCode).json_schema(), "name": _TOKEN_NAME, "wait": _WAIT},
         required=["device_code"],
         answer="FinishedLogin",

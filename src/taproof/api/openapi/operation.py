@@ -19,19 +19,19 @@ def post_operation(
     secured_with: str | None = None,
     headers: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the path item of a POST with a JSON body.
+    """Return the path item for a POST with a JSON body.
 
     Args:
         tag: the group on the reference page.
         verb: the operation's id.
         summary: the first sentence of the description, without its period.
         description: the rest of the description.
-        fields: the schema of each field of the body.
-        required: the fields that the example contains, too.
-        answer: the schema of the answer, by its name.
-        failed: the responses to failed requests, besides those of every POST.
+        fields: the schema of each body field.
+        required: the names of the required fields. The example contains only these.
+        answer: the name of the response schema.
+        failed: the responses to failed requests, in addition to those of every POST.
         secured_with: the security scheme; None for a public endpoint.
-        headers: further headers of the answer.
+        headers: further response headers.
     """
     schema: dict[str, Any] = {"type": "object", "properties": fields}
     if required:

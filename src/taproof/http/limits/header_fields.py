@@ -1,4 +1,4 @@
-"""Write the header fields about rate limits (draft-ietf-httpapi-ratelimit-headers-11)."""
+"""Build the rate limit headers (draft-ietf-httpapi-ratelimit-headers-11)."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ from taproof.core.rate_limit import Gcra, Standing
 
 
 class Allowance(NamedTuple):
-    """A limit that a call was counted against: its name, its rule, and the remaining allowance of the caller."""
+    """A limit that a call was counted against: its name, its rule, and the caller's remaining allowance."""
 
     name: str
     rule: Gcra
@@ -18,12 +18,12 @@ Told = list[Allowance]
 
 
 def rate_limit_fields(told: Told) -> list[tuple[bytes, bytes]]:
-    """Return the fields about these limits."""
+    """Return the headers for these limits."""
     policies = ", ".join(f'"{name}";q={rule.number};w={rule.window // SECOND}' for name, rule, _ in told)
     standings = ", ".join(f'"{name}";r={left.remaining};t={seconds(left.until_next)}' for name, _, left in told)
     return [(b"ratelimit-policy", policies.encode()), (b"ratelimit", standings.encode())]
 
 
 def seconds(milliseconds: int) -> int:
-    """Return whole seconds, rounded up, so that a client that returns then is not too early."""
+    """Return whole seconds, rounded up, so that a client that retries after this time is not too early."""
     return max(1, -(-milliseconds // SECOND))
