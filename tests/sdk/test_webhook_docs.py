@@ -327,7 +327,7 @@ def duration(milliseconds: int) -> str:
 def test_the_schedule_is_the_codes() -> None:
     """The retries, how much later they may be, and how long they take in all."""
     *most, last = map(duration, RETRY_DELAYS)
-    assert f"{', '.join(most)} and {last}, each up to a fifth longer" in TEXT
+    assert f"{', '.join(most)} and {last}, each lengthened by a random amount of up to a fifth" in TEXT
     latest = sum(next_attempt_at(stage, 0, lambda n: b"\xff" * n) or 0 for stage in range(len(RETRY_DELAYS)))
     assert f"After the ninth attempt, {round(sum(RETRY_DELAYS) / HOUR)} to {round(latest / HOUR)} hours" in TEXT
     assert len(RETRY_DELAYS) == 8
@@ -337,7 +337,7 @@ def test_the_limits_are_the_codes() -> None:
     """What is said of time-outs, failing servers, pages and overlaps holds."""
     assert f"any 2xx within {SEND_TIMEOUT} seconds" in TEXT
     assert FAILING_LIMIT == 5 * DAY
-    assert "if every attempt of the last five days has failed" in TEXT
+    assert "every attempt of the last five days has failed" in TEXT
     assert f"It gets {scheduler.FIRST_LIMIT} requests at a time" in TEXT
     assert f"up to {scheduler.HIGHEST_LIMIT}, and half as many" in TEXT
     assert f"After {scheduler.FAILURES_TO_OPEN} failures in a row" in TEXT
@@ -346,7 +346,7 @@ def test_the_limits_are_the_codes() -> None:
     assert ANSWER_KEPT == 1024
     assert f"`attempts` | the latest {ATTEMPTS_SHOWN} |" in TEXT
     assert f"`limit` is at most {PAGE_LIMIT}" in TEXT
-    assert f"{RotateWebhookSecret().overlap_hours} unless given, {OVERLAP_LIMIT} at most" in TEXT
+    assert f"by default {RotateWebhookSecret().overlap_hours} and at most {OVERLAP_LIMIT}" in TEXT
 
 
 def test_the_error_codes_are_the_codes() -> None:
@@ -388,6 +388,6 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
     assert addresses <= known
     shown: list[tuple[str, type[BaseModel]]] = [("event", DeliveryAnswer), ("attempt", AttemptAnswer)]
     for title, answer in shown:
-        fields = [name for row in table(f"| of an {title} | |") for name in re.findall(r"`(\w+)`", row[0])]
+        fields = [name for row in table(f"| field of an {title} | |") for name in re.findall(r"`(\w+)`", row[0])]
         assert set(fields) == answer.model_fields.keys() - {"id", "event", "project_id", "created_at"}
     assert all(f"`{state}`" in PAGE for state in get_args(DeliveryState))
