@@ -52,7 +52,7 @@ class BotRuntime:
     """Answers the messenger's webhook calls, where updates arrive that way."""
     project_bots: ProjectBots
     """Runs the bots of projects, in the one process that may do so."""
-    own_webhooks: ProjectBotWebhooks
+    project_bot_webhooks: ProjectBotWebhooks
     """The same as `webhook` for the bots of projects, in any process."""
     close: Callable[[], Awaitable[None]]
     _intake: UpdateIntake
@@ -106,31 +106,37 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
     react = Conversation(decisions, signer, system_clock, acts, limits).on_update
     intake = UpdateIntake(bot, react, storage.bots, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
-    own_api = open_bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.
+    project_bot_api = open_bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.
 
-    def connect(own_token: str) -> Bot:
-        return Bot(own_api, own_token)
+    def connect(project_bot_token: str) -> Bot:
+        return Bot(project_bot_api, project_bot_token)
 
-    def own_intake(own: Bot) -> UpdateIntake:
-        return UpdateIntake(own, react, storage.bots, system_clock, own.id)
+    def project_bot_intake(project_bot: Bot) -> UpdateIntake:
+        return UpdateIntake(project_bot, react, storage.bots, system_clock, project_bot.id)
 
-    def own_secrets(bot_id: int) -> list[str]:
+    def project_bot_secrets(bot_id: int) -> list[str]:
         return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")
 
-    async def receive(own: Bot, reconnection: Reconnection) -> None:
+    async def receive(project_bot: Bot, reconnection: Reconnection) -> None:
         if settings.bot_updates == "polling":
-            await LongPolling(own, own_intake(own), system_clock(), reconnection, pace=PACE_SECONDS).run()
+            await LongPolling(
+                project_bot, project_bot_intake(project_bot), system_clock(), reconnection, pace=PACE_SECONDS
+            ).run()
         else:
-            await keep_webhook(own, f"{settings.base_url}{WEBHOOK_PATH}/{own.id}", own_secrets, reconnection)
+            await keep_webhook(
+                project_bot, f"{settings.base_url}{WEBHOOK_PATH}/{project_bot.id}", project_bot_secrets, reconnection
+            )
 
     async def close() -> None:
-        await asyncio.gather(bot.api.close(), own_api.close())
+        await asyncio.gather(bot.api.close(), project_bot_api.close())
 
     return BotRuntime(
         bot,
         WebhookEndpoint(intake.handle, secrets),
         ProjectBots(services.bots, connect, receive, bot, services.metrics.show_project_bots),
-        ProjectBotWebhooks(services.bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
+        ProjectBotWebhooks(
+            services.bots, lambda project_bot_token: project_bot_intake(connect(project_bot_token)), project_bot_secrets
+        ),
         close,
         intake,
         secrets,

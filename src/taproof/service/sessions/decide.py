@@ -244,9 +244,9 @@ class Decisions:
         key = session_key(session_token)
         return _UNKNOWN if key is None else await self._report(key, session_token, user_id, bot_id)
 
-    async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+    async def report_sign_in(self, key: SessionKey, user_id: str) -> SeenSession:
         """Report a confirmed sign-in: count it, and block its project for the user."""
-        return await self._report(key, None, user_id, bot_id)
+        return await self._report(key, None, user_id, SERVICE_BOT)
 
     async def _report(self, key: SessionKey, session_token: str | None, user_id: str, bot_id: int) -> SeenSession:
         session = await self._of_bot(key, bot_id, or_service=True)
