@@ -21,7 +21,7 @@ async def second_browser(console: Installation, visitor: Visitor, *, token: Acce
     """Sign the same developer in with another browser, a minute later."""
     console.clock.now += MINUTE
     browser = await console.browser()
-    cookie = await console.services.console_sessions.open_session(
+    cookie = await console.services.console_sessions.create_console_session(
         visitor.developer,
         opened_with=token or await stored_sign_in(console.storage, console.clock.now),
         address="198.51.100.7",

@@ -296,7 +296,7 @@ async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Install
     assert "<script>alert(1)</script> busy" in shown.text
     assert "<script>alert" not in shown.html
     (session,) = (
-        await console.services.sessions.list_sessions(
+        await console.services.session_reader.list_sessions(
             visitor.developer, project_id=None, status=None, limit=9, cursor=None
         )
     ).sessions

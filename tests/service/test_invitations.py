@@ -278,7 +278,7 @@ async def test_the_operator_binds_another_account(node: "Node", invitations: Inv
     ada = await first(invitations)
     sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
     sign_in = await stored_sign_in(node.storage, node.clock.now)
-    cookie = await sessions.open_session(ada, opened_with=sign_in, address=FROM, user_agent="Firefox")
+    cookie = await sessions.create_console_session(ada, opened_with=sign_in, address=FROM, user_agent="Firefox")
     made = await invitations.invite_again(Actor(ada, "command_line"), ada)
     assert await sessions.authenticate(cookie) is not None
     again = await invitations.accept_invitation(made.code, BOB, email="ignored@example.com", address=FROM)

@@ -51,7 +51,7 @@ class DeveloperApi:
         self,
         developers: Developers,
         projects: Projects,
-        sessions: SessionReader,
+        session_reader: SessionReader,
         analytics: AnalyticsReader,
         deliveries: Deliveries,
         *,
@@ -64,7 +64,7 @@ class DeveloperApi:
     ) -> None:
         self._developers = developers
         self._projects = projects
-        self._sessions = sessions
+        self._session_reader = session_reader
         self._analytics = analytics
         self._deliveries = deliveries
         self._audit = audit
@@ -104,7 +104,7 @@ class DeveloperApi:
         # `http/https_only.py` has replaced the address of a trusted proxy by the client's.
         address = request.client.host if request.client else ""
         request.state.actor = Actor(developer, "access_token", token.id, address, token.grant)
-        self._limits.developers.take(
+        self._limits.developers.count_call(
             request.scope,
             request.state.actor,
             writes=request.method != "GET",
@@ -259,7 +259,7 @@ class DeveloperApi:
     ) -> schemas.SessionPageAnswer:
         """Return sessions across your projects, newest first, page by page."""
         async with self._across_projects(caller, project_id):
-            page = await self._sessions.list_sessions(
+            page = await self._session_reader.list_sessions(
                 caller,
                 project_id=project_id,
                 status=status,
@@ -276,7 +276,7 @@ class DeveloperApi:
     async def read_session(self, caller: Caller, session_id: schemas.SessionId) -> schemas.SessionAnswer:
         """Return one session, as the list shows it."""
         async with self._across_projects(caller):
-            return serializers.session(await self._sessions.read_session(caller, session_id))
+            return serializers.session(await self._session_reader.read_session(caller, session_id))
 
     async def erase_user(self, writer: Writer, messenger_id: parameters.UserId) -> schemas.ErasedAnswer:
         """Erase a user's data in your projects: sessions, phone number and webhook events, including unsent ones.

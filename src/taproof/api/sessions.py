@@ -86,7 +86,7 @@ class SessionApi:
             raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only one there is. It may be left out.")
         if "code_challenge_method" in body and code_challenge is None:
             raise InvalidRequest("code_challenge is missing, though there is a code_challenge_method.")
-        call.take(project_id)
+        call.count(project_id)
         try:
             session = await self._sessions.create_session(
                 project_id,

@@ -157,7 +157,7 @@ def build_console(settings: Settings, services: Services) -> Console:
     console_services = ConsoleServices(
         developers=services.developers,
         projects=services.projects,
-        sessions=services.sessions,
+        session_reader=services.session_reader,
         analytics=services.analytics,
         deliveries=services.deliveries,
         audit=services.audit,
@@ -188,7 +188,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
     developer_api = DeveloperApi(
         developers,
         projects,
-        services.sessions,
+        services.session_reader,
         services.analytics,
         services.deliveries,
         audit=services.audit,
