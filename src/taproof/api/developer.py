@@ -28,7 +28,7 @@ from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.http.limits.developers import TellLimits
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import CountRequests, Metrics
-from taproof.service import serializers as values
+from taproof.service import json_fields
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots
@@ -126,7 +126,7 @@ class DeveloperApi:
         """Return the account that the access token belongs to. Use it to check that the token is valid."""
         async with self._across_projects(writer.developer):
             usage = dataclasses.asdict(await self._plans.read_usage(writer.developer))
-        return schemas.OwnAccountAnswer(**values.account(writer.developer), usage=schemas.UsageAnswer(**usage))
+        return schemas.OwnAccountAnswer(**json_fields.account(writer.developer), usage=schemas.UsageAnswer(**usage))
 
     async def list_projects(self, caller: Caller) -> Response:
         """Return all of your projects, oldest first."""
@@ -147,7 +147,7 @@ class DeveloperApi:
             self._projects.check_changes(writer, wanted)  # Ask the messenger only if everything else is valid.
             bot = await self._bots.check_token(writer, body.bot_token)
         project, secrets = await self._projects.create_project(writer, wanted, bot=bot)
-        return project_fields.CreatedProjectAnswer(**values.created_project(project, secrets))
+        return project_fields.CreatedProjectAnswer(**json_fields.created_project(project, secrets))
 
     async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> project_fields.ProjectAnswer:
         """Return one project."""
@@ -298,7 +298,7 @@ class DeveloperApi:
         async with self._limits.developers.turn(caller.id):
             found = await self._developers.list_access_tokens(caller.id)
         return schemas.AccessTokenListAnswer(
-            tokens=[schemas.AccessTokenAnswer(**values.access_token(token)) for token in found]
+            tokens=[schemas.AccessTokenAnswer(**json_fields.access_token(token)) for token in found]
         )
 
     async def create_access_token(
@@ -311,7 +311,7 @@ class DeveloperApi:
         created = await self._developers.create_access_token(
             writer, body.name, expires_at=body.expiry(), scopes=body.scopes or None
         )
-        return schemas.CreatedAccessTokenAnswer(**values.created_access_token(created))
+        return schemas.CreatedAccessTokenAnswer(**json_fields.created_access_token(created))
 
     async def delete_access_token(
         self,

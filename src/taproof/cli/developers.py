@@ -13,7 +13,7 @@ from taproof.core.clock import iso8601, system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeveloperExists, DeveloperNotFound, InvalidRequest
 from taproof.core.names import visible_name
-from taproof.service import serializers
+from taproof.service import json_fields
 from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
@@ -38,7 +38,7 @@ async def add_developer(
             raise DeveloperExists(f"{error.sentence} {more}") from None
         created = await developers.create_access_token(Actor(developer, "command_line"), "command line")
     if as_json:
-        print_json({**serializers.account(developer), "access_token": created.plaintext})
+        print_json({**json_fields.account(developer), "access_token": created.plaintext})
     else:
         typer.echo(f"Added {developer.email}, plan {developer.plan}.")
         print_secrets([("Access token", created.plaintext)])
@@ -129,7 +129,7 @@ async def list_developers(given: Given, *, as_json: AsJson = False) -> None:
         found = await developers.list_developers()
     if as_json:
         more = ("is_owner", "messenger_id", "messenger_name")
-        shown = [{**serializers.account(each), **{name: getattr(each, name) for name in more}} for each in found]
+        shown = [{**json_fields.account(each), **{name: getattr(each, name) for name in more}} for each in found]
         print_json({"developers": shown})
         return
     rows = [
