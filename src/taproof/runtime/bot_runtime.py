@@ -27,7 +27,7 @@ from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks,
 from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import user_control_acts
+from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
 from taproof.runtime.sandbox_mode import RunningSandbox
 from taproof.service.user_control import UserControl
@@ -99,11 +99,11 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
     storage, encryptor, decisions = services.storage, services.encryptor, services.decisions
     token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bot = Bot(open_bot_api(settings), token if sandbox is None else sandbox.bot_token)
-    acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
+    handlers = user_control_handlers(UserControl(storage, decisions, system_clock), decisions)
     # A developer who tries the sandbox signs in again and again, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    react = Conversation(decisions, signer, system_clock, acts, limits).on_update
+    react = Conversation(decisions, signer, system_clock, handlers, limits).on_update
     intake = UpdateIntake(bot, react, storage.bots, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
     project_bot_api = open_bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.

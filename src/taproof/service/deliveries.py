@@ -198,7 +198,7 @@ class Deliveries:
             created_at = iso8601(now)
             event = new_event(self._encryptor, self._entropy, now, "webhook.test", project.id, created_at=created_at)
             answer = await self._send(event, project)
-        attempt = self._webhooks.attempt(event.id, 1, answer)
+        attempt = self._webhooks.new_attempt(event.id, 1, answer)
         state: DeliveryState = "delivered" if answer.delivered else "failed"
         await self._storage.deliveries.record_delivery(event, attempt, state)
         record = await self._storage.deliveries.read_delivery(developer.id, event.id)

@@ -130,7 +130,7 @@ class OpenedDay(NamedTuple):
     day: int
 
 
-class OpenedPlace(NamedTuple):
+class OpenedCursor(NamedTuple):
     """The position of a walk over the sessions of an `OpenedDay`."""
 
     status: Status
@@ -142,7 +142,7 @@ class ErasedPage(NamedTuple):
     """The number of sessions that one page erased. `after` is the start of the next page, None after the last page."""
 
     erased: int
-    after: OpenedPlace | None
+    after: OpenedCursor | None
 
 
 class Used(NamedTuple):
@@ -745,7 +745,7 @@ class ErasureStorage(Protocol):
         self,
         messenger_id: str,
         of: OpenedDay,
-        after: OpenedPlace | None,
+        after: OpenedCursor | None,
         limit: int,
         *,
         entry: AuditEntry | None = None,

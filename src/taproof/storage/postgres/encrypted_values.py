@@ -41,10 +41,10 @@ class PostgresEncryptedValues(queries.EncryptedValueQueries[PostgresPool]):
 
     async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
         # Each transaction locks only one row. It can wait for others, but it cannot be part of a deadlock.
-        places = asyncio.Semaphore(_AT_ONCE)
+        slots = asyncio.Semaphore(_AT_ONCE)
 
         async def replace(each: Replacement) -> int:
-            async with places:
+            async with slots:
                 return len(await self._database.fetch(queries.REPLACE_ENCRYPTED[kind], each.new, *each.key, each.old))
 
         return sum(await asyncio.gather(*map(replace, replacements)))
