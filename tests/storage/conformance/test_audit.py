@@ -32,7 +32,7 @@ Call = Callable[[AuditEntry], Awaitable[object]]
 async def run(storage: Storage, statement: str) -> list[tuple[Any, ...]]:
     """Run a statement that no method offers, on the connection of the store."""
     if isinstance(storage, PostgresStorage):
-        return [tuple(row) for row in await storage.pool.fetch(statement)]
+        return [tuple(row) for row in await storage.database.fetch(statement)]
     assert isinstance(storage, SqliteStorage)
     return await storage.database.change(statement)
 

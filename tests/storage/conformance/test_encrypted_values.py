@@ -24,7 +24,7 @@ URL = "https://example.com/"
 async def execute(storage: Storage, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """Run a statement of the test's own that both databases understand."""
     if isinstance(storage, PostgresStorage):
-        return [tuple(row) for row in await storage.pool.fetch(statement, *values)]
+        return [tuple(row) for row in await storage.database.fetch(statement, *values)]
     assert isinstance(storage, SqliteStorage)
     return await storage.database.change(statement, *values)
 

@@ -10,7 +10,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import PageCursor, Status
-from taproof.storage.postgres import deliveries, listing, pool
+from taproof.storage.postgres import database, deliveries, listing
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.listing import session_walks
@@ -33,7 +33,7 @@ FROM generate_series(1, $4) AS n"""
 
 @pytest.fixture
 async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(dsn, server_settings=pool._SETTINGS)
+    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS)
     yield connection
     await connection.close()
 

@@ -1,10 +1,10 @@
 """The PostgreSQL driver, for many nodes. `store.py` composes its parts.
 
-`pool.py` has the connections, and `../batcher.py` combines concurrent calls into one statement. `partitions.py` manages
-one partition for each day, and `notify.py` announces decisions to other nodes. Each part begins with the statements
-that must differ from `queries/` on PostgreSQL. The statements of the life of a session take arrays, one element for
-each session. Their first array holds the distinct days of the sessions, so that the planner considers only the
-partitions of these days.
+`database.py` has the connection pool, `connection.py` migrates the schema, and `../batcher.py` combines concurrent
+calls into one statement. `partitions.py` manages one partition for each day, and `notify.py` announces decisions to
+other nodes. Each part begins with the statements that must differ from `queries/` on PostgreSQL. The statements of the
+life of a session take arrays, one element for each session. Their first array holds the distinct days of the sessions,
+so that the planner considers only the partitions of these days.
 
 All code locks rows in one order, so that no nodes deadlock. First the tables of sign-ins, then those of the console:
 

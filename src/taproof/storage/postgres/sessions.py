@@ -21,9 +21,9 @@ from taproof.core.model import (
 )
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres import listing, notify
+from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.pool import PostgresPool, storable
 from taproof.storage.protocol import PROJECTS_OF_USER
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.listing import session_walks
@@ -190,22 +190,22 @@ class _Change(NamedTuple):
     values: Values
 
 
-class PostgresSessions(queries.SessionQueries[PostgresPool]):
+class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
     """See `storage.protocol.SessionStorage`.
 
     Args:
-        pool: runs statements.
+        database: runs statements.
         partitions: the partitions of sessions, one for each day.
         clock: see `SessionQueries`.
         hears: true to receive decisions of other nodes. LISTEN needs its own connection to the server, so it is
             impossible behind a PgBouncer in transaction mode.
     """
 
-    def __init__(self, pool: PostgresPool, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
-        super().__init__(pool, clock)
+    def __init__(self, database: PostgresDatabase, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
+        super().__init__(database, clock)
         self._partitions = partitions
         self._hears = hears
-        self._announcer = Announcer(pool)
+        self._announcer = Announcer(database)
         self._looked_back: int | None = None
         self._overlooked: list[int] = []
         self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
