@@ -103,7 +103,7 @@ class Door:
 
     async def log(self, developer: Developer) -> list[AuditEntry]:
         """Return what the service itself did to a developer's access."""
-        page = await self.node.audit.list_entries(developer, limit=200, cursor=None)
+        page = await self.node.audit.list_audit_entries(developer, limit=200, cursor=None)
         return [entry for entry in page.entries if entry.via == "service"]
 
 

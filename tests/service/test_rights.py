@@ -87,7 +87,7 @@ async def test_revoking_ends_what_was_created_with_it(node: "Node", sessions: Co
     assert await node.developers.delete_access_token(Actor(ada, OPERATOR), parent.token.id) == 3
     assert [each.id for each in await node.developers.list_access_tokens(ada.id)] == [other.token.id]
     assert await sessions.authenticate(cookie) is None
-    log = (await node.audit.list_entries(ada, limit=50, cursor=None)).entries
+    log = (await node.audit.list_audit_entries(ada, limit=50, cursor=None)).entries
     told = {entry.subject: json.loads(entry.details) for entry in log if entry.action == "access_token.revoked"}
     assert told.keys() == {parent.token.id, child.token.id, grandchild.token.id}
     assert told[grandchild.token.id]["created_with"] == parent.token.id

@@ -82,7 +82,7 @@ async def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, new_seed: 
     encrypted = encryptor.encrypt(
         "whsec_" + "A" * 43 + "=", associated_data_of("webhook_secret", project.id), system_entropy
     )
-    await store.projects.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", encrypted)
+    await store.projects.regenerate_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", encrypted)
     await store.close()
     acknowledged: list[tuple[str, str]] = []
     for after_lines in (1, 40, 107, 250, 333):

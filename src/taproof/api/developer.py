@@ -335,7 +335,7 @@ class DeveloperApi:
         Entries never change. Entries older than the operator's retention are erased; the log then ends with an entry of
         action audit.purged, which gives their number.
         """
-        page = await self._audit.list_entries(caller, limit=limit, cursor=cursor)
+        page = await self._audit.list_audit_entries(caller, limit=limit, cursor=cursor)
         return AuditPageAnswer(entries=[show_entry(entry) for entry in page.entries], next_cursor=page.next_cursor)
 
     def _add_routes(self, app: FastAPI) -> None:

@@ -95,7 +95,7 @@ async def invite_developer(
 
 
 @command(commands, "plan", *STORE)
-async def change_plan(
+async def update_plan(
     given: Given,
     email: Email,
     to_plan: Annotated[Plan, typer.Argument(metavar="PLAN", help="free, pro or business.", show_default=False)],
@@ -110,7 +110,7 @@ async def change_plan(
     async with open_store(load(given)) as storage:
         developer = await Developers(storage, system_clock, system_entropy).read_developer(email)
         plans = Plans(storage, system_clock, system_entropy, projects={}, sign_ins={})
-        changed = await plans.change_plan(developer, to_plan)
+        changed = await plans.update_plan(developer, to_plan)
     if as_json:
         before = developer.plan if changed else to_plan
         print_json({"id": developer.id, "email": developer.email, "plan": to_plan, "plan_before": before})

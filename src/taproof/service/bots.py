@@ -178,7 +178,7 @@ class Bots:
 
     # ---- for the processes that run the bots
 
-    async def list_bots(self) -> list[ProjectBot]:
+    async def list_project_bots(self) -> list[ProjectBot]:
         """Return the bots of all projects, broken or not."""
         return await self._storage.bots.list_project_bots()
 

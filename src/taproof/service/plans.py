@@ -65,7 +65,7 @@ class Plans:
         self._sign_ins = sign_ins
         self._counted: dict[str, _Counted] = {}
 
-    async def change_plan(self, developer: Developer, plan: Plan) -> bool:
+    async def update_plan(self, developer: Developer, plan: Plan) -> bool:
         """Move a developer to another plan, as the operator does; False when they are already on it.
 
         On "free", their projects stop collecting phone numbers at once. Projects over the new plan's limit stay.

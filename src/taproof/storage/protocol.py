@@ -230,7 +230,7 @@ class SessionStorage(Protocol):
     ) -> list[Session]:
         """Return the sessions created since `since` that an account confirmed, of one project or all, newest first."""
 
-    async def find_session(
+    async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
         """Return the session with this id and time of creation, if it belongs to one of these projects."""
@@ -319,7 +319,7 @@ class ProjectStorage(Protocol):
             BotTaken: the bot serves another project, and this change does not take it away.
         """
 
-    async def replace_project_secrets(
+    async def regenerate_secrets(
         self,
         developer_id: str,
         project_id: str,

@@ -258,7 +258,7 @@ async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -
     async with farm.running():
         await until(lambda: bot.polls == 1)
         new = bot.revoke()
-        (held,) = await farm.bots.list_bots()
+        (held,) = await farm.bots.list_project_bots()
         assert await farm.bots.mark_broken(held)
         encrypted = farm.encryptor.encrypt(new, associated_data_of("bot_token", project), system_entropy)
         loss = BotLoss(loser, service_entry("dev_1", "bot.removed", 1, system_entropy, subject=loser, details={}))
@@ -485,7 +485,7 @@ async def test_a_store_out_of_reach_stops_no_bot(farm: Farm, monkeypatch: pytest
     """Running bots continue while the store is unavailable. The list is read again afterwards."""
     bot = farm.server.add()
     await farm.add_project(bot)
-    list_bots = farm.bots.list_bots
+    list_project_bots = farm.bots.list_project_bots
     failures = 0
 
     async def fail() -> list[ProjectBot]:
@@ -495,11 +495,11 @@ async def test_a_store_out_of_reach_stops_no_bot(farm: Farm, monkeypatch: pytest
 
     async with farm.running():
         await until(lambda: bot.polls == 1)
-        monkeypatch.setattr(farm.bots, "list_bots", fail)
+        monkeypatch.setattr(farm.bots, "list_project_bots", fail)
         await until(lambda: failures > 5)
         bot.give(farm.server.message("/help"))
         await until(bot.texts)
-        monkeypatch.setattr(farm.bots, "list_bots", list_bots)
+        monkeypatch.setattr(farm.bots, "list_project_bots", list_project_bots)
         late = farm.server.add()
         await farm.add_project(late)
         await until(lambda: late.polls == 1)

@@ -48,7 +48,7 @@ def acting(signed_in: AuthenticatedSession) -> Actor:
 
 async def log_of(node: "Node", developer: Developer) -> list[AuditEntry]:
     """Return what the console wrote into a developer's log. The clock stands, so the order means nothing."""
-    page = await node.audit.list_entries(developer, limit=50, cursor=None)
+    page = await node.audit.list_audit_entries(developer, limit=50, cursor=None)
     return [entry for entry in page.entries if entry.action.startswith("console.")]
 
 

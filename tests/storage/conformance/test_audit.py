@@ -260,12 +260,12 @@ async def update_project(storage: Storage, seed: "Seed") -> Scene:
     )
 
 
-async def replace_project_secrets(storage: Storage, seed: "Seed") -> Scene:
+async def regenerate_secrets(storage: Storage, seed: "Seed") -> Scene:
     project, bob = await seed.project(), await seed.developer()
 
     def regenerate(developer_id: str, project_id: str) -> Call:
         values = (b"n" * 32, "sk_n…n", b"encrypted")
-        return lambda entry: storage.projects.replace_project_secrets(developer_id, project_id, *values, entry=entry)
+        return lambda entry: storage.projects.regenerate_secrets(developer_id, project_id, *values, entry=entry)
 
     return Scene(
         regenerate(project.developer_id, project.id),
@@ -418,7 +418,7 @@ SCENES: Final = {
         delete_console_sessions,
         create_project,
         update_project,
-        replace_project_secrets,
+        regenerate_secrets,
         rotate_webhook_secret,
         promote_webhook_secret,
         delete_project,

@@ -124,7 +124,7 @@ async def test_a_session_is_found_by_one_walk_for_each_project_and_status(
     (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {listing.FIND_SESSION}", *values)
     assert rows_read(json.loads(explained[0])[0]["Plan"]) == 1
     assert f"sessions_{TODAY - 1}" not in explained[0]
-    assert (await postgres.sessions.find_session([project.id], NOW - 777, "sess_777", NOW)) is not None
+    assert (await postgres.sessions.read_session_by_id([project.id], NOW - 777, "sess_777", NOW)) is not None
 
 
 @pytest.mark.parametrize("statistics", ["none", "current"])

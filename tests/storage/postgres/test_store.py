@@ -401,7 +401,7 @@ async def test_text_with_a_nul_finds_nothing(postgres: PostgresStorage, seed: "S
     assert await postgres.projects.read_webhook_secrets(nul) is None
     assert await postgres.developers.read_developer("ada\0@example.com") is None
     assert await postgres.projects.update_project(project.developer_id, nul, changes, NOW) is None
-    assert not await postgres.projects.replace_project_secrets(project.developer_id, nul, b"h", "p", b"s")
+    assert not await postgres.projects.regenerate_secrets(project.developer_id, nul, b"h", "p", b"s")
     assert not await postgres.projects.delete_project(project.developer_id, nul)
     assert not await postgres.credentials.delete_access_token(project.developer_id, nul)
     assert await postgres.sessions.list_sessions([nul, project.id], None, PageCursor(NOW, "\0"), 5, NOW) == []

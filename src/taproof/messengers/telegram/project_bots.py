@@ -139,7 +139,7 @@ class ProjectBots:
     async def _look(self) -> None:
         """Start new bots, and stop those that were removed, are broken, or have another token."""
         try:
-            found = await self._bots.list_bots()
+            found = await self._bots.list_project_bots()
         except StoreUnavailable:
             return
         wanted = {bot.bot_id: bot for bot in found if bot.broken_at is None}

@@ -336,7 +336,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         walks = session_walks(status, page_start(before), since, now, messenger_id)
         return await listing.read_page(self._database, project_ids, walks, messenger_id, limit, now)
 
-    async def find_session(
+    async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
         values = (storable(project_ids), get_args(Status), day_number(created_at), created_at, session_id)

@@ -156,7 +156,7 @@ class ProjectQueries(Queries[AnyDatabase]):
             raise BotTaken
         return project
 
-    async def replace_project_secrets(
+    async def regenerate_secrets(
         self,
         developer_id: str,
         project_id: str,
