@@ -1,6 +1,6 @@
-"""Give projects their own bots, and follow whether the messenger still accepts these bots' tokens.
+"""Give projects their bots, and follow whether the messenger still accepts these bots' tokens.
 
-A project with its own bot issues links to that bot only. When the messenger refuses the bot's token, the project
+A project with a project bot issues links to that bot only. When the messenger refuses the bot's token, the project
 starts no new sign-ins until another token is set (`SignInSessions.create_session`): another bot never takes its place.
 
 A bot belongs to the holder of its token. Each bot has one valid token at a time. When the messenger accepts the new

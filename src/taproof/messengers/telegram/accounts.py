@@ -1,4 +1,4 @@
-"""Looks up the bot account of a token, for developers who give projects their own bots."""
+"""Looks up the bot account of a token, for developers who give bots to projects."""
 
 from typing import Final
 
