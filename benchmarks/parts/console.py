@@ -137,7 +137,7 @@ async def _credentials(url: str) -> Credentials:
     async with open_services(bench_settings(url, 1)) as services:
         (developer,) = [each for each in await services.developers.list_developers() if each.email == DEVELOPER]
         created = await services.developers.create_access_token(Actor(developer, "command_line"), "benchmark")
-        cookie = await services.console_sessions.open_session(
+        cookie = await services.console_sessions.create_console_session(
             developer, opened_with=created.token, address="127.0.0.1", user_agent="benchmark"
         )
         return Credentials(created.plaintext, cookie)

@@ -130,7 +130,7 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
             apps |= started.apps
             services.deeplinks.set_service_bot(started.link_base, started.bot_id)
         messenger = connect_messenger(settings, services, started)
-        webhooks = webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
+        webhooks = webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
         apps = console_apps(build_console(settings, services)) | apps | webhooks
         app = build_app(settings, services, apps)
         developer = await services.developers.create_developer("ada@example.com", "business")

@@ -115,7 +115,7 @@ class Installation:
     async def sign_in(self, developer: Developer) -> "Visitor":
         """Return a browser in which a developer is signed in, without using the sign-in pages."""
         browser = await self.browser()
-        cookie = await self.services.console_sessions.open_session(
+        cookie = await self.services.console_sessions.create_console_session(
             developer,
             opened_with=await stored_sign_in(self.storage, self.clock.now),
             address="192.0.2.1",
@@ -171,7 +171,7 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
     services = ConsoleServices(
         developers=Developers(storage, clock, system_entropy),
         projects=projects,
-        sessions=SessionReader(storage, encryptor, clock),
+        session_reader=SessionReader(storage, encryptor, clock),
         analytics=AnalyticsReader(storage, clock),
         deliveries=Deliveries(
             storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded

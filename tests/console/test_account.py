@@ -21,7 +21,7 @@ async def second_browser(console: Installation, visitor: Visitor, *, token: Acce
     """Sign the same developer in with another browser, a minute later."""
     console.clock.now += MINUTE
     browser = await console.browser()
-    cookie = await console.services.console_sessions.open_session(
+    cookie = await console.services.console_sessions.create_console_session(
         visitor.developer,
         opened_with=token or await stored_sign_in(console.storage, console.clock.now),
         address="198.51.100.7",
@@ -131,7 +131,7 @@ async def test_it_is_in_the_log(console: Installation, visitor: Visitor) -> None
     await visitor.post("/console/sign-out-everywhere")
     again = await console.sign_in(visitor.developer)
     await again.post("/console/sign-out")
-    entries = (await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)).entries
+    entries = (await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None)).entries
     found = {entry.action: entry for entry in entries}
     revoked, everywhere = found["console.session_revoked"], found["console.signed_out_everywhere"]
     assert (revoked.subject, revoked.via, revoked.via_id, revoked.address) == (other_id, "console", own_id, "127.0.0.1")

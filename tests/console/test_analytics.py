@@ -35,7 +35,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
     app = DeveloperApi(
         asked.developers,
         asked.projects,
-        asked.sessions,
+        asked.session_reader,
         asked.analytics,
         asked.deliveries,
         audit=asked.audit,

@@ -62,7 +62,7 @@ async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None
     [
         ("empty", 400, "Paste the token that @BotFather shows"),
         ("malformed", 400, "The token must be a bot's token as @BotFather shows it"),
-        ("refused", 400, "The messenger does not recognise this bot token."),
+        ("refused", 400, "The messenger does not recognise this bot token. Copy the whole token from @BotFather here."),
         ("taken", 400, "This bot already serves another project."),
         ("away", 503, "The messenger cannot be reached right now"),
     ],

@@ -167,7 +167,7 @@ async def test_a_form_of_a_session_that_has_ended_changes_nothing(console: Insta
 
     async def slow_form() -> AsyncIterator[bytes]:
         yield b"confirmation="
-        await console.services.console_sessions.end_all_sessions(visitor.actor)
+        await console.services.console_sessions.delete_console_sessions(visitor.actor)
         yield project.id.encode()
 
     headers = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}

@@ -242,7 +242,7 @@ async def test_a_session_that_ended_ends_its_streams(visitor: Visitor, console: 
     shop, _ = await visitor.create_project()
     client = await streams.open(visitor)
     await client.news()
-    await console.services.console_sessions.end_all_sessions(visitor.actor)
+    await console.services.console_sessions.delete_console_sessions(visitor.actor)
     await visitor.start_session(shop.id)
     message = await client.news()
     assert message.fields == {"event": "signed-out", "data": "{}"}
@@ -282,7 +282,7 @@ async def test_nobody_but_developers_has_a_stream(console: Installation, visitor
     """Without a valid session the sign-in page answers; wrong filters are refused with a status."""
     assert (await streams.open(visitor, "status=lost")).status == 400
     assert (await streams.open(visitor, "messenger_id=ada")).status == 400
-    await console.services.console_sessions.end_all_sessions(visitor.actor)
+    await console.services.console_sessions.delete_console_sessions(visitor.actor)
     assert (await streams.open(visitor)).status == 303
 
 

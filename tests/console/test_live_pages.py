@@ -136,7 +136,7 @@ async def test_the_next_page_begins_where_the_list_ends(page: Page, visitor: Vis
     await expect(page.locator("#session-rows tr[data-session]")).to_have_count(50)
     await expect(page.locator("#older")).to_be_visible()
     oldest = await page.locator("#session-rows tr").last.get_attribute("data-session")
-    sessions = await console.services.sessions.list_sessions(
+    sessions = await console.services.session_reader.list_sessions(
         visitor.developer, project_id=None, status=None, limit=100, cursor=None
     )
     every = [session.id for session in sessions.sessions]
@@ -157,7 +157,7 @@ async def test_the_page_says_when_it_is_not_live(page: Page, visitor: Visitor, c
     console.app.live._closed = False
     await page.get_by_role("link", name="Reload").click()
     await expect(page.locator("#live-state")).to_contain_text("Live:")
-    await console.services.console_sessions.end_all_sessions(visitor.actor)
+    await console.services.console_sessions.delete_console_sessions(visitor.actor)
     await expect(page.locator("#live-state")).to_have_text("You are signed out. Reload the page to sign in again.")
     await expect(page.locator("#live-pause")).to_be_hidden()
 

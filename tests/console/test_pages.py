@@ -66,13 +66,13 @@ async def place(console: Installation, visitor: Visitor, tmp_path: Path) -> Plac
     actor = Actor(visitor.developer, "command_line")
     token = await console.services.developers.create_access_token(actor, HOSTILE)
     invited = await console.services.invitations.invite_developer(actor, "invited@example.com")
-    sessions = await console.services.sessions.list_sessions(
+    sessions = await console.services.session_reader.list_sessions(
         visitor.developer, project_id=project.id, status="confirmed", limit=1, cursor=None
     )
     deliveries = await console.services.deliveries.list_deliveries(
         visitor.developer, project.id, event_type=None, state=None, limit=1, cursor=None
     )
-    browsers = await console.services.console_sessions.list_sessions(visitor.developer)
+    browsers = await console.services.console_sessions.list_console_sessions(visitor.developer)
     ids = {
         "project_id": project.id,
         "session_id": sessions.sessions[0].id,

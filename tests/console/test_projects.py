@@ -213,7 +213,7 @@ async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, co
     assert "Saved." in (await visitor.follow(answer)).text
     kept = await the_project(visitor, console)
     assert (kept.name, kept.webhook_url, kept.is_active) == ("Store", "https://shop.example/new", False)
-    page = await console.services.audit.list_entries(visitor.developer, limit=1, cursor=None)
+    page = await console.services.audit.list_audit_entries(visitor.developer, limit=1, cursor=None)
     assert json.loads(page.entries[0].details) == {"name": "Store"}
     assert page.entries[0].via == "console"
 
@@ -237,11 +237,11 @@ async def test_every_setting_can_be_changed(visitor: Visitor, console: Installat
 async def test_untouched_settings_change_nothing(visitor: Visitor, console: Installation) -> None:
     """Saving an untouched form changes nothing, even if the name holds invisible characters."""
     project, _ = await visitor.create_project("Sh\u202eop")
-    before = await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)
+    before = await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None)
     shown = await visitor.follow(await settings_of(visitor, project))
     assert "Nothing was changed." in shown.text
     assert await the_project(visitor, console) == project
-    assert await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None) == before
+    assert await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None) == before
 
 
 async def test_refused_settings_stay_in_the_form(visitor: Visitor, console: Installation) -> None:
@@ -391,8 +391,8 @@ async def test_nobody_reaches_the_projects_of_another(
             await services.deliveries.list_deliveries(
                 visitor.developer, project.id, event_type=None, state=None, limit=200, cursor=None
             ),
-            await services.audit.list_entries(visitor.developer, limit=200, cursor=None),
-            await services.audit.list_entries(stranger.developer, limit=200, cursor=None),
+            await services.audit.list_audit_entries(visitor.developer, limit=200, cursor=None),
+            await services.audit.list_audit_entries(stranger.developer, limit=200, cursor=None),
             len(console.receiver.sent),
         ]
 

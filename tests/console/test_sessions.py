@@ -44,7 +44,7 @@ def query_of(link: str) -> dict[str, str]:
 
 async def the_ids(visitor: Visitor, console: Installation) -> list[str]:
     """Return the ids of all sessions of a developer, newest first, as the service lists them."""
-    page = await console.services.sessions.list_sessions(
+    page = await console.services.session_reader.list_sessions(
         visitor.developer, project_id=None, status=None, limit=200, cursor=None
     )
     return [session.id for session in page.sessions]
@@ -106,7 +106,7 @@ async def test_reports_of_users_are_marked(visitor: Visitor, console: Installati
     pages = {}
     for name, started in {"early": early, "unread": unread, "read": read}.items():
         await signin.report_session(started.session_token, ADA.messenger_id)
-        found = await console.services.sessions.read_session_by_token(visitor.developer, started.session_token)
+        found = await console.services.session_reader.read_session_by_token(visitor.developer, started.session_token)
         pages[name] = await visitor.get(f"{LIST}/{found.id}")
     shown = await visitor.get(LIST)
     assert {tuple(row[2::2]) for row in shown.rows()} == {
@@ -203,7 +203,7 @@ async def test_pages_have_each_session_once_and_keep_the_filters(visitor: Visito
             await console.messenger.confirm(started.deeplink)
         console.clock.now += 1
     every = await the_ids(visitor, console)
-    page = await console.services.sessions.list_sessions(
+    page = await console.services.session_reader.list_sessions(
         visitor.developer, project_id=None, status="confirmed", limit=200, cursor=None
     )
     expected = [session.id for session in page.sessions]
@@ -473,7 +473,7 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     assert (failed[0], taken[0]) == ("1", "2")
     assert (failed[2], taken[2]) == ("failed HTTP 500", "accepted HTTP 204")
     (session_id, _) = await the_ids(visitor, console)
-    session = await console.services.sessions.read_session(visitor.developer, session_id)
+    session = await console.services.session_reader.read_session(visitor.developer, session_id)
     (delivery,) = await console.services.deliveries.find_deliveries(visitor.developer, session)
     links = {link.get("href") for link in shown.all(".//a") if "deliveries" in link.get("href", "")}
     assert links == {f"/console/deliveries/{delivery.record.event_id}"}

@@ -154,7 +154,7 @@ async def test_reported_while_it_signs_in(
     assert shown.status == 403
     assert "send /unblock to the bot" in shown.texts(".//p[@role='alert']")[0]
     assert shown.fields(SIGN_IN) == {"next": "/console/audit"}
-    assert await console.services.console_sessions.list_sessions(ada) == []
+    assert await console.services.console_sessions.list_console_sessions(ada) == []
     assert (session_cookie(anonymous), SIGN_IN_COOKIE in anonymous.client.cookies) == (None, False)
 
 
@@ -176,7 +176,7 @@ async def test_finished_once(console: Installation, anonymous: Browsing) -> None
     kept = anonymous.client.cookies[SIGN_IN_COOKIE]
     shown = [await anonymous.get(WAITING) for _ in range(2)]
     assert [(each.status, each.location) for each in shown] == [(303, "/console/projects")] * 2
-    assert len(await console.services.console_sessions.list_sessions(developer)) == 1
+    assert len(await console.services.console_sessions.list_console_sessions(developer)) == 1
     replayed = await console.browser()
     replayed.client.cookies.set(SIGN_IN_COOKIE, kept)
     assert "already used" in (await replayed.get(WAITING)).texts(".//p[@role='alert']")[0]
@@ -190,7 +190,7 @@ async def test_head_finishes_nothing(console: Installation, anonymous: Browsing)
     for path in (WAITING, SIGN_IN, STATE):
         answer = await anonymous.client.head(path)
         assert (answer.status_code, "set-cookie" in answer.headers) == (200, False), path
-    assert await console.services.console_sessions.list_sessions(developer) == []
+    assert await console.services.console_sessions.list_console_sessions(developer) == []
     assert (await anonymous.get(WAITING)).location == "/console/projects"
 
 
@@ -263,7 +263,7 @@ async def test_access_token(console: Installation, anonymous: Browsing) -> None:
     shown = await anonymous.submit(path, f"{SIGN_IN}/token", access_token=f" {token} ")
     assert shown.location == "/console/audit"
     assert token not in shown.html + str(shown.response.headers)
-    [session] = await console.services.console_sessions.list_sessions(developer)
+    [session] = await console.services.console_sessions.list_console_sessions(developer)
     assert session.access_token_id == token_id
 
 

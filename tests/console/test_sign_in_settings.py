@@ -49,7 +49,7 @@ async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: I
     changed = await the_project(visitor, console)
     assert (changed.phone_required, changed.show_context, changed.match_code) == (False, False, True)
     assert changed.allowed_origins == ("https://shop.example",)
-    log = await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)
+    log = await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None)
     [entry] = [each for each in log.entries if each.action == "project.updated"]
     assert json.loads(entry.details) == {
         "phone_required": False,

@@ -94,7 +94,7 @@ async def test_the_outcome_is_shown_once(visitor: Visitor, console: Installation
     assert ADA.messenger_name not in again.html
     assert not again.all(".//*[@id='try-proof']")
     (session,) = (
-        await console.services.sessions.list_sessions(
+        await console.services.session_reader.list_sessions(
             visitor.developer, project_id=project.id, status=None, limit=10, cursor=None
         )
     ).sessions

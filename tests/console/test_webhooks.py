@@ -126,7 +126,7 @@ async def test_the_secret_is_shown_on_demand_and_once(
     assert not SECRET.findall((await visitor.get(page)).html)
     assert secrets.webhook_secret not in str(answer.response.headers) + "".join(capfd.readouterr())
     assert shown.all(".//a[@href='/docs#webhooks']")
-    log = await console.services.audit.list_entries(visitor.developer, limit=9, cursor=None)
+    log = await console.services.audit.list_audit_entries(visitor.developer, limit=9, cursor=None)
     told = [(each.subject, each.via) for each in log.entries if each.action == "webhook_secret.revealed"]
     assert told == [(project.id, "console")]
 
@@ -153,7 +153,7 @@ async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Insta
         following
     )
     assert over.all(f".//form[@action='{page}/rotate']")
-    page_of_log = await console.services.audit.list_entries(visitor.developer, limit=10, cursor=None)
+    page_of_log = await console.services.audit.list_audit_entries(visitor.developer, limit=10, cursor=None)
     assert {entry.action for entry in page_of_log.entries} >= {"webhook_secret.rotated", "webhook_secret.promoted"}
 
 
@@ -296,7 +296,7 @@ async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Install
     assert "<script>alert(1)</script> busy" in shown.text
     assert "<script>alert" not in shown.html
     (session,) = (
-        await console.services.sessions.list_sessions(
+        await console.services.session_reader.list_sessions(
             visitor.developer, project_id=None, status=None, limit=9, cursor=None
         )
     ).sessions
@@ -328,7 +328,7 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     over = await visitor.get(path)
     assert "Delivered The receiver accepted it." in over.text
     assert not over.all(".//meta[@http-equiv='refresh']"), "nothing more is to come"
-    log = await console.services.audit.list_entries(visitor.developer, limit=1, cursor=None)
+    log = await console.services.audit.list_audit_entries(visitor.developer, limit=1, cursor=None)
     assert (log.entries[0].action, log.entries[0].via) == ("delivery.resent", "console")
     assert json.loads(log.entries[0].details) == {}
 

@@ -45,7 +45,7 @@ class Minter:
                 created = (await self.developers.create_access_token(actor, "minted")).token
                 self.created += 1
                 actor = acting(self.developer, created)
-                await self.sessions.open_session(
+                await self.sessions.create_console_session(
                     self.developer, opened_with=created, address="198.51.100.66", user_agent=""
                 )
                 self.created += 1

@@ -51,7 +51,7 @@ async def main() -> None:
     os.fsync, Path.replace = synced, replaced  # type: ignore[assignment,method-assign]
     encryptor = Encryptor(path.read_text("ascii"), KeyFile(path).newer)
     await rotate_key_file(
-        path, storage, encryptor, system_entropy, settle_seconds=seconds, told=lambda step, _number: at(step)
+        path, storage, encryptor, system_entropy, settle_seconds=seconds, on_progress=lambda step, _number: at(step)
     )
     await storage.close()
 

@@ -49,7 +49,7 @@ class Victim:
         assert session is not None
         event = self.signin._event(session, "", ADA, system_clock())
         assert await self.storage.sessions.confirm_session(source.key, ADA, system_clock(), event, None)
-        cookie = await self.sessions.open_session(
+        cookie = await self.sessions.create_console_session(
             self.developer, opened_with=source, address="198.51.100.66", user_agent="Mallory"
         )
         signed_in = await self.sessions.authenticate(cookie)

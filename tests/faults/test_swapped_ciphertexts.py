@@ -247,14 +247,18 @@ async def bot_tokens(place: Place) -> None:
         assert await give_bot(place.storage, place.developer.id, project.id, bot) == "set"
     ids = ", ".join(f"'{each.id}'" for each in projects)
     place.swap("projects", "encrypted_bot_token", f"id IN ({ids})")
-    bots = [each for each in await place.bots.list_bots() if each.project_id in {project.id for project in projects}]
+    bots = [
+        each for each in await place.bots.list_project_bots() if each.project_id in {project.id for project in projects}
+    ]
     assert len(bots) == 2
-    own = ProjectBotWebhooks(place.bots, lambda _token: pytest.fail("A token was used."), lambda _bot_id: ["secret"])
+    webhooks = ProjectBotWebhooks(
+        place.bots, lambda _token: pytest.fail("A token was used."), lambda _bot_id: ["secret"]
+    )
     for bot in bots:
         with pytest.raises(DecryptionFailed):
             place.bots.open_token(bot)
         with pytest.raises(DecryptionFailed):
-            await own.find_intake(bot.bot_id)
+            await webhooks.find_intake(bot.bot_id)
 
 
 async def event_bodies(place: Place) -> None:

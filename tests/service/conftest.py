@@ -99,7 +99,7 @@ class Node:
             allow_loopback_http=False,
         )
         self.developers = Developers(storage, clock, system_entropy)
-        self.sessions = SessionReader(storage, encryptor, clock)
+        self.session_reader = SessionReader(storage, encryptor, clock)
         self.analytics = AnalyticsReader(storage, clock)
         self.webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
         self.receiver = Receiver()

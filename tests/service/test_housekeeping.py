@@ -162,7 +162,7 @@ async def sweep_all(swept: Housekeeping) -> int:
 
 
 async def stored_sessions(node: "Node", developer: Developer) -> int:
-    page = await node.sessions.list_sessions(developer, project_id=None, status=None, limit=200, cursor=None)
+    page = await node.session_reader.list_sessions(developer, project_id=None, status=None, limit=200, cursor=None)
     return len(page.sessions)
 
 

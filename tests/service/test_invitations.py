@@ -60,7 +60,7 @@ async def console(node: "Node", developer: Developer) -> Actor:
 
 async def log_of(node: "Node", developer: Developer) -> list[AuditEntry]:
     """Return a developer's log by action. The clock stands, so the order of the entries means nothing."""
-    entries = (await node.audit.list_entries(developer, limit=50, cursor=None)).entries
+    entries = (await node.audit.list_audit_entries(developer, limit=50, cursor=None)).entries
     return sorted(entries, key=lambda entry: entry.action)
 
 
@@ -171,7 +171,7 @@ async def test_only_owners_invite_list_and_revoke(node: "Node", invitations: Inv
     with pytest.raises(OwnerOnly):
         await invitations.list_invitations(bob)
     with pytest.raises(OwnerOnly):
-        await invitations.revoke_invitation(await console(node, bob), other.invitation.id)
+        await invitations.delete_invitation(await console(node, bob), other.invitation.id)
     for actor in (await console(node, ada), replace(await console(node, ada), via="access_token")):
         with pytest.raises(OwnerOnly):
             await invitations.invite_again(actor, bob)
@@ -233,12 +233,12 @@ async def test_a_revoked_link_is_dead(node: "Node", invitations: Invitations) ->
     """On every node, once, and noted in the log of who did it."""
     ada = await first(invitations)
     made = await invitations.invite_developer(await console(node, ada), "bob@example.com")
-    await invitations.revoke_invitation(await console(node, ada), made.invitation.id)
+    await invitations.delete_invitation(await console(node, ada), made.invitation.id)
     with pytest.raises(InvitationNotFound):
         await invitations.accept_invitation(made.code, BOB, address=FROM)
     for invitation_id in (made.invitation.id, "invite_unknown", "", "\0", "\ud800"):
         with pytest.raises(InvitationNotFound):
-            await invitations.revoke_invitation(await console(node, ada), invitation_id)
+            await invitations.delete_invitation(await console(node, ada), invitation_id)
     actions = [entry.action for entry in await log_of(node, ada)]
     assert actions == ["developer.created", "developer.invited", "invitation.revoked"]
 
@@ -278,7 +278,7 @@ async def test_the_operator_binds_another_account(node: "Node", invitations: Inv
     ada = await first(invitations)
     sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
     sign_in = await stored_sign_in(node.storage, node.clock.now)
-    cookie = await sessions.open_session(ada, opened_with=sign_in, address=FROM, user_agent="Firefox")
+    cookie = await sessions.create_console_session(ada, opened_with=sign_in, address=FROM, user_agent="Firefox")
     made = await invitations.invite_again(Actor(ada, "command_line"), ada)
     assert await sessions.authenticate(cookie) is not None
     again = await invitations.accept_invitation(made.code, BOB, email="ignored@example.com", address=FROM)

@@ -217,8 +217,8 @@ async def test_a_downgrade_and_collecting_at_the_same_instant(node: "Node", othe
     developer = await node.developer("pro")
     project, _ = await node.project(developer)
     other_plans = plans_of(other_node)
-    assert await other_plans.change_plan(developer, "free")
-    assert not await other_plans.change_plan(developer, "free")
+    assert await other_plans.update_plan(developer, "free")
+    assert not await other_plans.update_plan(developer, "free")
     with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
         await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=True))
     with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
@@ -269,8 +269,8 @@ async def test_a_change_of_plan_is_in_the_log_of_the_developer(node: "Node") -> 
     developer = await node.developer()
     plans = plans_of(node)
     node.clock.now += 1
-    assert await plans.change_plan(developer, "business")
-    page = await node.audit.list_entries(developer, limit=1, cursor=None)
+    assert await plans.update_plan(developer, "business")
+    page = await node.audit.list_audit_entries(developer, limit=1, cursor=None)
     [entry] = page.entries
     assert (entry.action, entry.actor, entry.subject) == ("developer.plan_changed", "command line", developer.id)
     assert json.loads(entry.details) == {"plan": "business", "before": "free"}

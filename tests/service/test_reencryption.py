@@ -99,7 +99,7 @@ async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeyp
     for _ in range(23):
         await node.project(developer)
     told: list[int] = []
-    done = await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, told=told.append).reencrypt(
+    done = await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, on_progress=told.append).reencrypt(
         at_once
     )
     assert (done.reencrypted, told[-1], len(told)) == (23, 23, 10)
@@ -213,7 +213,7 @@ async def test_the_check_of_the_key_comes_last(node: Node, restarted: Node) -> N
         raise Killed(so_far)
 
     with pytest.raises(Killed):
-        await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, told=kill).reencrypt(at_once)
+        await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, on_progress=kill).reencrypt(at_once)
     assert not await is_under_first_key(restarted.storage, restarted.encryptor)
     assert list(reencryption.ASSOCIATED_DATA)[-1] == "mark"
     assert node.encryptor.decrypt(await node.storage.metadata.claim_mark(KEY_MARK, b""), KEY_MARK) == KEY_MARK

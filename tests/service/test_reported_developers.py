@@ -60,7 +60,7 @@ class Door:
 
     async def browser(self, developer: Developer, started: StartedSignIn) -> str:
         """Turn a sign-in that was read into a session of the console, and return its cookie."""
-        return await self.sessions.open_session(
+        return await self.sessions.create_console_session(
             developer,
             opened_with=await self.sign_ins.source(started.encrypted, CONSOLE),
             address="198.51.100.66",
@@ -103,7 +103,7 @@ class Door:
 
     async def log(self, developer: Developer) -> list[AuditEntry]:
         """Return what the service itself did to a developer's access."""
-        page = await self.node.audit.list_entries(developer, limit=200, cursor=None)
+        page = await self.node.audit.list_audit_entries(developer, limit=200, cursor=None)
         return [entry for entry in page.entries if entry.via == "service"]
 
 
@@ -242,7 +242,7 @@ async def test_a_sign_in_that_was_reported_lets_nobody_in(door: Door, other_door
         await door.browser(ada, by_browser)
     with pytest.raises(AccessDenied):
         await door.terminal(ada, by_terminal)
-    assert await door.sessions.list_sessions(ada) == []
+    assert await door.sessions.list_console_sessions(ada) == []
     assert await door.node.developers.list_access_tokens(ada.id) == []
 
 
@@ -268,7 +268,7 @@ async def test_report_and_entry_at_once(door: Door, other_door: Door, purpose: P
             entering = asyncio.create_task(enter())
             await asyncio.sleep(0.001 * late)
             await asyncio.gather(other_door.report(started), entering)
-        assert await door.sessions.list_sessions(ada) == []
+        assert await door.sessions.list_console_sessions(ada) == []
         assert await door.node.developers.list_access_tokens(ada.id) == []
 
 
@@ -298,5 +298,5 @@ async def test_a_report_in_the_middle_of_an_entry(
             patched.setattr(door.node.storage.credentials, step, interrupted)
             with refused:
                 await (door.browser if purpose == CONSOLE else door.terminal)(ada, started)
-        assert await door.sessions.list_sessions(ada) == []
+        assert await door.sessions.list_console_sessions(ada) == []
         assert await door.node.developers.list_access_tokens(ada.id) == []

@@ -28,7 +28,7 @@ from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.http.limits.developers import TellLimits
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import CountRequests, Metrics
-from taproof.service import serializers as values
+from taproof.service import json_fields
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots
@@ -51,7 +51,7 @@ class DeveloperApi:
         self,
         developers: Developers,
         projects: Projects,
-        sessions: SessionReader,
+        session_reader: SessionReader,
         analytics: AnalyticsReader,
         deliveries: Deliveries,
         *,
@@ -64,7 +64,7 @@ class DeveloperApi:
     ) -> None:
         self._developers = developers
         self._projects = projects
-        self._sessions = sessions
+        self._session_reader = session_reader
         self._analytics = analytics
         self._deliveries = deliveries
         self._audit = audit
@@ -104,7 +104,7 @@ class DeveloperApi:
         # `http/https_only.py` has already replaced a trusted proxy's address with the client's.
         address = request.client.host if request.client else ""
         request.state.actor = Actor(developer, "access_token", token.id, address, token.grant)
-        self._limits.developers.take(
+        self._limits.developers.count_call(
             request.scope,
             request.state.actor,
             writes=request.method != "GET",
@@ -126,7 +126,7 @@ class DeveloperApi:
         """Return the account that the access token belongs to. Use it to check that the token is valid."""
         async with self._across_projects(writer.developer):
             usage = dataclasses.asdict(await self._plans.read_usage(writer.developer))
-        return schemas.OwnAccountAnswer(**values.account(writer.developer), usage=schemas.UsageAnswer(**usage))
+        return schemas.OwnAccountAnswer(**json_fields.account(writer.developer), usage=schemas.UsageAnswer(**usage))
 
     async def list_projects(self, caller: Caller) -> Response:
         """Return all of your projects, oldest first."""
@@ -147,7 +147,7 @@ class DeveloperApi:
             self._projects.check_changes(writer, wanted)  # Ask the messenger only if everything else is valid.
             bot = await self._bots.check_token(writer, body.bot_token)
         project, secrets = await self._projects.create_project(writer, wanted, bot=bot)
-        return project_fields.CreatedProjectAnswer(**values.created_project(project, secrets))
+        return project_fields.CreatedProjectAnswer(**json_fields.created_project(project, secrets))
 
     async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> project_fields.ProjectAnswer:
         """Return one project."""
@@ -259,7 +259,7 @@ class DeveloperApi:
     ) -> schemas.SessionPageAnswer:
         """Return one page of the sessions across your projects, newest first."""
         async with self._across_projects(caller, project_id):
-            page = await self._sessions.list_sessions(
+            page = await self._session_reader.list_sessions(
                 caller,
                 project_id=project_id,
                 status=status,
@@ -276,7 +276,7 @@ class DeveloperApi:
     async def read_session(self, caller: Caller, session_id: schemas.SessionId) -> schemas.SessionAnswer:
         """Return one session, in the same form as in the list."""
         async with self._across_projects(caller):
-            return serializers.session(await self._sessions.read_session(caller, session_id))
+            return serializers.session(await self._session_reader.read_session(caller, session_id))
 
     async def erase_user(self, writer: Writer, messenger_id: parameters.UserId) -> schemas.ErasedAnswer:
         """Erase a user's data in your projects: sessions, phone number and webhook events, including unsent ones.
@@ -298,7 +298,7 @@ class DeveloperApi:
         async with self._limits.developers.turn(caller.id):
             found = await self._developers.list_access_tokens(caller.id)
         return schemas.AccessTokenListAnswer(
-            tokens=[schemas.AccessTokenAnswer(**values.access_token(token)) for token in found]
+            tokens=[schemas.AccessTokenAnswer(**json_fields.access_token(token)) for token in found]
         )
 
     async def create_access_token(
@@ -311,7 +311,7 @@ class DeveloperApi:
         created = await self._developers.create_access_token(
             writer, body.name, expires_at=body.expiry(), scopes=body.scopes or None
         )
-        return schemas.CreatedAccessTokenAnswer(**values.created_access_token(created))
+        return schemas.CreatedAccessTokenAnswer(**json_fields.created_access_token(created))
 
     async def delete_access_token(
         self,
@@ -335,7 +335,7 @@ class DeveloperApi:
         Entries never change. Entries older than the operator's retention period are erased; the log then ends with an
         entry whose action is audit.purged, which states how many were erased.
         """
-        page = await self._audit.list_entries(caller, limit=limit, cursor=cursor)
+        page = await self._audit.list_audit_entries(caller, limit=limit, cursor=cursor)
         return AuditPageAnswer(entries=[show_entry(entry) for entry in page.entries], next_cursor=page.next_cursor)
 
     def _add_routes(self, app: FastAPI) -> None:

@@ -122,7 +122,7 @@ class LoginApi:
 
     async def _start(self, scope: Scope, receive: Receive) -> StartedLogin:
         await read_json_object(scope, receive)
-        self._limits.start_sign_in(scope)
+        self._limits.count_sign_in(scope)
         # A terminal is not a web page. An Origin header from it would only mislead the user.
         requester = requester_of(scope)._replace(origin=None)
         started = await self._developer_sign_ins.start(TERMINAL, requester)

@@ -7,16 +7,16 @@ from taproof.core.attempt_errors import attempt_error, attempt_sentence
 from taproof.core.clock import iso8601, iso_date
 from taproof.core.deliveries import Attempt
 from taproof.core.model import Project, Session
-from taproof.service import serializers
+from taproof.service import json_fields
 from taproof.service.analytics import Analytics
 from taproof.service.deliveries import SeenDelivery
+from taproof.service.json_fields import time_or_none
 from taproof.service.projects import Rotation
-from taproof.service.serializers import time_or_none
 
 
 def project(found: Project) -> project_fields.ProjectAnswer:
     """Return a project without its secrets."""
-    return project_fields.ProjectAnswer(**serializers.project(found))
+    return project_fields.ProjectAnswer(**json_fields.project(found))
 
 
 def rotation(found: Rotation) -> project_fields.RotationAnswer:

@@ -87,7 +87,7 @@ class SessionApi:
             raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only supported method. You can omit it.")
         if "code_challenge_method" in body and code_challenge is None:
             raise InvalidRequest("code_challenge is missing, but code_challenge_method was sent.")
-        call.take(project_id)
+        call.count(project_id)
         try:
             session = await self._sessions.create_session(
                 project_id,
@@ -117,6 +117,8 @@ class SessionApi:
         session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
         seconds = wait_field(body, WAIT_LIMIT) if "wait" in body else 0
         if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=public):
+            # `_answer` sends this body with status 429: `_READY_STARTS` has a start message for each refusal. An
+            # exception would cost more on the polled path.
             return POLL_REFUSALS[too_soon]
         try:
             if seconds:
@@ -191,10 +193,9 @@ class SessionApi:
 
 _PUBLIC_HEADERS: Final = _HEADERS + _ANY_ORIGIN
 _STATUS_ONLY: Final = {
-    status: json.dumps({"status": status}).encode()
-    for status in ("pending", "confirmed", "cancelled", "expired", "used")
+    status: json.dumps({"status": status}).encode() for status in ("pending", "cancelled", "expired", "used")
 }
-
+"""The bodies of all answers without an identity. A confirmed answer always has one."""
 _NOBODY_READS: Final = _STATUS_ONLY["pending"]
 """Sent to a client that disconnected while it waited. The session is not read, so that no proof is lost."""
 
@@ -206,7 +207,9 @@ def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
         for body in _STATUS_ONLY.values()
     ]
     extra = _ANY_ORIGIN_ERROR if public else ()
-    answers += [error_response(RateLimited(seconds), extra) for seconds in POLL_REFUSALS]
+    for seconds, body in POLL_REFUSALS.items():
+        status, headers, _ = error_response(RateLimited(seconds), extra)
+        answers.append((status, headers, body))
     return {
         body: {"type": "http.response.start", "status": status, "headers": headers} for status, headers, body in answers
     }

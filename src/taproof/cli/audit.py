@@ -31,7 +31,7 @@ async def audit(
 
     async with open_store(load(given)) as storage:
         developer = await Developers(storage, system_clock, system_entropy).read_developer(email)
-        page = await AuditLog(storage).list_entries(developer, limit=limit, cursor=None)
+        page = await AuditLog(storage).list_audit_entries(developer, limit=limit, cursor=None)
     shown = [show_entry(entry).model_dump() for entry in page.entries]
     if as_json:
         print_json({"entries": shown})

@@ -13,7 +13,7 @@ from taproof.core.clock import iso8601, system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DeveloperExists, DeveloperNotFound, InvalidRequest
 from taproof.core.names import visible_name
-from taproof.service import serializers
+from taproof.service import json_fields
 from taproof.service.developers import Developers
 from taproof.service.invitations import Invitations
 from taproof.service.plans import Plans
@@ -38,7 +38,7 @@ async def add_developer(
             raise DeveloperExists(f"{error.sentence} {more}") from None
         created = await developers.create_access_token(Actor(developer, "command_line"), "command line")
     if as_json:
-        print_json({**serializers.account(developer), "access_token": created.plaintext})
+        print_json({**json_fields.account(developer), "access_token": created.plaintext})
     else:
         typer.echo(f"Added {developer.email}, plan {developer.plan}.")
         print_secrets([("Access token", created.plaintext)])
@@ -98,7 +98,7 @@ async def invite_developer(
 
 
 @command(commands, "plan", *STORE)
-async def change_plan(
+async def update_plan(
     given: Given,
     email: Email,
     to_plan: Annotated[Plan, typer.Argument(metavar="PLAN", help="free, pro or business.", show_default=False)],
@@ -113,7 +113,7 @@ async def change_plan(
     async with open_store(load(given)) as storage:
         developer = await Developers(storage, system_clock, system_entropy).read_developer(email)
         plans = Plans(storage, system_clock, system_entropy, projects={}, sign_ins={})
-        changed = await plans.change_plan(developer, to_plan)
+        changed = await plans.update_plan(developer, to_plan)
     if as_json:
         before = developer.plan if changed else to_plan
         print_json({"id": developer.id, "email": developer.email, "plan": to_plan, "plan_before": before})
@@ -132,7 +132,7 @@ async def list_developers(given: Given, *, as_json: AsJson = False) -> None:
         found = await developers.list_developers()
     if as_json:
         more = ("is_owner", "messenger_id", "messenger_name")
-        shown = [{**serializers.account(each), **{name: getattr(each, name) for name in more}} for each in found]
+        shown = [{**json_fields.account(each), **{name: getattr(each, name) for name in more}} for each in found]
         print_json({"developers": shown})
         return
     rows = [

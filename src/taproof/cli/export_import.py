@@ -210,9 +210,9 @@ class _CountingUnknown:
         self._encryptor = encryptor
 
     async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
-        for place, column in enumerate(TABLES[table]):
+        for index, column in enumerate(TABLES[table]):
             if column.name.startswith("encrypted_") and self._encryptor is not None:
-                self.count += sum(row[place] is not None and not self._encryptor.knows(row[place]) for row in rows)
+                self.count += sum(row[index] is not None and not self._encryptor.knows(row[index]) for row in rows)
         await self._insert(table, rows, lines)
 
 

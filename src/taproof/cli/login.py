@@ -23,7 +23,7 @@ from taproof.core.identifiers import is_key
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
 from taproof.sdk.exchange import NoResponse, Request, Service
-from taproof.sdk.retries import json_object
+from taproof.sdk.reading import json_object
 
 if TYPE_CHECKING:
     from taproof.sdk.blocking_http import BlockingHttp

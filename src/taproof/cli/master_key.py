@@ -60,9 +60,9 @@ async def rotate(given: Given, *, as_json: AsJson = False) -> None:
         )
     path = master_key_file(settings.database_url).absolute()
     async with open_encrypted_store(settings) as (storage, encryptor):
-        with _progress() as told:
+        with _progress() as on_progress:
             rotated = await rotate_key_file(
-                path, storage, encryptor, system_entropy, settle_seconds=SETTLE_SECONDS, told=told
+                path, storage, encryptor, system_entropy, settle_seconds=SETTLE_SECONDS, on_progress=on_progress
             )
     reencrypted = rotated.reencrypted
     if as_json:
@@ -87,14 +87,16 @@ async def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
         raise KeyInFile
     async with open_encrypted_store(settings) as (storage, encryptor):
         count = encryptor.key_count
-        with _progress() as told:
+        with _progress() as on_progress:
 
             async def settle() -> None:
                 if count > 1:
-                    told("waiting", round(SETTLE_SECONDS))
+                    on_progress("waiting", round(SETTLE_SECONDS))
                     await asyncio.sleep(SETTLE_SECONDS)
 
-            reencryptor = Reencryptor(storage, encryptor, system_entropy, told=lambda so_far: told("resealed", so_far))
+            reencryptor = Reencryptor(
+                storage, encryptor, system_entropy, on_progress=lambda so_far: on_progress("resealed", so_far)
+            )
             reencrypted = await reencryptor.reencrypt(settle)
     if as_json:
         counts = {"resealed": reencrypted.reencrypted, "left": reencrypted.left}
@@ -139,7 +141,7 @@ def _progress() -> Iterator[Callable[[str, int], None]]:
     }
     with console.status("Reading…") if sys.stderr.isatty() else contextlib.nullcontext() as status:
 
-        def told(step: str, number: int) -> None:
+        def show(step: str, number: int) -> None:
             if step in lines:
                 typer.echo(lines[step], err=True)
             elif step == "waiting":
@@ -147,4 +149,4 @@ def _progress() -> Iterator[Callable[[str, int], None]]:
             elif status is not None:
                 status.update(f"Encrypted {number:,} values again…")
 
-        yield told
+        yield show

@@ -12,7 +12,7 @@ from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.model import ProjectChanges
 from taproof.core.names import visible_name
-from taproof.service import serializers
+from taproof.service import json_fields
 from taproof.service.developers import Developers
 
 commands: Final = group("projects", "Manage projects, which users sign in to.")
@@ -47,7 +47,7 @@ async def create_project(
         projects = open_projects(settings, storage, encryptor)
         project, secrets = await projects.create_project(Actor(developer, "command_line"), wanted)
     if as_json:
-        print_json(serializers.created_project(project, secrets))
+        print_json(json_fields.created_project(project, secrets))
     else:
         typer.echo(f"Created {project.id} ({visible_name(project.name)}) for {email}.")
         advice = (
@@ -64,7 +64,7 @@ async def list_projects(given: Given, email: Email, *, as_json: AsJson = False) 
         developer = await Developers(storage, system_clock, system_entropy).read_developer(email)
         found = await storage.projects.list_projects(developer.id)
     if as_json:
-        print_json({"projects": [serializers.project(project) for project in found]})
+        print_json({"projects": [json_fields.project(project) for project in found]})
         return
     rows = [
         (

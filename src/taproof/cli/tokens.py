@@ -12,7 +12,7 @@ from taproof.core.clock import DAY, iso8601, system_clock
 from taproof.core.errors import AccessTokenNotFound
 from taproof.core.names import visible_name
 from taproof.core.rights import SCOPES
-from taproof.service import serializers
+from taproof.service import json_fields
 
 commands: Final = group("tokens", "Manage the access tokens of developers.")
 
@@ -53,7 +53,7 @@ async def create_token(
         actor = Actor(await developers.read_developer(email), "command_line")
         created = await developers.create_access_token(actor, name, expires_at=expires_at, scopes=scopes)
     if as_json:
-        print_json(serializers.created_access_token(created))
+        print_json(json_fields.created_access_token(created))
     else:
         until = "until it is revoked" if expires_at is None else f"until {iso8601(expires_at)}"
         typer.echo(f"Created {created.token.id} for {email}, valid {until}.")
@@ -65,7 +65,7 @@ async def list_tokens(given: Given, email: Email, *, as_json: AsJson = False) ->
     """List a developer's access tokens, newest first. The tokens themselves are not shown."""
     async with open_developers(given) as developers:
         found = await developers.list_access_tokens((await developers.read_developer(email)).id)
-    shown = [serializers.access_token(token) for token in found]
+    shown = [json_fields.access_token(token) for token in found]
     if as_json:
         print_json({"tokens": shown})
         return

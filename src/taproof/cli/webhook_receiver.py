@@ -15,7 +15,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import TaproofError
-from taproof.sdk.retries import json_object
+from taproof.sdk.reading import json_object
 from taproof.sdk.webhook import (
     WebhookError,
     WebhookEvent,

@@ -316,9 +316,9 @@ def _option(name: str) -> Option:
     form = next((each for each in field.metadata if isinstance(each, ValueForm)), None)
     if form is None:
         form = choice_form(choices) if choices else SWITCH
-    told: Any = field.json_schema_extra
-    default = told["default"] or ("" if field.default_factory or not field.default else str(field.default))
-    return Option(flag(name), told["panel"], field.description or "", default, *astuple(form))
+    extra: Any = field.json_schema_extra
+    default = extra["default"] or ("" if field.default_factory or not field.default else str(field.default))
+    return Option(flag(name), extra["panel"], field.description or "", default, *astuple(form))
 
 
 OPTIONS: Final = {name: _option(name) for name in Settings.model_fields}

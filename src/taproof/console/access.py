@@ -93,7 +93,7 @@ class Access:
             # A form can take seconds to arrive, and its session can end meanwhile.
             request.state.is_signed_in = partial(self._is_signed_in, request)
             writes = request.method not in {"GET", "HEAD"}
-            self.limits.take(request.scope, visitor.actor, writes=writes, way_out=way_out)
+            self.limits.count_call(request.scope, visitor.actor, writes=writes, way_out=way_out)
             if not across_projects and not way_out:
                 return await page(request, visitor)
             if across_projects:
@@ -127,10 +127,10 @@ class Access:
         """Open a console session, set the request's visitor, and return the value for `SESSION_COOKIE`.
 
         The session is always new, which prevents session fixation. The browser's previous session ends. For
-        `opened_with` and the errors, see `ConsoleSessions.open_session`.
+        `opened_with` and the errors, see `ConsoleSessions.create_console_session`.
         """
         before = await self.visitor(request)
-        cookie = await self.console_sessions.open_session(
+        cookie = await self.console_sessions.create_console_session(
             developer,
             opened_with=opened_with,
             address=client_address(request),
@@ -138,7 +138,7 @@ class Access:
         )
         if before is not None:
             with contextlib.suppress(ConsoleSessionNotFound):
-                await self.console_sessions.end_session(before.actor, before.session.id, signed_out=True)
+                await self.console_sessions.delete_console_session(before.actor, before.session.id, signed_out=True)
         signed_in = await self.console_sessions.authenticate(cookie)
         if signed_in is not None:
             request.state.visitor = Visitor(signed_in.developer, signed_in.session, client_address(request))

@@ -59,7 +59,7 @@ class AccountPages:
             Route(_ACCOUNT, signed_in(self._show, way_out=True), methods=["GET"]),
             Route(
                 f"{_ACCOUNT}/sessions/{{console_session_id}}/end",
-                signed_in(self._end_session, way_out=True),
+                signed_in(self._delete_console_session, way_out=True),
                 methods=["POST"],
             ),
             Route("/console/sign-out", signed_in(self._sign_out, way_out=True, shows_data=False), methods=["POST"]),
@@ -67,7 +67,7 @@ class AccountPages:
         ]
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
-        sessions = await self.console_sessions.list_sessions(visitor.developer)
+        sessions = await self.console_sessions.list_console_sessions(visitor.developer)
         tokens = await self.developers.list_access_tokens(visitor.developer.id)
         # The command is pasted into a shell, and an e-mail address can contain shell syntax.
         bind_command = shlex.join(["taproof", "developers", "invite", visitor.developer.email, *self.invite_options])
@@ -80,20 +80,20 @@ class AccountPages:
         }
         return self.pages.render(request, "account.html", context)
 
-    async def _end_session(self, request: Request, visitor: Visitor) -> Response:
+    async def _delete_console_session(self, request: Request, visitor: Visitor) -> Response:
         session_id: str = request.path_params["console_session_id"]
         if session_id == visitor.session.id:
             return await self._sign_out(request, visitor)
-        await self.console_sessions.end_session(visitor.actor, session_id)
+        await self.console_sessions.delete_console_session(visitor.actor, session_id)
         return self.pages.redirect(request, _ACCOUNT, notice="The browser is signed out.")
 
     async def _sign_out(self, request: Request, visitor: Visitor) -> Response:
         with contextlib.suppress(ConsoleSessionNotFound):  # Another tab has already ended the session.
-            await self.console_sessions.end_session(visitor.actor, visitor.session.id, signed_out=True)
+            await self.console_sessions.delete_console_session(visitor.actor, visitor.session.id, signed_out=True)
         return self.pages.redirect_signed_out(request, "You are signed out.")
 
     async def _sign_out_everywhere(self, request: Request, visitor: Visitor) -> Response:
-        count = await self.console_sessions.end_all_sessions(visitor.actor)
+        count = await self.console_sessions.delete_console_sessions(visitor.actor)
         browsers = "1 browser" if count == 1 else f"{count} browsers"
         notice = f"You are signed out everywhere ({browsers}). Access tokens still work."
         return self.pages.redirect_signed_out(request, notice)

@@ -60,7 +60,7 @@ class ConsoleServices:
 
     developers: Developers
     projects: Projects
-    sessions: SessionReader
+    session_reader: SessionReader
     analytics: AnalyticsReader
     deliveries: Deliveries
     audit: AuditLog
@@ -105,13 +105,23 @@ class Console:
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
         self._pages = pages
         self._access = access
-        self.live: Final = LiveSessions(access, pages, services.sessions, clock)
+        self.live: Final = LiveSessions(access, pages, services.session_reader, clock)
         """The live session list streams. Call its `close` when the service stops; nothing else ends the streams."""
         developers, projects, deliveries = services.developers, services.projects, services.deliveries
         invitations, sign_ins, plans = services.invitations, services.developer_sign_ins, services.plans
         quick_start = QuickStart(base_url, sdk_release(version))
         each = (
-            SignInPages(access, pages, started, sign_ins, invitations, developers, limits, base_url, sandbox),
+            SignInPages(
+                access=access,
+                pages=pages,
+                started=started,
+                developer_sign_ins=sign_ins,
+                invitations=invitations,
+                developers=developers,
+                limits=limits,
+                base_url=base_url,
+                sandbox=sandbox,
+            ),
             AccountPages(access, pages, services.console_sessions, developers, plans, invite_options),
             TeamPages(access, pages, developers, invitations, base_url),
             TokenPages(access, pages, developers, clock),
@@ -120,7 +130,7 @@ class Console:
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
             WebhookPages(access, pages, projects, deliveries),
             self.live,  # Must precede the session page, whose route would also match this path.
-            SessionPages(access, pages, services.sessions, projects, deliveries, clock),
+            SessionPages(access, pages, services.session_reader, projects, deliveries, clock),
             ErasurePages(access, pages, services.erasure),
             AnalyticsPages(access, pages, services.analytics),
         )

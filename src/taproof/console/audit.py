@@ -86,7 +86,7 @@ class AuditPages:
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         cursor = request.query_params.get("cursor")
-        page = await self.audit.list_entries(visitor.developer, limit=PAGE_SIZE, cursor=cursor)
+        page = await self.audit.list_audit_entries(visitor.developer, limit=PAGE_SIZE, cursor=cursor)
         tokens = {token.id: token.name for token in await self.developers.list_access_tokens(visitor.developer.id)}
         projects = dict(await self.projects.name_projects(visitor.developer))
         context = {

@@ -34,14 +34,16 @@ class EncryptedCookie:
     def give(self, request: Request, response: Response, content: Mapping[str, Any], associated_data: str = "") -> None:
         """Store `content` in the browser; it can be read only with the same `associated_data`."""
         text = json.dumps({**content, _UNTIL: self.clock() + self.seconds * SECOND})
-        encrypted = self.encryptor.encrypt(text, self._place(associated_data), self.entropy)
+        encrypted = self.encryptor.encrypt(text, self._associated_data(associated_data), self.entropy)
         set_cookie(request, response, self.name, base64.urlsafe_b64encode(encrypted).decode(), max_age=self.seconds)
 
     def read(self, request: Request, associated_data: str = "") -> dict[str, Any]:
         """Return the stored content: {} if there is none, it has expired, or `associated_data` differs."""
         try:
             encrypted = base64.b64decode(read_cookie(request, self.name) or "", altchars=b"-_", validate=True)
-            content: dict[str, Any] = json.loads(self.encryptor.decrypt(encrypted, self._place(associated_data)))
+            content: dict[str, Any] = json.loads(
+                self.encryptor.decrypt(encrypted, self._associated_data(associated_data))
+            )
         except (binascii.Error, ValueError, DecryptionFailed):
             return {}
         return content if self.clock() < content.pop(_UNTIL) else {}
@@ -51,5 +53,5 @@ class EncryptedCookie:
         if read_cookie(request, self.name) is not None:
             delete_cookie(request, response, self.name)
 
-    def _place(self, associated_data: str) -> str:
-        return f"console_{self.name}:{associated_data}"
+    def _associated_data(self, given: str) -> str:
+        return f"console_{self.name}:{given}"

@@ -51,7 +51,7 @@ class LiveSessions:
 
     access: Access
     pages: PageRenderer
-    sessions: SessionReader
+    session_reader: SessionReader
     clock: Clock
     _streams: "dict[asyncio.Task[None], str]" = field(default_factory=dict, init=False)
     """The writing task of each stream, with its developer's id."""
@@ -70,7 +70,7 @@ class LiveSessions:
     async def _open(self, request: Request, visitor: Visitor) -> Response:
         filters = SessionFilters.from_query(request.query_params)
         # Read once before the stream, so that an error gets a status.
-        await filters.list_sessions(self.sessions, visitor.developer)
+        await filters.list_sessions(self.session_reader, visitor.developer)
         developer_id = visitor.developer.id
         of_one = sum(each == developer_id for each in self._streams.values())
         if self._closed or self.count >= PROCESS_LIMIT or of_one >= DEVELOPER_LIMIT:
@@ -128,7 +128,7 @@ class LiveSessions:
         if await self.access.visitor(request, by_itself=True) is None:
             return _SIGNED_OUT
         try:
-            page = await filters.list_sessions(self.sessions, visitor.developer)
+            page = await filters.list_sessions(self.session_reader, visitor.developer)
         except ProjectNotFound:
             return _PROJECT_GONE
         return page, session_rows(page, self.clock())

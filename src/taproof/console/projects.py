@@ -34,6 +34,8 @@ PAGE_SIZE: Final = 50
 _NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was changed. Type one of them."
 _NO_ERRORS: Final[Mapping[str, str]] = {}
 _NO_TOKEN: Final = "Paste the token that @BotFather shows for the bot."  # noqa: S105 — a sentence.
+_TOKEN_REFUSED: Final = "The messenger knows no bot with this token. Copy the whole token from @BotFather here."  # noqa: S105 — a sentence.
+"""The sentence of `BotTokenRefused`, with the form's name of the field."""
 _SHOWN_ONCE: Final = (
     "The secret key is shown only once. You can show the webhook secret again under Webhooks."
     " Store both with your server's other secrets, never in source code."
@@ -122,7 +124,7 @@ class ProjectPages:
             await self.bots.set_bot(visitor.actor, project.id, token)
         except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable, RateLimited) as error:
             # Do not repeat the token on the page, because a bystander could read it.
-            sentence = in_words(error).replace("into bot_token", "here")
+            sentence = _TOKEN_REFUSED if isinstance(error, BotTokenRefused) else in_words(error)
             refused = self._show_settings(request, project, errors={"bot": sentence}, status=error.status)
             refused.raw_headers += retry_after(error)
             return refused

@@ -149,7 +149,7 @@ class SessionPages:
 
     access: Access
     pages: PageRenderer
-    sessions: SessionReader
+    session_reader: SessionReader
     projects: Projects
     deliveries: Deliveries
     clock: Clock
@@ -166,7 +166,7 @@ class SessionPages:
         filters = SessionFilters.from_query(request.query_params)
         cursor = request.query_params.get("cursor") or None
         try:
-            page = await filters.list_sessions(self.sessions, visitor.developer, cursor)
+            page = await filters.list_sessions(self.session_reader, visitor.developer, cursor)
         except (InvalidRequest, ProjectNotFound) as error:
             return await self._show_list(request, visitor, filters, error=error.sentence, status=error.status)
         return await self._show_list(request, visitor, filters, page, is_first=cursor is None)
@@ -176,9 +176,9 @@ class SessionPages:
         sought = (await read_form(request))["session"]
         try:
             if session_created_at(sought) is None:
-                session = await self.sessions.read_session_by_token(visitor.developer, sought)
+                session = await self.session_reader.read_session_by_token(visitor.developer, sought)
             else:
-                session = await self.sessions.read_session(visitor.developer, sought)
+                session = await self.session_reader.read_session(visitor.developer, sought)
         except SessionNotFound:
             # Do not show the input again: it can be the token of another developer's session.
             return await self._show_list(request, visitor, error=_NOT_FOUND, status=SessionNotFound.status)
@@ -211,7 +211,7 @@ class SessionPages:
         return self.pages.render(request, "sessions.html", context, status=status)
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
-        session = await self.sessions.read_session(visitor.developer, request.path_params["session_id"])
+        session = await self.session_reader.read_session(visitor.developer, request.path_params["session_id"])
         deliveries = await self.deliveries.find_deliveries(visitor.developer, session)
         now = self.clock()
         steps = timeline(session, now)

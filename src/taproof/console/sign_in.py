@@ -147,13 +147,13 @@ class SignInPages:
         next_page = safe_next(form["next"])
         if await self.access.visitor(request) is not None:
             return RedirectResponse(next_page, 303)
-        self.limits.try_credential(request.scope)
+        self.limits.count_credential(request.scope)
         try:
             token, developer = await self.developers.authenticate(form["access_token"])
         except InvalidAccessToken:
             self.limits.refused_credentials.note("access_token", request.scope)
             return self._sign_in_page(request, next_page, _NOT_VALID, InvalidAccessToken.status)
-        self.limits.developers.take_sign_in(developer.id)
+        self.limits.developers.count_sign_in(developer.id)
         return await self._enter(request, developer, next_page, token)
 
     def _sign_in_page(self, request: Request, next_page: str, error: str = "", status: int = 200) -> Response:
@@ -178,7 +178,7 @@ class SignInPages:
 
     async def _ask_messenger(self, request: Request, kept: Mapping[str, Any], purpose: Purpose) -> Response:
         """Start a sign-in that only this browser can finish; raises MessengerUnavailable and RateLimited."""
-        self.limits.start_sign_in(request.scope)
+        self.limits.count_sign_in(request.scope)
         sign_in = await self.developer_sign_ins.start(purpose, requester_on_page(request, self.base_url))
         if not self.sandbox:
             qr_code(
@@ -260,7 +260,7 @@ class SignInPages:
 
     async def _read_code(self, request: Request) -> Response:
         code = (await read_form(request))["code"].rpartition("#")[2]  # The visitor can also paste the whole link.
-        self.limits.try_credential(request.scope)
+        self.limits.count_credential(request.scope)
         try:
             await self.invitations.read_invitation(code)
         except InvitationNotFound as error:

@@ -82,7 +82,7 @@ class TeamPages:
         )
 
     async def _revoke(self, request: Request, visitor: Visitor) -> Response:
-        await self.invitations.revoke_invitation(visitor.actor, request.path_params["invitation_id"])
+        await self.invitations.delete_invitation(visitor.actor, request.path_params["invitation_id"])
         return self.pages.redirect(request, _TEAM, notice="The invitation was revoked. Its link no longer works.")
 
     async def _page(

@@ -96,9 +96,9 @@ class LeaderElection:
         """Work until `stopping` is set or the lease is lost. Work that ends by itself is an error."""
         working = asyncio.create_task(self._work(self._clock()))
         losing = asyncio.create_task(self._until_lost())
-        told = asyncio.create_task(stopping.wait())
+        stop_asked = asyncio.create_task(stopping.wait())
         try:
-            await asyncio.wait([working, losing, told], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([working, losing, stop_asked], return_when=asyncio.FIRST_COMPLETED)
             working.cancel()
             if not losing.done():
                 # While the lease is held, let the work finish its current item.
@@ -114,7 +114,7 @@ class LeaderElection:
                     losing.cancel()
                 await self._give_up()
         finally:
-            for task in (working, losing, told):
+            for task in (working, losing, stop_asked):
                 task.cancel()
         for task in (working, losing):
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:

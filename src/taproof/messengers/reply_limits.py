@@ -15,9 +15,9 @@ allows repeated attempts; after that, one prompt a minute is allowed."""
 REPLIES: Final = Rate(20, 10 * MINUTE)
 """The limit on all other replies to messages: help, and the outcome of a link."""
 
-Allowance = Literal["allowed", "told", "silent"]
-"""The decision on a prompt. "told": it is refused, and the bot must tell the user. "silent": it is refused, and the
-user already knows."""
+PromptDecision = Literal["allowed", "refused", "ignored"]
+"""The decision on a prompt. "refused": the bot must tell the user. "ignored": it is refused too, and the user already
+knows."""
 
 
 class ReplyLimits:
@@ -27,14 +27,14 @@ class ReplyLimits:
         self._clock = clock
         self._prompts = KeyedGcra(Gcra(prompts.number, prompts.window, prompts.number))
         self._replies = KeyedGcra(Gcra(replies.number, replies.window, replies.number))
-        self._told = KeyedGcra(Gcra(1, prompts.window, 1))
+        self._refusals = KeyedGcra(Gcra(1, prompts.window, 1))
 
-    def spend_prompt(self, user_id: int) -> Allowance:
+    def spend_prompt(self, user_id: int) -> PromptDecision:
         """Return whether a prompt is allowed, and count it if so."""
         now = self._clock()
         if self._prompts.spend(user_id, now):
             return "allowed"
-        return "told" if self._told.spend(user_id, now) else "silent"
+        return "refused" if self._refusals.spend(user_id, now) else "ignored"
 
     def give_back_prompt(self, user_id: int) -> None:
         """Uncount a prompt that was not shown."""

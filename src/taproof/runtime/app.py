@@ -107,7 +107,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         messenger = connect_messenger(settings, services, sandbox) if settings.needs_bot else None
         if messenger is not None:
             stack.push_async_callback(messenger.close)
-            apps |= webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
+            apps |= webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
         server = create_server(settings, build_app(settings, services, apps))
         # Objects created so far live as long as the process, so the garbage collector skips them.
         gc.collect()
@@ -141,12 +141,12 @@ def console_apps(console: Console) -> dict[str, ASGIApp]:
     return {"/": RedirectResponse("/console"), "/console/*": console.app}
 
 
-def webhook_apps(settings: Settings, webhook: ASGIApp, own_webhooks: ASGIApp) -> dict[str, ASGIApp]:
+def webhook_apps(settings: Settings, webhook: ASGIApp, project_bot_webhooks: ASGIApp) -> dict[str, ASGIApp]:
     """Return the applications to which the messenger posts updates, by path; none if the bot polls."""
     if settings.bot_updates != "webhook":
         return {}
     return {
-        f"{WEBHOOK_PATH}/*": BodiesInTime(own_webhooks, BODY_SECONDS),
+        f"{WEBHOOK_PATH}/*": BodiesInTime(project_bot_webhooks, BODY_SECONDS),
         # Second, because its path is also a prefix of the first one.
         WEBHOOK_PATH: BodiesInTime(webhook, BODY_SECONDS),
     }
@@ -157,7 +157,7 @@ def build_console(settings: Settings, services: Services) -> Console:
     console_services = ConsoleServices(
         developers=services.developers,
         projects=services.projects,
-        sessions=services.sessions,
+        session_reader=services.session_reader,
         analytics=services.analytics,
         deliveries=services.deliveries,
         audit=services.audit,
@@ -188,7 +188,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
     developer_api = DeveloperApi(
         developers,
         projects,
-        services.sessions,
+        services.session_reader,
         services.analytics,
         services.deliveries,
         audit=services.audit,

@@ -27,7 +27,7 @@ from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks,
 from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import user_control_acts
+from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
 from taproof.runtime.sandbox_mode import RunningSandbox
 from taproof.service.user_control import UserControl
@@ -52,7 +52,7 @@ class BotRuntime:
     """Answers the messenger's webhook calls, if updates arrive by webhook."""
     project_bots: ProjectBots
     """Runs the project bots, in the one process that holds the lease."""
-    own_webhooks: ProjectBotWebhooks
+    project_bot_webhooks: ProjectBotWebhooks
     """The same as `webhook`, for project bots. It works in any process."""
     close: Callable[[], Awaitable[None]]
     _intake: UpdateIntake
@@ -99,38 +99,44 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
     storage, encryptor, decisions = services.storage, services.encryptor, services.decisions
     token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bot = Bot(open_bot_api(settings), token if sandbox is None else sandbox.bot_token)
-    acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
+    handlers = user_control_handlers(UserControl(storage, decisions, system_clock), decisions)
     # A developer who tries the sandbox signs in repeatedly, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    react = Conversation(decisions, signer, system_clock, acts, limits).on_update
+    react = Conversation(decisions, signer, system_clock, handlers, limits).on_update
     intake = UpdateIntake(bot, react, storage.bots, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
-    own_api = open_bot_api(settings, limit=0)  # Shared by all project bots. No call waits for a connection.
+    project_bot_api = open_bot_api(settings, limit=0)  # Shared by all project bots. No call waits for a connection.
 
-    def connect(own_token: str) -> Bot:
-        return Bot(own_api, own_token)
+    def connect(project_bot_token: str) -> Bot:
+        return Bot(project_bot_api, project_bot_token)
 
-    def own_intake(own: Bot) -> UpdateIntake:
-        return UpdateIntake(own, react, storage.bots, system_clock, own.id)
+    def project_bot_intake(project_bot: Bot) -> UpdateIntake:
+        return UpdateIntake(project_bot, react, storage.bots, system_clock, project_bot.id)
 
-    def own_secrets(bot_id: int) -> list[str]:
+    def project_bot_secrets(bot_id: int) -> list[str]:
         return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")
 
-    async def receive(own: Bot, reconnection: Reconnection) -> None:
+    async def receive(project_bot: Bot, reconnection: Reconnection) -> None:
         if settings.bot_updates == "polling":
-            await LongPolling(own, own_intake(own), system_clock(), reconnection, pace=PACE_SECONDS).run()
+            await LongPolling(
+                project_bot, project_bot_intake(project_bot), system_clock(), reconnection, pace=PACE_SECONDS
+            ).run()
         else:
-            await keep_webhook(own, f"{settings.base_url}{WEBHOOK_PATH}/{own.id}", own_secrets, reconnection)
+            await keep_webhook(
+                project_bot, f"{settings.base_url}{WEBHOOK_PATH}/{project_bot.id}", project_bot_secrets, reconnection
+            )
 
     async def close() -> None:
-        await asyncio.gather(bot.api.close(), own_api.close())
+        await asyncio.gather(bot.api.close(), project_bot_api.close())
 
     return BotRuntime(
         bot,
         WebhookEndpoint(intake.handle, secrets),
         ProjectBots(services.bots, connect, receive, bot, services.metrics.show_project_bots),
-        ProjectBotWebhooks(services.bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
+        ProjectBotWebhooks(
+            services.bots, lambda project_bot_token: project_bot_intake(connect(project_bot_token)), project_bot_secrets
+        ),
         close,
         intake,
         secrets,

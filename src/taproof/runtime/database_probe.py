@@ -11,7 +11,7 @@ import asyncpg
 from taproof.config.database_url import shown_database
 from taproof.core.clock import Clock
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.postgres.pool import sentence_about
+from taproof.storage.postgres.connection_errors import sentence_about
 
 _PATIENCE: Final = 5.0
 _OWN_WORDS: Final = (TimeoutError, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)

@@ -10,7 +10,7 @@ class Deeplinks:
 
     Args:
         service_bot: that address, if it is known from the start.
-        project_bots: the part of a link before the username of a project's own bot.
+        project_bots: the part of a link before the username of a project bot.
         bot_id: the id of the service's own bot; None while it is unknown.
     """
 
@@ -36,7 +36,7 @@ class Deeplinks:
         return self._service_bot
 
     def of_project_bot(self, username: str) -> str:
-        """Return the address for a project's own bot."""
+        """Return the address for a project bot."""
         return f"{self._project_bots}{username}"
 
     def is_service_bot(self, bot_id: int, username: str) -> bool:

@@ -53,7 +53,7 @@ class GeoIpFile:
         self._version = _version(path)
         self._reader = open_geoip(path)
         self._looked_at = clock()
-        self._told = False
+        self._damage_is_logged = False
 
     def find_place(self, address: str) -> str:
         """Return "Berlin, Germany", "Germany", or "" if the place is unknown."""
@@ -69,9 +69,9 @@ class GeoIpFile:
         try:
             return _place(self._reader.get(ip))
         except maxminddb.InvalidDatabaseError:
-            if not self._told:
+            if not self._damage_is_logged:
                 _log.error("geoip_file_damaged", advice=f"Replace the file of {called('geoip_file')}.")
-            self._told = True
+            self._damage_is_logged = True
             return ""
 
     def _look_again(self) -> None:
@@ -91,7 +91,7 @@ class GeoIpFile:
             return
         self._reader.close()
         self._reader = reader
-        self._told = False
+        self._damage_is_logged = False
         _log.info("geoip_file_read", type=reader.metadata().database_type)
 
 

@@ -52,7 +52,7 @@ async def rotate_key_file(
     entropy: Entropy,
     *,
     settle_seconds: float,
-    told: Callable[[RotationStep, int], None] = lambda *_: None,
+    on_progress: Callable[[RotationStep, int], None] = lambda *_: None,
 ) -> Rotated:
     """Add a new key to the file, encrypt all values under it, and remove the old key.
 
@@ -62,7 +62,7 @@ async def rotate_key_file(
         encryptor: follows the file.
         entropy: returns random bytes.
         settle_seconds: the pause between two passes over the database: `SETTLE_SECONDS`, except in tests.
-        told: called at each step, and after each write with the number of values encrypted so far.
+        on_progress: called at each step, and after each write with the number of values encrypted so far.
 
     Raises:
         KeyRotationUnderWay: another process is rotating the key.
@@ -72,7 +72,7 @@ async def rotate_key_file(
     """
 
     async def settle() -> None:
-        told("waiting", round(settle_seconds))
+        on_progress("waiting", round(settle_seconds))
         await asyncio.sleep(settle_seconds)
 
     with held_key_file(path) as real:
@@ -81,11 +81,13 @@ async def rotate_key_file(
         if not taken_up:
             keys = [new_master_key(entropy), *keys]
             write_master_keys(real, keys)
-        told("taken_up" if taken_up else "made", 0)
-        reencryptor = Reencryptor(storage, encryptor, entropy, told=lambda so_far: told("resealed", so_far))
+        on_progress("taken_up" if taken_up else "made", 0)
+        reencryptor = Reencryptor(
+            storage, encryptor, entropy, on_progress=lambda so_far: on_progress("resealed", so_far)
+        )
         reencrypted = await reencryptor.reencrypt(settle)
         if reencrypted.left:
             raise StillEncrypting
         write_master_keys(real, keys[:1])
-        told("removed", reencrypted.reencrypted)
+        on_progress("removed", reencrypted.reencrypted)
     return Rotated(reencrypted, taken_up)

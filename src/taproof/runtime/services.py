@@ -64,7 +64,7 @@ class Services:
     console_sessions: ConsoleSessions
     developer_sign_ins: DeveloperSignIns
     invitations: Invitations
-    sessions: SessionReader
+    session_reader: SessionReader
     analytics: AnalyticsReader
     audit: AuditLog
     deliveries: Deliveries
@@ -134,7 +134,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 storage, encryptor, sign_in_sessions, system_clock, system_entropy, waiting=waiting
             ),
             invitations=Invitations(storage, system_clock, system_entropy),
-            sessions=SessionReader(storage, encryptor, system_clock),
+            session_reader=SessionReader(storage, encryptor, system_clock),
             analytics=AnalyticsReader(storage, system_clock),
             audit=AuditLog(storage),
             deliveries=Deliveries(

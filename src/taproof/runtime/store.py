@@ -39,12 +39,12 @@ async def open_storage(database_url: str, *, pgbouncer: bool = False) -> Storage
 async def migrate(database_url: str) -> tuple[int, int]:
     """Migrate the schema; return its version before and after."""
     if is_postgres(database_url):
-        from taproof.storage.postgres.pool import migrate_postgres
+        from taproof.storage.postgres import connection as postgres_connection
 
-        return await migrate_postgres(database_url, system_clock())
-    from taproof.storage.sqlite.connection import migrate_file
+        return await postgres_connection.migrate_database(database_url, system_clock())
+    from taproof.storage.sqlite import connection as sqlite_connection
 
-    return migrate_file(database_file(database_url), system_clock())
+    return sqlite_connection.migrate_database(database_file(database_url), system_clock())
 
 
 async def has_database(database_url: str) -> bool:

@@ -53,8 +53,8 @@ class ProcessesKeepDying(TaproofError, code="processes_keep_dying"):
 
 
 @dataclass(slots=True)
-class _Place:
-    """The place of one of the N processes: its pid, or the time to fill it again. Times are monotonic, in seconds."""
+class _WorkerSlot:
+    """The slot of one of the N processes: its pid, or the time to fill it again. Times are monotonic, in seconds."""
 
     number: int
     pid: int = 0
@@ -97,7 +97,7 @@ class _Supervisor:
         self._settings = settings
         self._invitation = invitation
         self._directory = directory
-        self._places = [_Place(number) for number in range(1, settings.workers + 1)]
+        self._slots = [_WorkerSlot(number) for number in range(1, settings.workers + 1)]
         self._lifeline, self._life = os.pipe()
         self._ready, self._tell_ready = os.pipe()
         self._woken, wake = os.pipe()
@@ -115,26 +115,26 @@ class _Supervisor:
         # Processes share the current memory until something writes to it, as the garbage collector would.
         gc.collect()
         gc.freeze()
-        for place in self._places:
-            self._fill(place)
+        for slot in self._slots:
+            self._fill(slot)
         try:
             while not self._is_told_to_stop(self._until_next_fill()):
                 self._note_ready()
                 self._bury()
-                if self._early_deaths >= GIVE_UP_AFTER * len(self._places):
+                if self._early_deaths >= GIVE_UP_AFTER * len(self._slots):
                     _log.error("processes_given_up", advice="They die before they are ready. See the log lines above.")
                     raise ProcessesKeepDying
-                for place in self._places:
-                    if not place.pid and time.monotonic() >= place.fill_at:
-                        self._fill(place)
+                for slot in self._slots:
+                    if not slot.pid and time.monotonic() >= slot.fill_at:
+                        self._fill(slot)
         finally:
             self._stop()
 
     # ---- watching
 
     def _until_next_fill(self) -> float | None:
-        """Return the seconds until an empty place is filled, or None if none is empty."""
-        due = [place.fill_at for place in self._places if not place.pid]
+        """Return the seconds until an empty slot is filled, or None if none is empty."""
+        due = [slot.fill_at for slot in self._slots if not slot.pid]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _is_told_to_stop(self, seconds: float | None) -> bool:
@@ -144,30 +144,30 @@ class _Supervisor:
 
     def _note_ready(self) -> None:
         for number in _read(self._ready):
-            self._places[number - 1].is_ready = True
+            self._slots[number - 1].is_ready = True
             self._early_deaths = 0
-        if not self._has_served and all(place.is_ready for place in self._places):
+        if not self._has_served and all(slot.is_ready for slot in self._slots):
             self._has_served = True
             link_known = self._settings.messenger_link_base is not None
             print_screen(self._settings, None, self._invitation, link_known=link_known)
 
     def _bury(self) -> None:
         """Record the processes that died, and set the time to replace them."""
-        for place in self._places:
-            if not place.pid or (status := _ended(place.pid)) is None:
+        for slot in self._slots:
+            if not slot.pid or (status := _ended(slot.pid)) is None:
                 continue
             now = time.monotonic()
-            if not place.is_ready:
+            if not slot.is_ready:
                 self._early_deaths += 1
-            if now - place.started_at >= STEADY_SECONDS:
-                place.pause = 1.0
+            if now - slot.started_at >= STEADY_SECONDS:
+                slot.pause = 1.0
             code = os.waitstatus_to_exitcode(status)
             cause = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-            _log.error("process_died", process=place.number, pid=place.pid, cause=cause, replaced_in=place.pause)
-            forget_process(self._directory, place.number)
-            place.pid, place.is_ready = 0, False
-            place.fill_at = now + place.pause
-            place.pause = min(2 * place.pause, LONGEST_PAUSE)
+            _log.error("process_died", process=slot.number, pid=slot.pid, cause=cause, replaced_in=slot.pause)
+            forget_process(self._directory, slot.number)
+            slot.pid, slot.is_ready = 0, False
+            slot.fill_at = now + slot.pause
+            slot.pause = min(2 * slot.pause, LONGEST_PAUSE)
 
     # ---- stopping
 
@@ -185,26 +185,26 @@ class _Supervisor:
                 time.sleep(0.01)
 
     def _is_any_left(self) -> bool:
-        for place in self._places:
-            if place.pid and _ended(place.pid) is not None:
-                place.pid = 0
-        return any(place.pid for place in self._places)
+        for slot in self._slots:
+            if slot.pid and _ended(slot.pid) is not None:
+                slot.pid = 0
+        return any(slot.pid for slot in self._slots)
 
     def _signal_all(self, number: signal.Signals) -> None:
-        for place in self._places:
-            if place.pid:
-                os.kill(place.pid, number)
+        for slot in self._slots:
+            if slot.pid:
+                os.kill(slot.pid, number)
 
     # ---- starting
 
-    def _fill(self, place: _Place) -> None:
-        """Fork the process of a place."""
-        place.started_at = time.monotonic()
+    def _fill(self, slot: _WorkerSlot) -> None:
+        """Fork the process of a slot."""
+        slot.started_at = time.monotonic()
         # Signals are blocked until the child has removed this process's handlers. Otherwise, a SIGTERM could be lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        place.pid = os.fork()
-        if place.pid == 0:
-            self._become(place.number)
+        slot.pid = os.fork()
+        if slot.pid == 0:
+            self._become(slot.number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
     def _become(self, number: int) -> Never:

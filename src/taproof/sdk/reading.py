@@ -1,5 +1,6 @@
 """Converts the service's JSON to frozen results: checks each field's declared type, and drops unknown fields."""
 
+import json
 import types
 import typing
 from collections.abc import Hashable, Mapping
@@ -11,6 +12,15 @@ from typing import Any, Literal, TypeVar, cast, get_args, get_origin
 from taproof.sdk.api_errors import UnexpectedAnswer
 
 T = TypeVar("T")
+
+
+def json_object(body: bytes | None) -> dict[str, Any]:
+    """Return the JSON object in `body`; {} for anything else."""
+    try:
+        found = json.loads(body or b"")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def read(result: type[T], document: Mapping[str, Any]) -> T:

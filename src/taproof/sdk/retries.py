@@ -1,13 +1,13 @@
 """Retries requests while that is safe and the caller's time limit allows it."""
 
 import email.utils
-import json
 import math
 from dataclasses import replace
 from typing import Any, Final
 
 from taproof.sdk.api_errors import ConnectionFailed, TaproofApiError, UnexpectedAnswer, error_of
 from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service
+from taproof.sdk.reading import json_object
 
 _TRANSIENT: Final = frozenset({429, 502, 503, 504})
 """Statuses of temporary failures."""
@@ -97,15 +97,6 @@ def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -
     if isinstance(outcome, HttpResponse):
         return outcome.status in _REFUSALS and error.retry_after is not None
     return not outcome.sent
-
-
-def json_object(body: bytes | None) -> dict[str, Any]:
-    """Return the JSON object in `body`; {} for anything else."""
-    try:
-        found = json.loads(body or b"")
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _retry_after(value: str, now: float) -> float | None:

@@ -49,7 +49,7 @@ class AuditLog:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    async def list_entries(self, developer: Developer, *, limit: int, cursor: str | None) -> AuditPage:
+    async def list_audit_entries(self, developer: Developer, *, limit: int, cursor: str | None) -> AuditPage:
         """Return a page of at most `limit` entries, newest first.
 
         Raises:

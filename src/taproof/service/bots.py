@@ -1,6 +1,6 @@
-"""Give projects their own bots, and track whether the messenger still accepts these bots' tokens.
+"""Give projects their bots, and track whether the messenger still accepts these bots' tokens.
 
-A project with its own bot issues links to that bot only. When the messenger refuses the bot's token, the project
+A project with a project bot issues links to that bot only. When the messenger refuses the bot's token, the project
 starts no new sign-ins until another token is set (`SignInSessions.create_session`): another bot never takes its place.
 
 A bot belongs to the holder of its only valid token. When the messenger accepts the new token and refuses the token of
@@ -178,7 +178,7 @@ class Bots:
 
     # ---- for the processes that run the bots
 
-    async def list_bots(self) -> list[ProjectBot]:
+    async def list_project_bots(self) -> list[ProjectBot]:
         """Return the bots of all projects, broken or not."""
         return await self._storage.bots.list_project_bots()
 

@@ -175,7 +175,7 @@ class Deliveries:
         if record.type != "auth.confirmed" or record.session_id is None or created_at is None:
             return False
         project_ids, session_id = [record.project_id], record.session_id
-        session = await self._storage.sessions.find_session(project_ids, created_at, session_id, self._clock())
+        session = await self._storage.sessions.read_session_by_id(project_ids, created_at, session_id, self._clock())
         return session is not None and session.reported_at is not None
 
     async def send_test(self, actor: Actor, project_id: str) -> SeenDelivery:
@@ -198,7 +198,7 @@ class Deliveries:
             created_at = iso8601(now)
             event = new_event(self._encryptor, self._entropy, now, "webhook.test", project.id, created_at=created_at)
             answer = await self._send(event, project)
-        attempt = self._webhooks.attempt(event.id, 1, answer)
+        attempt = self._webhooks.new_attempt(event.id, 1, answer)
         state: DeliveryState = "delivered" if answer.delivered else "failed"
         await self._storage.deliveries.record_delivery(event, attempt, state)
         record = await self._storage.deliveries.read_delivery(developer.id, event.id)

@@ -16,7 +16,7 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest
 from taproof.core.identifiers import new_id
 from taproof.service.audit import audit_entry
-from taproof.storage.protocol import OpenedDay, OpenedPlace, Storage
+from taproof.storage.protocol import OpenedCursor, OpenedDay, Storage
 
 BATCH: Final = 100
 """The number of sessions erased in one write, as in `housekeeping.py`."""
@@ -94,13 +94,13 @@ class Erasure:
         while days := await self._storage.erasure.list_opened_days(developer_id, last, _DAYS):
             last = days[-1]
             for day in days:
-                place: OpenedPlace | None = None
+                cursor: OpenedCursor | None = None
                 while True:
-                    page = await self._storage.erasure.erase_opened(messenger_id, day, place, _LOOKED_AT, entry=entry)
+                    page = await self._storage.erasure.erase_opened(messenger_id, day, cursor, _LOOKED_AT, entry=entry)
                     count(page.erased)
                     entry = None if page.erased else entry
-                    place = page.after
-                    if place is None:
+                    cursor = page.after
+                    if cursor is None:
                         break
 
 

@@ -178,7 +178,7 @@ class Invitations:
         _require_owner(developer)
         return await self._storage.developers.list_invitations(self._clock())
 
-    async def revoke_invitation(self, actor: Actor, invitation_id: str) -> None:
+    async def delete_invitation(self, actor: Actor, invitation_id: str) -> None:
         """Revoke an invitation.
 
         Raises:

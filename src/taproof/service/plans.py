@@ -65,7 +65,7 @@ class Plans:
         self._sign_ins = sign_ins
         self._counted: dict[str, _Counted] = {}
 
-    async def change_plan(self, developer: Developer, plan: Plan) -> bool:
+    async def update_plan(self, developer: Developer, plan: Plan) -> bool:
         """Move a developer to another plan on behalf of the operator; False if they are already on it.
 
         With "free", their projects stop collecting phone numbers immediately. Projects over the new plan's limit are

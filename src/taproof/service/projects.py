@@ -235,7 +235,7 @@ class Projects:
         _check_project_id(project_id)
         secrets = self._new_secrets()
         entry = audit_entry(actor, "project.secrets_regenerated", self._clock(), self._entropy, subject=project_id)
-        if not await self._storage.projects.replace_project_secrets(
+        if not await self._storage.projects.regenerate_secrets(
             actor.developer.id,
             project_id,
             key_hash(secrets.secret_key),

@@ -61,16 +61,21 @@ class Reencryptor:
 
     Args:
         encryptor: has the new key first.
-        told: called after each write with the number of values re-encrypted so far.
+        on_progress: called after each write with the number of values re-encrypted so far.
     """
 
     def __init__(
-        self, storage: Storage, encryptor: Encryptor, entropy: Entropy, *, told: Callable[[int], None] = lambda _: None
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        entropy: Entropy,
+        *,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
         self._entropy = entropy
-        self._told = told
+        self._on_progress = on_progress
         self._done = Reencrypted()
 
     async def reencrypt(self, settle: Callable[[], Awaitable[None]]) -> Reencrypted:
@@ -98,7 +103,7 @@ class Reencryptor:
             for first in range(0, len(replacements), BATCH):
                 batch = replacements[first : first + BATCH]
                 self._done.reencrypted += await self._storage.encrypted_values.replace_encrypted_values(kind, batch)
-                self._told(self._done.reencrypted)
+                self._on_progress(self._done.reencrypted)
                 await asyncio.sleep(_PAUSE)
             if page.after is None:
                 return

@@ -43,11 +43,13 @@ class ReportedDevelopers:
         developer = await self._storage.developers.read_developer_of_sign_in(messenger_id, session.id)
         if developer is None:
             return False
-        now, told = self._clock(), {"reported_sign_in": session.id}
+        now, reason = self._clock(), {"reported_sign_in": session.id}
 
         def describe(ended: EndedRights) -> list[AuditEntry]:
             def entry(developer_id: str, action: AuditAction, subject: str, **details: str) -> AuditEntry:
-                return service_entry(developer_id, action, now, self._entropy, subject=subject, details=details | told)
+                return service_entry(
+                    developer_id, action, now, self._entropy, subject=subject, details=details | reason
+                )
 
             entries = [
                 entry(token.developer_id, "access_token.revoked", token.id, name=token.name, preview=token.preview)

@@ -57,8 +57,8 @@ class UserControl:
         """Return at most `SHOWN` projects that a user has blocked, most recent first."""
         if bot_id == SERVICE_BOT:
             return await self._storage.users.list_blocks(user_id, SHOWN)
-        own = await self._storage.bots.read_project_bot(bot_id)
-        return [] if own is None else await self._storage.users.list_blocks(user_id, 1, project_id=own.project_id)
+        project_id = await self._project_of(bot_id)
+        return [] if project_id is None else await self._storage.users.list_blocks(user_id, 1, project_id=project_id)
 
     async def block_project(self, user_id: str, project_id: str, bot_id: int = SERVICE_BOT) -> NamedProject | None:
         """Block a project for a user and return it; None if it does not exist or this bot may not show it."""
@@ -77,9 +77,8 @@ class UserControl:
     async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Report a past sign-in that this bot may show, even if another bot confirmed it."""
         if bot_id != SERVICE_BOT:
-            own = await self._storage.bots.read_project_bot(bot_id)
             session = await self._storage.sessions.read_session(key)
-            if own is None or session is None or session.project_id != own.project_id:
+            if session is None or session.project_id != await self._project_of(bot_id):
                 return SeenSession("unknown")
         return await self._decisions.report_sign_in(key, user_id)
 
@@ -87,20 +86,21 @@ class UserControl:
         now = self._clock()
         if bot_id == SERVICE_BOT:
             return await self._storage.sessions.list_sign_ins(user_id, now - LOOK_BACK, limit, now)
-        own = await self._storage.bots.read_project_bot(bot_id)
-        if own is None:
+        project_id = await self._project_of(bot_id)
+        if project_id is None:
             return []
-        return await self._storage.sessions.list_sign_ins(
-            user_id, now - LOOK_BACK, limit, now, project_id=own.project_id
-        )
+        return await self._storage.sessions.list_sign_ins(user_id, now - LOOK_BACK, limit, now, project_id=project_id)
 
     async def _find(self, project_id: str, bot_id: int) -> NamedProject | None:
-        if bot_id != SERVICE_BOT:
-            own = await self._storage.bots.read_project_bot(bot_id)
-            if own is None or own.project_id != project_id:
-                return None
+        if bot_id != SERVICE_BOT and project_id != await self._project_of(bot_id):
+            return None
         project = await self._storage.projects.read_project(project_id)
         return None if project is None else NamedProject(project.id, project.name)
+
+    async def _project_of(self, bot_id: int) -> str | None:
+        """Return the id of the only project that this project bot may show; None if it serves no project."""
+        bot = await self._storage.bots.read_project_bot(bot_id)
+        return None if bot is None else bot.project_id
 
 
 def _recent(session: Session) -> RecentSignIn:

@@ -147,7 +147,7 @@ class Webhooks:
         headers |= signature_headers(event.id, body, secrets, now)
         return SignedRequest(webhook_url, headers, body)
 
-    def attempt(self, event_id: str, number: int, answer: WebhookResponse) -> Attempt:
+    def new_attempt(self, event_id: str, number: int, answer: WebhookResponse) -> Attempt:
         """Return the attempt that has just ended with `answer`, as it will be stored."""
         encrypted = None
         if answer.body:
@@ -163,7 +163,7 @@ class Webhooks:
         the process is killed between the two writes, the next 410 or the next such event turns it off.
         """
         event = delivery.event
-        attempt = self.attempt(event.id, delivery.attempt, answer)
+        attempt = self.new_attempt(event.id, delivery.attempt, answer)
         now = attempt.started_at + attempt.duration
         gone = answer.status == 410
         retry_at = None

@@ -130,7 +130,7 @@ class OpenedDay(NamedTuple):
     day: int
 
 
-class OpenedPlace(NamedTuple):
+class OpenedCursor(NamedTuple):
     """A position in a walk over the sessions of an `OpenedDay`."""
 
     status: Status
@@ -142,7 +142,7 @@ class ErasedPage(NamedTuple):
     """The number of sessions erased in one page. `after` is the start of the next page, None after the last page."""
 
     erased: int
-    after: OpenedPlace | None
+    after: OpenedCursor | None
 
 
 class Used(NamedTuple):
@@ -231,7 +231,7 @@ class SessionStorage(Protocol):
     ) -> list[Session]:
         """Return the sessions created since `since` that an account confirmed, in one project or all, newest first."""
 
-    async def find_session(
+    async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
         """Return the session with this id and time of creation, if it belongs to one of these projects."""
@@ -320,7 +320,7 @@ class ProjectStorage(Protocol):
             BotTaken: the bot serves another project, and this change does not take it away.
         """
 
-    async def replace_project_secrets(
+    async def regenerate_secrets(
         self,
         developer_id: str,
         project_id: str,
@@ -747,7 +747,7 @@ class ErasureStorage(Protocol):
         self,
         messenger_id: str,
         of: OpenedDay,
-        after: OpenedPlace | None,
+        after: OpenedCursor | None,
         limit: int,
         *,
         entry: AuditEntry | None = None,

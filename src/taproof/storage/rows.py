@@ -72,9 +72,9 @@ def _reader(model: Callable[..., Model], **conversions: Callable[[Any], Any]) ->
 
     def read(row: Row) -> Model:
         values = list(row[: len(fields)])
-        for place, convert in converted:
-            if place < len(values):
-                values[place] = convert(values[place])
+        for index, convert in converted:
+            if index < len(values):
+                values[index] = convert(values[index])
         return model(*values)
 
     return read

@@ -26,8 +26,8 @@ _EVERY: Final = 0.5
 _REST: Final = 10
 """The pause after a claim that found no more due events, as a multiple of the claim's duration. Each claim has to skip
 the same events again, and on SQLite the rest of the service waits for the claim."""
-_LOOK_ROUND: Final = 3.0
-_WRITE_AGAIN: Final = (0.2, 1.0, 3.0)
+_RELEASE_EVERY: Final = 3.0
+_RECORD_RETRIES: Final = (0.2, 1.0, 3.0)
 """Seconds between attempts to record an outcome. The event was already sent, so sending it again is the last resort."""
 
 _log = structlog.get_logger(__name__)
@@ -74,17 +74,17 @@ class WebhookSender:
 
     async def run_until(self, stopping: asyncio.Event) -> None:
         """Send until `stopping` is set, then finish the current posts, which takes at most one post timeout."""
-        hearing = [asyncio.create_task(self._hear_recorded()), asyncio.create_task(self._hear_stopping(stopping))]
+        waiting = [asyncio.create_task(self._wait_for_recorded()), asyncio.create_task(self._wait_for_stop(stopping))]
         try:
             await asyncio.gather(
                 repeat_until(stopping, "webhooks", self._claim_and_rest),
-                repeat_until(stopping, "webhooks_age", self._look_round),
+                repeat_until(stopping, "webhooks_age", self._release_late_events),
             )
             self._stopping = True
             self._release(self._scheduler.take_all())
             await self.finish_posts()
         finally:
-            for task in hearing:
+            for task in waiting:
                 task.cancel()
 
     async def finish_posts(self) -> None:
@@ -92,13 +92,13 @@ class WebhookSender:
         while self._under_way:
             await asyncio.wait(self._under_way)
 
-    async def _hear_recorded(self) -> None:
+    async def _wait_for_recorded(self) -> None:
         while True:
             await self._recorded.wait()
             self._recorded.clear()
             self._more.set()
 
-    async def _hear_stopping(self, stopping: asyncio.Event) -> None:
+    async def _wait_for_stop(self, stopping: asyncio.Event) -> None:
         await stopping.wait()
         self._stopping = True
         self._more.set()
@@ -121,11 +121,11 @@ class WebhookSender:
                 await self._more.wait()
         return max(breath, min(_EVERY, _REST * (ended - began)) - (time() - ended))
 
-    async def _look_round(self) -> float:
+    async def _release_late_events(self) -> float:
         """Release events that have waited too long, and report the age of the oldest due event."""
         self._release(self._scheduler.take_late(lambda each: not self._webhooks.has_time(each)))
         self._watch.show_oldest_due(await self._webhooks.oldest_due_age())
-        return _LOOK_ROUND
+        return _RELEASE_EVERY
 
     async def claim_due(self) -> tuple[int, int]:
         """Claim one batch and start to send it. Return the number of claimed events, and how many of them were kept."""
@@ -189,11 +189,11 @@ class WebhookSender:
             asyncio.get_running_loop().call_soon(self._begin)
             if turn.delivery.event.project_id in self._passed_over and not self._scheduler.is_full(turn.delivery):
                 self._more.set()
-        await self._write_down(turn.delivery, answer)
+        await self._record_outcome(turn.delivery, answer)
 
-    async def _write_down(self, delivery: Delivery, answer: WebhookResponse) -> None:
+    async def _record_outcome(self, delivery: Delivery, answer: WebhookResponse) -> None:
         event = delivery.event
-        for pause in (*_WRITE_AGAIN, None):
+        for pause in (*_RECORD_RETRIES, None):
             try:
                 outcome = await self._webhooks.finish_attempt(delivery, answer)
             except StoreUnavailable as error:

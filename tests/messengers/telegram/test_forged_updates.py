@@ -19,7 +19,7 @@ from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import user_control_acts
+from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.user_control_replies import write_key
 from taproof.messengers.telegram.webhook import WebhookEndpoint
 from taproof.service.user_control import UserControl
@@ -190,8 +190,10 @@ async def own(
     bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"encrypted"))
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
-    acts = user_control_acts(UserControl(storage, signin, clock), signin)
-    return UpdateIntake(bot, Conversation(signin, signer, clock, acts).on_update, storage.bots, clock, bot_id=OWN_BOT)
+    handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
+    return UpdateIntake(
+        bot, Conversation(signin, signer, clock, handlers).on_update, storage.bots, clock, bot_id=OWN_BOT
+    )
 
 
 async def test_1000_forged_updates_change_nothing(
@@ -208,7 +210,7 @@ async def test_1000_forged_updates_change_nothing(
     for update in itertools.chain.from_iterable(group() for group in groups):
         assert await post(endpoint, json.dumps(update).encode(), SECRET.encode()) == 200, update
         sent += 1
-    # The owner's own acts, with another bot than the link led to.
+    # The owner's own handlers, with another bot than the link led to.
     for name, token in scene.tokens.items():
         wrong_bot = asking.intake if name == "own" else own
         for data in scene.buttons(token)[:-1]:
@@ -219,7 +221,7 @@ async def test_1000_forged_updates_change_nothing(
         assert await wrong_bot.handle(phone.message(f"/start {token}", OWNER)) == "done"
         sent += 1
     assert await own.handle(scene.contact(OWNER, OWNER)) == "done"
-    # The owner's own acts, by who does not know the webhook's secret.
+    # The owner's own handlers, by who does not know the webhook's secret.
     for token in scene.tokens.values():
         for data in scene.buttons(token):
             body = json.dumps(phone.tap(data, OWNER)).encode()
@@ -229,7 +231,7 @@ async def test_1000_forged_updates_change_nothing(
     assert dump(tmp_path / "taproof.db") == before
     print(f"{sent} forged updates, of which {refused} were refused unread, changed nothing")  # noqa: T201
     assert sent >= 1000
-    # The scene was live: the same acts, done by the owner, do change it.
+    # The scene was live: the same handlers, done by the owner, do change it.
     for name, intake in (("opened", asking.intake), ("own", own)):
         await intake.handle(phone.tap(f"c:{scene.tokens[name]}", OWNER))
         assert (await phone.session(scene.tokens[name])).status == "confirmed"

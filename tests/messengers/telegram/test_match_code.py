@@ -169,9 +169,9 @@ async def test_taps_at_the_same_instant_are_one_attempt(service: Service) -> Non
     for _ in range(100):
         created = await service.opened()
         token, right = created.session_token, await service.right_place(created)
-        acts = service.drawn.sample(["0", "1", "2", "c", "x"] * 2, 10)
-        seen = await asyncio.gather(*(service.act(number % 2, act, token) for number, act in enumerate(acts)))
-        [winner] = [act for act, each in zip(acts, seen, strict=True) if each.changed]
+        handlers = service.drawn.sample(["0", "1", "2", "c", "x"] * 2, 10)
+        seen = await asyncio.gather(*(service.act(number % 2, act, token) for number, act in enumerate(handlers)))
+        [winner] = [act for act, each in zip(handlers, seen, strict=True) if each.changed]
         session = await service.session(token)
         assert session.status == ("confirmed" if winner == str(right) else "cancelled")
         assert (session.identity is not None) is (winner == str(right))

@@ -44,7 +44,7 @@ class Hooked:
     farm: Farm
     keys: Encryptor
     endpoint: ProjectBotWebhooks
-    own: ProjectBots
+    running_bots: ProjectBots
 
     def secret(self, bot: ServedBot) -> str:
         return self.keys.derive(f"own {bot.id}")
@@ -67,7 +67,7 @@ class Hooked:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.own.run(0))
+        task = asyncio.create_task(self.running_bots.run(0))
         try:
             yield
         finally:
@@ -91,8 +91,10 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
         await keep_webhook(bot, f"{BASE}/{bot.id}", secrets, reconnection)
 
-    own = ProjectBots(farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: farm.shown.append(counts))
-    return Hooked(farm, keys, ProjectBotWebhooks(farm.bots, intake, secrets), own)
+    running_bots = ProjectBots(
+        farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: farm.shown.append(counts)
+    )
+    return Hooked(farm, keys, ProjectBotWebhooks(farm.bots, intake, secrets), running_bots)
 
 
 async def test_each_bots_webhook_is_set_with_its_own_secret(hooked: Hooked) -> None:

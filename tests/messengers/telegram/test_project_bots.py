@@ -57,7 +57,7 @@ class Farm:
     encryptor: Encryptor
     signin: WholeSignIn
     bots: Bots
-    own: ProjectBots
+    running_bots: ProjectBots
     shown: list[tuple[int, int]]
     connect: Callable[[str], Bot]
     service_bot: Bot
@@ -101,7 +101,7 @@ class Farm:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run all bots, and cancel them at the end as the service does."""
-        task = asyncio.create_task(self.own.run(0))
+        task = asyncio.create_task(self.running_bots.run(0))
         try:
             yield
         finally:
@@ -121,20 +121,20 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     react = Conversation(signin, signer, clock).on_update
     async with BotsServer().serving() as server:
-        own_api = BotApiClient(server.base, limit=0)
+        project_bot_api = BotApiClient(server.base, limit=0)
         service_bot = Bot(BotApiClient(server.base), server.add("Sign_In_Bot").token)
 
         def connect(token: str) -> Bot:
-            return Bot(own_api, token)
+            return Bot(project_bot_api, token)
 
         async def receive(bot: Bot, reconnection: Reconnection) -> None:
             intake = UpdateIntake(bot, react, storage.bots, clock, bot.id)
             await LongPolling(bot, intake, clock(), reconnection, pace=project_bots.PACE_SECONDS).run()
 
         shown: list[tuple[int, int]] = []
-        own = ProjectBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
-        yield Farm(server, storage, clock, encryptor, signin, bots, own, shown, connect, service_bot, signer)
-        for each in (own_api, service_bot.api):
+        running_bots = ProjectBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
+        yield Farm(server, storage, clock, encryptor, signin, bots, running_bots, shown, connect, service_bot, signer)
+        for each in (project_bot_api, service_bot.api):
             await each.close()
 
 
@@ -215,7 +215,7 @@ async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
         bot.give(farm.server.message(f"/start {token}"))
         await until(bot.texts)
         await give_bot(farm.storage, "dev_1", project, None)
-        await until(lambda: farm.shown[-1] == (0, 0) and not farm.own._ending)
+        await until(lambda: farm.shown[-1] == (0, 0) and not farm.running_bots._ending)
         bot.give(farm.server.message("/help"))
         calls = len(bot.calls)
         looks = len(farm.shown)
@@ -258,7 +258,7 @@ async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -
     async with farm.running():
         await until(lambda: bot.polls == 1)
         new = bot.revoke()
-        (held,) = await farm.bots.list_bots()
+        (held,) = await farm.bots.list_project_bots()
         assert await farm.bots.mark_broken(held)
         encrypted = farm.encryptor.encrypt(new, associated_data_of("bot_token", project), system_entropy)
         loss = BotLoss(loser, service_entry("dev_1", "bot.removed", 1, system_entropy, subject=loser, details={}))
@@ -485,7 +485,7 @@ async def test_a_store_out_of_reach_stops_no_bot(farm: Farm, monkeypatch: pytest
     """Running bots continue while the store is unavailable. The list is read again afterwards."""
     bot = farm.server.add()
     await farm.add_project(bot)
-    list_bots = farm.bots.list_bots
+    list_project_bots = farm.bots.list_project_bots
     failures = 0
 
     async def fail() -> list[ProjectBot]:
@@ -495,11 +495,11 @@ async def test_a_store_out_of_reach_stops_no_bot(farm: Farm, monkeypatch: pytest
 
     async with farm.running():
         await until(lambda: bot.polls == 1)
-        monkeypatch.setattr(farm.bots, "list_bots", fail)
+        monkeypatch.setattr(farm.bots, "list_project_bots", fail)
         await until(lambda: failures > 5)
         bot.give(farm.server.message("/help"))
         await until(bot.texts)
-        monkeypatch.setattr(farm.bots, "list_bots", list_bots)
+        monkeypatch.setattr(farm.bots, "list_project_bots", list_project_bots)
         late = farm.server.add()
         await farm.add_project(late)
         await until(lambda: late.polls == 1)

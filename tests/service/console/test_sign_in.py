@@ -221,7 +221,9 @@ async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: De
     await confirm(node, await sign_in.start(CONSOLE))
     project_id = await console_project(node)
     assert await node.projects.list_projects(ada) == []
-    assert (await node.sessions.list_sessions(ada, project_id=None, status=None, limit=50, cursor=None)).sessions == []
+    assert (
+        await node.session_reader.list_sessions(ada, project_id=None, status=None, limit=50, cursor=None)
+    ).sessions == []
     figures = await node.analytics.read_analytics(ada, days=30, project_id=None)
     assert (figures.totals["requested"], figures.unique_users, figures.projects) == (0, 0, [])
     for act in (
@@ -230,7 +232,7 @@ async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: De
         node.projects.update_project(acting(ada), project_id, ProjectChanges(public_access=True)),
         node.projects.regenerate_secrets(acting(ada), project_id),
         node.projects.delete_project(acting(ada), project_id),
-        node.sessions.list_sessions(ada, project_id=project_id, status=None, limit=50, cursor=None),
+        node.session_reader.list_sessions(ada, project_id=project_id, status=None, limit=50, cursor=None),
         node.analytics.read_analytics(ada, days=30, project_id=project_id),
         node.deliveries.send_test(acting(ada), project_id),
     ):

@@ -32,7 +32,7 @@ Call = Callable[[AuditEntry], Awaitable[object]]
 async def run(storage: Storage, statement: str) -> list[tuple[Any, ...]]:
     """Run a statement that no method offers, on the connection of the store."""
     if isinstance(storage, PostgresStorage):
-        return [tuple(row) for row in await storage.pool.fetch(statement)]
+        return [tuple(row) for row in await storage.database.fetch(statement)]
     assert isinstance(storage, SqliteStorage)
     return await storage.database.change(statement)
 
@@ -260,12 +260,12 @@ async def update_project(storage: Storage, seed: "Seed") -> Scene:
     )
 
 
-async def replace_project_secrets(storage: Storage, seed: "Seed") -> Scene:
+async def regenerate_secrets(storage: Storage, seed: "Seed") -> Scene:
     project, bob = await seed.project(), await seed.developer()
 
     def regenerate(developer_id: str, project_id: str) -> Call:
         values = (b"n" * 32, "sk_n…n", b"encrypted")
-        return lambda entry: storage.projects.replace_project_secrets(developer_id, project_id, *values, entry=entry)
+        return lambda entry: storage.projects.regenerate_secrets(developer_id, project_id, *values, entry=entry)
 
     return Scene(
         regenerate(project.developer_id, project.id),
@@ -418,7 +418,7 @@ SCENES: Final = {
         delete_console_sessions,
         create_project,
         update_project,
-        replace_project_secrets,
+        regenerate_secrets,
         rotate_webhook_secret,
         promote_webhook_secret,
         delete_project,

@@ -21,7 +21,7 @@ async def test_claim_deliveries_hands_out_all_that_sending_needs(storage: Storag
     event = await seed.due_event(project)
     changes = ProjectChanges(webhook_url="https://example.org/")
     await storage.projects.update_project(project.developer_id, project.id, changes, seed.now)
-    await storage.projects.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
+    await storage.projects.regenerate_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
     await storage.projects.rotate_webhook_secret(project.developer_id, project.id, b"next seal", seed.now, seed.now + 5)
     secrets = EncryptedWebhookSecrets(b"new seal", b"next seal", seed.now + 5)
     assert await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10) == [

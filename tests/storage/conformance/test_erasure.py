@@ -9,7 +9,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY, MINUTE, day_number
 from taproof.core.model import DailyUsers, NewSession, PhoneRequest
-from taproof.storage.protocol import OpenedDay, OpenedPlace, Storage
+from taproof.storage.protocol import OpenedCursor, OpenedDay, Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -165,9 +165,9 @@ async def test_erase_opened_looks_at_a_bounded_number(storage: Storage, seed: "S
     newest = sessions[::-1]
     entry = seed.entry(shop.developer_id, "user.erased")
     erased, after = await storage.erasure.erase_opened("9", of, None, 2, entry=entry)
-    assert (erased, after) == (0, OpenedPlace("pending", newest[1].created_at, newest[1].id))
+    assert (erased, after) == (0, OpenedCursor("pending", newest[1].created_at, newest[1].id))
     erased, after = await storage.erasure.erase_opened("1001", of, after, 2, entry=entry)
-    assert (erased, after) == (2, OpenedPlace("pending", newest[3].created_at, newest[3].id))
+    assert (erased, after) == (2, OpenedCursor("pending", newest[3].created_at, newest[3].id))
     assert await storage.erasure.erase_opened("1001", of, after, 2, entry=None) == (1, None)
     assert await kept(storage, newest) == [True, True, False, False, False]
     assert await storage.audit.list_audit_entries(shop.developer_id, None, 9) == [entry]

@@ -33,8 +33,8 @@ from taproof.storage.export import format as export_format
 from taproof.storage.export.format import TABLES, Column, NotEmpty, write_export
 from taproof.storage.export.postgres import open_postgres_source, open_postgres_target
 from taproof.storage.export.sqlite import open_sqlite_source
-from taproof.storage.postgres.pool import migrate_postgres
-from taproof.storage.sqlite.connection import migrate_file
+from taproof.storage.postgres import connection as postgres_connection
+from taproof.storage.sqlite import connection as sqlite_connection
 from taproof.storage.sqlite.store import SqliteStorage
 
 
@@ -55,7 +55,7 @@ _SQLITE_COLUMNS: Final = """SELECT name, type, "notnull" = 0 AND pk = 0 FROM pra
 
 async def test_every_column_of_both_schemas_is_moved(tmp_path: Path) -> None:
     """A column that a migration adds must be added to `TABLES` too, or it would be lost on the way."""
-    migrate_file(tmp_path / "taproof.db", 0)
+    sqlite_connection.migrate_database(tmp_path / "taproof.db", 0)
     connection = apsw.Connection(str(tmp_path / "taproof.db"))
     sqlite: dict[str, list[tuple[str, str, bool]]] = {}
     tables: list[tuple[Any, ...]] = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
@@ -144,7 +144,7 @@ def test_nothing_is_lost_between_the_stores_and_back(tmp_path_factory: pytest.Te
         assert await export(last) == one
 
     with fresh_database() as dsn:
-        asyncio.run(migrate_postgres(dsn, 0))
+        asyncio.run(postgres_connection.migrate_database(dsn, 0))
         middle = Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), "")
 
         @given(CONTENT)

@@ -190,7 +190,7 @@ async def test_an_attempt_written_down_while_its_event_is_erased_goes_too(
     finishing = connection.transaction()
     await finishing.start()
     await connection.fetch(deliveries.FINISH_ATTEMPTS, *finish_columns((delivery, "failed"), seed=seed))
-    erasing = asyncio.create_task(postgres.pool.fetch("DELETE FROM webhook_events"))
+    erasing = asyncio.create_task(postgres.database.fetch("DELETE FROM webhook_events"))
     await asyncio.sleep(0.3)
     assert not erasing.done()
     await finishing.commit()

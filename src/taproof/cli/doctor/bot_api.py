@@ -83,11 +83,11 @@ async def _ask(client: aiohttp.ClientSession, settings: Settings, method: str, c
 
 def _skew(date: str | None, now: int) -> int | None:
     try:
-        told = parsedate_to_datetime(date or "")
+        server_time = parsedate_to_datetime(date or "")
     except ValueError:
         return None
     # A Date header has no fraction, so on average it is half a second late (RFC 9110, section 5.6.7).
-    return now - (int(told.timestamp() * SECOND) + SECOND // 2)
+    return now - (int(server_time.timestamp() * SECOND) + SECOND // 2)
 
 
 def _check_bot(settings: Settings, me: _BotApiAnswer) -> Finding:

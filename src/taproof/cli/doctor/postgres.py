@@ -12,7 +12,8 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.runtime.database_probe import DatabaseServer, ask_server
 from taproof.storage.migrate import migrations
-from taproof.storage.postgres.pool import MAKE_OWNER, may_make_tables
+from taproof.storage.postgres.connection import may_make_tables
+from taproof.storage.postgres.connection_errors import MAKE_OWNER
 
 _OLDEST: Final = 14
 _SKEW_WARNING: Final = 1 * SECOND

@@ -26,7 +26,7 @@ from taproof.core.clock import MINUTE, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
 from taproof.http.errors import bearer_token, send_error
-from taproof.http.limits.header_fields import Allowance, Told, rate_limit_fields
+from taproof.http.limits.header_fields import Allowance, Allowances, rate_limit_fields
 from taproof.http.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
@@ -37,7 +37,7 @@ _PAUSE: Final = 0.03
 """Seconds between the starts of a developer's costly calls. Such a call takes about 10 ms of the event loop."""
 _KNOWN: Final = 10_000
 """The maximum number of developers whose turns are kept, not counting developers with waiting calls."""
-_TOLD: Final = "taproof_rate_limit"
+_ALLOWANCES: Final = "taproof_rate_limit"
 _REFUSED: Final = 10_000
 """The maximum number of access tokens remembered as refused."""
 
@@ -77,7 +77,7 @@ class DeveloperLimits:
         """The time (ms) until which a token is refused, keyed by an unpredictable hash, so that no token is stored."""
         self._turns: dict[str, _Turn] = {}
 
-    def take(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
+    def count_call(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
         """Count a call, and record in its scope how many calls are left.
 
         Args:
@@ -89,22 +89,22 @@ class DeveloperLimits:
         Raises:
             RateLimited: there are too many calls; this call is not counted.
         """
-        told: Told = []
-        scope.setdefault("state", {})[_TOLD] = told
+        allowances: Allowances = []
+        scope.setdefault("state", {})[_ALLOWANCES] = allowances
         now = self._clock()
         key = actor.developer.id
         if way_out:
-            if self._calls is not None and not _spend("way_out", self._ways_out, actor.via_id, now, told):
-                raise self._refusal("developer", told[-1].left.until_next)
+            if self._calls is not None and not _count("way_out", self._ways_out, actor.via_id, now, allowances):
+                raise self._refusal("developer", allowances[-1].left.until_next)
             return
-        if self._calls is not None and not _spend("developer", self._calls, key, now, told):
-            wait = told[-1].left.until_next
+        if self._calls is not None and not _count("developer", self._calls, key, now, allowances):
+            wait = allowances[-1].left.until_next
             self._remember_refused(scope, now + wait)
             raise self._refusal("developer", wait)
-        if self._writes is not None and writes and not _spend("writes", self._writes, key, now, told):
+        if self._writes is not None and writes and not _count("writes", self._writes, key, now, allowances):
             if self._calls is not None:
                 self._calls.give_back(key, now)
-            raise self._refusal("developer_write", told[-1].left.until_next)
+            raise self._refusal("developer_write", allowances[-1].left.until_next)
 
     def refuse_again(self, scope: Scope) -> RateLimited | None:
         """Return the error for an access token that was just refused; None for any other call.
@@ -121,7 +121,9 @@ class DeveloperLimits:
         if until <= now:
             del self._refused[key]
             return None
-        scope.setdefault("state", {})[_TOLD] = [Allowance("developer", self._calls.rule, Standing(0, until - now))]
+        scope.setdefault("state", {})[_ALLOWANCES] = [
+            Allowance("developer", self._calls.rule, Standing(0, until - now))
+        ]
         return self._refusal("developer", until - now)
 
     def _remember_refused(self, scope: Scope, until: int) -> None:
@@ -131,7 +133,7 @@ class DeveloperLimits:
                 self._refused.clear()
             self._refused[hash(bearer)] = until
 
-    def take_sign_in(self, developer_id: str) -> None:
+    def count_sign_in(self, developer_id: str) -> None:
         """Count a developer's sign-in to the console with an access token, which the audit log records.
 
         Raises:
@@ -167,10 +169,10 @@ class DeveloperLimits:
             self._calls.charge(developer_id, now)
 
 
-def _spend(name: str, limit: KeyedGcra, key: str, now: int, told: Told) -> bool:
+def _count(name: str, limit: KeyedGcra, key: str, now: int, allowances: Allowances) -> bool:
     """Count a call if it is allowed, and record how many are left. Return whether it is allowed."""
     is_allowed = limit.spend(key, now)
-    told.append(Allowance(name, limit.rule, limit.standing(key, now)))
+    allowances.append(Allowance(name, limit.rule, limit.standing(key, now)))
     return is_allowed
 
 
@@ -181,7 +183,7 @@ class HoldLimits(Protocol):
 
 
 class TellLimits:
-    """ASGI middleware that adds the rate limit headers from `DeveloperLimits.take`, and calls `refuse_again`."""
+    """ASGI middleware that adds the rate limit headers from `DeveloperLimits.count_call`, and calls `refuse_again`."""
 
     def __init__(self, app: ASGIApp, limits: HoldLimits) -> None:
         self._app = app
@@ -194,9 +196,9 @@ class TellLimits:
             return
 
         async def telling_send(message: Message) -> None:
-            told: Told = scope.get("state", {}).get(_TOLD, [])
-            if told and message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *rate_limit_fields(told)]}
+            allowances: Allowances = scope.get("state", {}).get(_ALLOWANCES, [])
+            if allowances and message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *rate_limit_fields(allowances)]}
             await send(message)
 
         refusal = self._limits.developers.refuse_again(scope)

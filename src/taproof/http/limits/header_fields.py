@@ -14,13 +14,13 @@ class Allowance(NamedTuple):
     left: Standing
 
 
-Told = list[Allowance]
+Allowances = list[Allowance]
 
 
-def rate_limit_fields(told: Told) -> list[tuple[bytes, bytes]]:
+def rate_limit_fields(allowances: Allowances) -> list[tuple[bytes, bytes]]:
     """Return the headers for these limits."""
-    policies = ", ".join(f'"{name}";q={rule.number};w={rule.window // SECOND}' for name, rule, _ in told)
-    standings = ", ".join(f'"{name}";r={left.remaining};t={seconds(left.until_next)}' for name, _, left in told)
+    policies = ", ".join(f'"{name}";q={rule.number};w={rule.window // SECOND}' for name, rule, _ in allowances)
+    standings = ", ".join(f'"{name}";r={left.remaining};t={seconds(left.until_next)}' for name, _, left in allowances)
     return [(b"ratelimit-policy", policies.encode()), (b"ratelimit", standings.encode())]
 
 

@@ -17,7 +17,7 @@ class PageLimit:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. A refusal is not a page, because that would cost as much as the request itself."""
         try:
-            self._limits.open_page(scope)
+            self._limits.count_page(scope)
         except RateLimited as error:
             await send_error(send, error)
             return

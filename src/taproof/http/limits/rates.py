@@ -31,7 +31,7 @@ from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
 from taproof.core.rate_limit import AddressLimit, Gcra, KeyedGcra, Rate, counted_address
 from taproof.http.https_only import parse_address
 from taproof.http.limits.developers import DeveloperLimits
-from taproof.http.limits.header_fields import Allowance, Told, rate_limit_fields, seconds
+from taproof.http.limits.header_fields import Allowance, Allowances, rate_limit_fields, seconds
 from taproof.http.limits.refused_credentials import RefusedCredentials
 from taproof.http.metrics import LimitName, Metrics
 
@@ -174,15 +174,15 @@ class RateLimits:
 
     # ---- the console, and the login from a terminal
 
-    def start_sign_in(self, scope: Scope) -> None:
+    def count_sign_in(self, scope: Scope) -> None:
         """Count a started sign-in. Raise RateLimited if there are too many."""
         self._count("sign_in", self._sign_ins, self.address(scope))
 
-    def try_credential(self, scope: Scope) -> None:
+    def count_credential(self, scope: Scope) -> None:
         """Count an attempt with an access token or an invitation code. Raise RateLimited if there are too many."""
         self._count("credential", self._credentials, self.address(scope))
 
-    def open_page(self, scope: Scope) -> None:
+    def count_page(self, scope: Scope) -> None:
         """Count an opened page. Raise RateLimited if there are too many."""
         self._count("page", self._pages, self.address(scope))
 
@@ -222,16 +222,16 @@ class GenerateCall:
         self._address = limits.address(scope) if public else None
         self._send = send
         self._public = public
-        self._told: Told = []
+        self._allowances: Allowances = []
 
-    def take(self, project_id: str) -> None:
+    def count(self, project_id: str) -> None:
         """Count this call. If there are too many, raise RateLimited and count nothing."""
         limits, now = self._limits, self._limits.clock()
         by_address, by_project = limits.generate_address, limits.generate_project
         if self._address is not None and by_address is not None:
             is_in = by_address.spend(self._address, now)
             left = by_address.standing(self._address, now)
-            self._told.append(Allowance("address", by_address.rule, left))
+            self._allowances.append(Allowance("address", by_address.rule, left))
             if not is_in:
                 raise limits.refusal("generate_address", left.until_next)
         if by_project is not None:
@@ -240,7 +240,7 @@ class GenerateCall:
             if self._public and is_in:
                 return
             left = by_project.standing(key, now)
-            self._told.append(Allowance("project", by_project.rule, left))
+            self._allowances.append(Allowance("project", by_project.rule, left))
             if not is_in:
                 if self._address is not None and by_address is not None:
                     by_address.give_back(self._address, now)
@@ -253,8 +253,8 @@ class GenerateCall:
 
     async def send(self, message: Message) -> None:
         """Send a part of the response, with the rate limit headers."""
-        if self._told and message["type"] == "http.response.start":
-            fields = rate_limit_fields(self._told)
+        if self._allowances and message["type"] == "http.response.start":
+            fields = rate_limit_fields(self._allowances)
             if self._public and message["status"] == 200:  # Error responses already expose these headers.
                 fields.append(_EXPOSE)
             message = {**message, "headers": [*message["headers"], *fields]}

@@ -1,4 +1,4 @@
-"""Looks up a token's bot account, for developers who set up a project's own bot."""
+"""Looks up a token's bot account, for developers who set up a project bot."""
 
 from typing import Final
 

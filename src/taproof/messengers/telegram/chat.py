@@ -1,8 +1,8 @@
 """The private chat of one user with one bot, through which handlers reply while they handle one update.
 
-`handlers.py` handles sign-ins. `Acts` contains the handlers of all other commands and buttons. A handler gets a
-`PrivateChat` or a `ButtonTap` only if the user acted personally, in their own private chat with the bot. A `ButtonTap`
-also requires that this service made the button (`signed_buttons.py`).
+`handlers.py` handles sign-ins. `Handlers` contains the handlers of all other commands and buttons. A handler
+gets a `PrivateChat` or a `ButtonTap` only if the user acted personally, in their own private chat with the bot. A
+`ButtonTap` also requires that this service made the button (`signed_buttons.py`).
 """
 
 import asyncio
@@ -109,7 +109,7 @@ OnTap = Callable[[ButtonTap, str], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
+class Handlers:
     """The handlers of actions outside a sign-in, by command and by button.
 
     The key of a command is its name without the slash: `sessions` for /sessions. The key of a button is the word before

@@ -57,7 +57,7 @@ class Reconnection:
 
     def __init__(self) -> None:
         self._failures = 0
-        self._told = ""
+        self._logged = ""
 
     async def wait(self, trouble: TelegramAPIError) -> None:
         """Wait before the next attempt: as long as the Bot API requests, up to an hour, or 1 s growing to 30 s."""
@@ -65,28 +65,28 @@ class Reconnection:
         self._failures = min(self._failures + 1, 10)
         if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
             delay = LONGEST_DELAY
-            self._tell(
+            self._log_once(
                 "bot_token_refused", trouble, "Check TAPROOF_BOT_TOKEN: the Bot API does not recognise this token."
             )
         elif isinstance(trouble, TelegramConflictError):
-            self._tell("bot_conflict", trouble, "Another program receives this bot's updates. Stop it.")
+            self._log_once("bot_conflict", trouble, "Another program receives this bot's updates. Stop it.")
         elif isinstance(trouble, TelegramRetryAfter):
             delay = min(max(trouble.retry_after, 1), LONGEST_SILENCE)
-            self._tell("bot_flood_wait", trouble, f"The Bot API accepts no calls for {delay} s.")
+            self._log_once("bot_flood_wait", trouble, f"The Bot API accepts no calls for {delay} s.")
         elif isinstance(trouble, TelegramNetworkError):
-            self._tell("bot_api_unreachable", trouble, "Check the network and TAPROOF_BOT_API_URL. Still trying.")
+            self._log_once("bot_api_unreachable", trouble, "Check the network and TAPROOF_BOT_API_URL. Still trying.")
         else:
-            self._tell("bot_api_error", trouble, "The Bot API refuses the call. Still trying.")
+            self._log_once("bot_api_error", trouble, "The Bot API refuses the call. Still trying.")
         await asyncio.sleep(delay)
 
     def succeeded(self) -> None:
         """Record that the Bot API answered."""
-        if self._told:
+        if self._logged:
             _log.info("bot_api_reached")
         self._failures = 0
-        self._told = ""
+        self._logged = ""
 
-    def _tell(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
-        if self._told != event:
+    def _log_once(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
+        if self._logged != event:
             _log.error(event, reason=trouble.message, advice=advice)
-        self._told = event
+        self._logged = event

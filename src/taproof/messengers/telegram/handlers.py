@@ -16,7 +16,7 @@ from taproof.core.model import MessengerIdentity
 from taproof.messengers.browsers import name_browser
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.chat import Acts, ButtonTap, PrivateChat, Reply, answer_tap, send_to_group
+from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply, answer_tap, send_to_group
 from taproof.messengers.telegram.prompts import (
     CANCEL,
     CONFIRM,
@@ -60,7 +60,7 @@ class Conversation:
     """Answers one update at a time. Its only state is the number of messages to each user.
 
     Only two replies wait until the Bot API's flood limit ends, because a sign-in needs them: the prompt, and the
-    outcome of a decision that was just made. Any other reply that exceeds the limit is not sent. `acts` handles all
+    outcome of a decision that was just made. Any other reply that exceeds the limit is not sent. `handlers` handle all
     other commands and buttons.
     """
 
@@ -69,13 +69,13 @@ class Conversation:
         decisions: Decisions,
         signer: ButtonSigner,
         clock: Clock,
-        acts: Acts | None = None,
+        handlers: Handlers | None = None,
         limits: ReplyLimits | None = None,
     ) -> None:
         self._decisions = decisions
         self._signer = signer
         self._clock = clock
-        self._acts = acts or Acts()
+        self._handlers = handlers or Handlers()
         self._limits = limits or ReplyLimits(clock)
 
     async def on_update(self, update: Update, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
@@ -101,14 +101,14 @@ class Conversation:
         if not _is_own_chat(message, user):
             return
         chat = PrivateChat(bot, bot_id, user, hurry, self._signer)
-        act = self._acts.commands.get(command or "")
+        handler = self._handlers.commands.get(command or "")
         if command == "start" and payload:
             await self._open(chat, payload)
-        elif act is not None:
+        elif handler is not None:
             if self._limits.spend_reply(user.id):
-                await act(chat, payload)
+                await handler(chat, payload)
         elif _is_worth_an_answer(message):
-            await self._take_word(chat, message, is_command=command is not None)
+            await self._answer_other_message(chat, message, is_command=command is not None)
 
     async def on_tap(self, query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
         """Decide a session for the user who tapped a button of the prompt, then show the outcome."""
@@ -131,9 +131,9 @@ class Conversation:
                 await answer_tap(bot, query.id, texts.control.gone)
             return
         tap = ButtonTap(bot, bot_id, user, hurry, self._signer, query.id, prompt.message_id)
-        act = self._acts.taps.get(found[1])
-        if act is not None:
-            await act(tap, found[2])
+        handler = self._handlers.taps.get(found[1])
+        if handler is not None:
+            await handler(tap, found[2])
             return
         data = _TOKEN.fullmatch(found[2])
         if data is None or found[1] not in _CHOICES or (data[2] is not None) is not (found[1] == MATCH):
@@ -148,9 +148,9 @@ class Conversation:
 
     async def _open(self, chat: PrivateChat, session_token: str) -> None:
         """Show the prompt of an opened link, unless this user has seen too many prompts recently."""
-        allowance = self._limits.spend_prompt(chat.user.id)
-        if allowance != "allowed":
-            if allowance == "told":
+        decision = self._limits.spend_prompt(chat.user.id)
+        if decision != "allowed":
+            if decision == "refused":
                 await chat.send(Reply(chat.texts.too_many))
             return
         shown = False
@@ -171,7 +171,7 @@ class Conversation:
             if not shown:
                 self._limits.give_back_prompt(chat.user.id)
 
-    async def _take_word(self, chat: PrivateChat, message: Message, *, is_command: bool) -> None:
+    async def _answer_other_message(self, chat: PrivateChat, message: Message, *, is_command: bool) -> None:
         """Answer a message other than a link or a known command: a contact that a sign-in waits for, or any text."""
         texts, contact = chat.texts, message.contact
         if contact is None and not self._limits.spend_reply(chat.user.id):
@@ -202,13 +202,13 @@ class Conversation:
                 reply = keyboard_gone(texts)
             await chat.send(dataclasses.replace(reply, keyboard=ReplyKeyboardRemove()), needed=seen.changed)
 
-    async def _decide(self, tap: ButtonTap, choice: str, session_token: str, place: str | None) -> SeenSession:
+    async def _decide(self, tap: ButtonTap, choice: str, session_token: str, index: str | None) -> SeenSession:
         if choice == CANCEL:
             return await self._decisions.cancel_session(session_token, tap.user_id, tap.bot_id)
         if choice == WITHOUT_PHONE:
             return await self._decisions.continue_without_phone(session_token, _identity(tap), tap.bot_id)
-        number = None if place is None else int(place)
-        return await self._decisions.confirm_session(session_token, _identity(tap), tap.bot_id, choice=number)
+        match_choice = None if index is None else int(index)
+        return await self._decisions.confirm_session(session_token, _identity(tap), tap.bot_id, choice=match_choice)
 
     async def _show_decision(self, tap: ButtonTap, session_token: str, seen: SeenSession) -> None:
         """Replace a session's prompt with its outcome."""

@@ -11,7 +11,7 @@ import structlog
 
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramConflictError
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
-from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, places
+from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, code_lines
 
 POLL_SECONDS: Final = 25
 ANSWER_SECONDS: Final = 15
@@ -73,7 +73,7 @@ class LongPolling:
         self._lines: dict[int, _Line] = {}
         self._stopping = asyncio.Event()
         self._reconnection = reconnection or Reconnection()
-        self._told = ""
+        self._logged = ""
 
     async def run(self) -> None:
         """Receive updates until cancelled, then finish and acknowledge those in progress."""
@@ -96,12 +96,12 @@ class LongPolling:
         except BotTokenRefusedError:
             raise
         except Exception as error:  # noqa: BLE001 — an error that ends this loop would end the service's other tasks.
-            if self._told != type(error).__name__:
-                self._told = type(error).__name__
-                _log.error("bot_polling_failed", error=self._told, where=places(error))
+            if self._logged != type(error).__name__:
+                self._logged = type(error).__name__
+                _log.error("bot_polling_failed", error=self._logged, where=code_lines(error))
             await asyncio.sleep(PATIENCE_SECONDS)
         else:
-            self._told = ""
+            self._logged = ""
 
     async def _poll(self) -> None:
         if self._in_hand:
@@ -191,7 +191,9 @@ class LongPolling:
             error = task.exception()
             if error is not None:
                 # The update would fail again in the same way and hold back the offset forever.
-                _log.error("bot_update_given_up", update_id=update_id, error=type(error).__name__, where=places(error))
+                _log.error(
+                    "bot_update_given_up", update_id=update_id, error=type(error).__name__, where=code_lines(error)
+                )
             elif not task.result():
                 return
             del self._in_hand[update_id]

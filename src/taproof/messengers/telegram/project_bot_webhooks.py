@@ -30,7 +30,7 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
     Raises:
         BotTokenRefusedError: `reconnection` raised it.
     """
-    told = ""
+    registered = ""
     while True:
         try:
             is_set = (await bot.get_webhook_info()).url == url
@@ -39,12 +39,12 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
             continue
         reconnection.succeeded()
         secret = secrets(bot.id)[0]
-        if not is_set or secret != told:
+        if not is_set or secret != registered:
             await register_webhook(bot, url, secret, reconnection)
-            told = secret
+            registered = secret
         clock = asyncio.get_running_loop().time
         next_look = clock() + CHECK_SECONDS
-        while clock() < next_look and secrets(bot.id)[0] == told:  # noqa: ASYNC110 — a file changes without an event.
+        while clock() < next_look and secrets(bot.id)[0] == registered:  # noqa: ASYNC110 — a file changes without an event.
             await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
 
 

@@ -23,7 +23,7 @@ from taproof.messengers.telegram.bot_api import (
 )
 from taproof.messengers.telegram.commands import announce_commands_once
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
-from taproof.messengers.telegram.updates import places
+from taproof.messengers.telegram.updates import code_lines
 from taproof.service.bots import Bots
 
 LOOK_SECONDS: Final = 2.0
@@ -76,9 +76,9 @@ class ProjectBotReconnection(Reconnection):
         self._refusals = 0
         super().succeeded()
 
-    def _tell(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
+    def _log_once(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
         if not isinstance(trouble, TelegramNetworkError):
-            super()._tell(event, trouble, advice)
+            super()._log_once(event, trouble, advice)
 
 
 @dataclass(slots=True)
@@ -139,7 +139,7 @@ class ProjectBots:
     async def _look(self) -> None:
         """Start new bots, and stop those that were removed, are broken, or have another token."""
         try:
-            found = await self._bots.list_bots()
+            found = await self._bots.list_project_bots()
         except StoreUnavailable:
             return
         wanted = {bot.bot_id: bot for bot in found if bot.broken_at is None}
@@ -209,7 +209,7 @@ class ProjectBots:
             await asyncio.sleep(delay)
             await self._receive_until_refused(bot.bot_id, self._connect(token))
         except Exception as error:  # noqa: BLE001 — the other bots must keep running.
-            _log.error("own_bot_failed", error=type(error).__name__, where=places(error))
+            _log.error("own_bot_failed", error=type(error).__name__, where=code_lines(error))
 
     async def _receive_until_refused(self, bot_id: int, bot: Bot) -> None:
         learning = asyncio.create_task(self._look_after(bot_id, bot))
@@ -276,5 +276,5 @@ class ProjectBots:
             except (TelegramAPIError, StoreUnavailable):
                 pass  # The task that receives the updates detects and logs the cause.
             except Exception as error:  # noqa: BLE001 — the bot still works with the known name.
-                _log.error("own_bot_failed", error=type(error).__name__, where=places(error))
+                _log.error("own_bot_failed", error=type(error).__name__, where=code_lines(error))
             await asyncio.sleep(NAME_SECONDS)

@@ -24,7 +24,7 @@ CONFIRM: Final = "c"
 CANCEL: Final = "x"
 WITHOUT_PHONE: Final = "w"
 MATCH: Final = "m"
-"""Data of a match code: `m:<session token>:<place>`, with a place from 0 to 2."""
+"""Data of a match code: `m:<session token>:<index>`, with an index from 0 to 2."""
 _DOMAIN_SHOWN: Final = 60
 """Maximum number of characters shown of a page's domain. The last ones are shown, because the end of a domain
 identifies its owner."""
@@ -120,7 +120,7 @@ def _buttons(texts: Texts, session_token: str, choices: tuple[str, ...]) -> Inli
     cancel = (texts.cancel_button, f"{CANCEL}:{session_token}")
     not_me = not_me_button(texts.control, session_token)
     if choices:
-        codes = [(code, f"{MATCH}:{session_token}:{place}") for place, code in enumerate(choices)]
+        codes = [(code, f"{MATCH}:{session_token}:{index}") for index, code in enumerate(choices)]
         return inline_keyboard(codes, [cancel], [not_me])
     return inline_keyboard([(texts.confirm_button, f"{CONFIRM}:{session_token}"), cancel], [not_me])
 

@@ -185,11 +185,11 @@ def _parse(update: dict[str, Any]) -> Update | None:
     return parsed if is_known else None
 
 
-def places(error: BaseException) -> list[str]:
+def code_lines(error: BaseException) -> list[str]:
     """Return the code lines that raised an error, for a log. The error's text could quote names, tokens or updates."""
     frames = traceback.extract_tb(error.__traceback__)[-6:]
     return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
 
 
 def _log_bug(update_id: int, error: Exception) -> None:
-    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, where=places(error))
+    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, where=code_lines(error))

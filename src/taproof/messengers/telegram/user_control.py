@@ -9,7 +9,7 @@ from functools import partial
 import structlog
 
 from taproof.core.identifiers import is_project_id, session_key
-from taproof.messengers.telegram.chat import Acts, ButtonTap, PrivateChat, Reply
+from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply
 from taproof.messengers.telegram.prompts import keyboard_gone
 from taproof.messengers.telegram.user_control_replies import (
     BLOCK,
@@ -30,21 +30,21 @@ from taproof.service.user_control import UserControl
 _log = structlog.get_logger(__name__)
 
 
-def user_control_acts(control: UserControl, decisions: Decisions) -> Acts:
+def user_control_handlers(control: UserControl, decisions: Decisions) -> Handlers:
     """Return the handlers of these commands and buttons. They check a tap's data, which is untrusted."""
-    acts = _UserControlActs(control, decisions)
-    return Acts(
-        commands={"sessions": acts.show_sessions, "block": acts.offer_block, "unblock": acts.offer_unblock},
+    handlers = _UserControlHandlers(control, decisions)
+    return Handlers(
+        commands={"sessions": handlers.show_sessions, "block": handlers.offer_block, "unblock": handlers.offer_unblock},
         taps={
-            REPORT: acts.report_prompt,
-            REPORT_SIGN_IN: acts.report_sign_in,
-            BLOCK: partial(acts.set_block, blocks=True),
-            UNBLOCK: partial(acts.set_block, blocks=False),
+            REPORT: handlers.report_prompt,
+            REPORT_SIGN_IN: handlers.report_sign_in,
+            BLOCK: partial(handlers.set_block, blocks=True),
+            UNBLOCK: partial(handlers.set_block, blocks=False),
         },
     )
 
 
-class _UserControlActs:
+class _UserControlHandlers:
     def __init__(self, control: UserControl, decisions: Decisions) -> None:
         self._control = control
         self._decisions = decisions

@@ -43,7 +43,7 @@ class ConsoleSessions:
         self._clock = clock
         self._entropy = entropy
 
-    async def open_session(
+    async def create_console_session(
         self,
         developer: Developer,
         *,
@@ -110,13 +110,13 @@ class ConsoleSessions:
                 await self._storage.credentials.touch_console_session(session.id, now)
         return AuthenticatedSession(session, developer)
 
-    async def list_sessions(self, developer: Developer) -> list[ConsoleSession]:
+    async def list_console_sessions(self, developer: Developer) -> list[ConsoleSession]:
         """Return a developer's valid sessions, newest first."""
         now = self._clock()
         found = await self._storage.credentials.list_console_sessions(developer.id, now, now - IDLE_LIFETIME)
         return [session for session in found if not _is_over(session, now)]
 
-    async def end_session(self, actor: Actor, session_id: str, *, signed_out: bool = False) -> None:
+    async def delete_console_session(self, actor: Actor, session_id: str, *, signed_out: bool = False) -> None:
         """End a session immediately. `signed_out`: its own browser signed out; otherwise another session revoked it.
 
         Raises:
@@ -129,7 +129,7 @@ class ConsoleSessions:
         if not await self._storage.credentials.delete_console_session(actor.developer.id, session_id, entry=entry):
             raise ConsoleSessionNotFound
 
-    async def end_all_sessions(self, actor: Actor) -> int:
+    async def delete_console_sessions(self, actor: Actor) -> int:
         """End all sessions of the acting developer, including the acting one; return their number."""
         developer_id = actor.developer.id
         entry = audit_entry(actor, "console.signed_out_everywhere", self._clock(), self._entropy, subject=developer_id)

@@ -245,9 +245,9 @@ class Decisions:
         key = session_key(session_token)
         return _UNKNOWN if key is None else await self._report(key, session_token, user_id, bot_id)
 
-    async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+    async def report_sign_in(self, key: SessionKey, user_id: str) -> SeenSession:
         """Report a confirmed sign-in: count it, and block its project for the user."""
-        return await self._report(key, None, user_id, bot_id)
+        return await self._report(key, None, user_id, SERVICE_BOT)
 
     async def _report(self, key: SessionKey, session_token: str | None, user_id: str, bot_id: int) -> SeenSession:
         session = await self._of_bot(key, bot_id, or_service=True)
@@ -270,17 +270,19 @@ class Decisions:
             _seen_as("reported", session),
             decided_at=now,
             changed=status is not None,
-            was_used=now_is is not None and signed_out is None and await self._was_told(now_is),
+            was_used=now_is is not None and signed_out is None and await self._was_shown(now_is),
             signed_out=bool(signed_out),
         )
         return await self._note_phone(session, seen)
 
-    async def _was_told(self, session: Session) -> bool:
+    async def _was_shown(self, session: Session) -> bool:
         """Return whether the application may know who confirmed, from verify or from a webhook without a response."""
         if session.used_at is not None or session.confirmed_at is None:
             return session.used_at is not None
-        told = await self._storage.deliveries.find_deliveries(session.project_id, session.confirmed_at, session.id)
-        return any(each.attempts or each.interrupted for each in told if each.type == "auth.confirmed")
+        deliveries = await self._storage.deliveries.find_deliveries(
+            session.project_id, session.confirmed_at, session.id
+        )
+        return any(each.attempts or each.interrupted for each in deliveries if each.type == "auth.confirmed")
 
     async def _of_bot(self, key: SessionKey, bot_id: int, *, or_service: bool = False) -> Session | None:
         """Return a session if this bot may show it. With `or_service`, the service's own bot may show any session."""

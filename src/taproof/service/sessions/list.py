@@ -86,7 +86,7 @@ class SessionReader:
         found = None
         if created_at is not None:
             project_ids = await owned_project_ids(self._storage, developer, None)
-            found = await self._storage.sessions.find_session(project_ids, created_at, session_id, self._clock())
+            found = await self._storage.sessions.read_session_by_id(project_ids, created_at, session_id, self._clock())
         if found is None:
             raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
         # `find_session` omits the prompt, which shows whether there was a match code.

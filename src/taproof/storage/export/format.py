@@ -185,14 +185,14 @@ async def write_export(
     counts = dict.fromkeys(TABLES, 0)
     for table, columns in TABLES.items():
         # The name of the table comes first, so every index is one higher.
-        places = [place for place, column in enumerate(columns, 1) if column.kind == "bytes"]
+        bytes_columns = [index for index, column in enumerate(columns, 1) if column.kind == "bytes"]
         async for rows in source.read(table):
             lines = []
             for row in rows:
                 values = [table, *row]
-                for place in places:
-                    if values[place] is not None:
-                        values[place] = base64.b64encode(values[place]).decode()
+                for index in bytes_columns:
+                    if values[index] is not None:
+                        values[index] = base64.b64encode(values[index]).decode()
                 lines.append(encode(values) + "\n")
             put("".join(lines))
             counts[table] += len(rows)

@@ -70,9 +70,9 @@ class SqliteTarget:
                 taken += 1
                 yield row
 
-        places = ", ".join("?" * len(TABLES[table]))
+        parameters = ", ".join("?" * len(TABLES[table]))
         try:
-            self._connection.executemany(f"{INSERT[table]} VALUES ({places})", each())
+            self._connection.executemany(f"{INSERT[table]} VALUES ({parameters})", each())
         except (apsw.ConstraintError, apsw.MismatchError) as error:
             raise wrong_line(lines[taken - 1], f"this row of {table} cannot be added ({error})") from error
 

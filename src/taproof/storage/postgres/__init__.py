@@ -1,10 +1,10 @@
 """The PostgreSQL driver, for many nodes. `store.py` composes its parts.
 
-`pool.py` manages the connections, and `../batcher.py` combines concurrent calls into one statement. `partitions.py`
-manages one partition per day, and `notify.py` announces decisions to other nodes. Each part begins with the statements
-that must differ from `queries/` on PostgreSQL. The statements that create and change sessions take arrays with one
-element per session. Their first array contains the sessions' distinct days, so that the planner considers only the
-partitions of these days.
+`database.py` has the connection pool, `connection.py` opens connections and migrates the schema, and `../batcher.py`
+combines concurrent calls into one statement. `partitions.py` manages one partition per day, and `notify.py` announces
+decisions to other nodes. Each part begins with the statements that must differ from `queries/` on PostgreSQL. The
+statements that create and change sessions take arrays with one element per session. Their first array contains the
+sessions' distinct days, so that the planner considers only the partitions of these days.
 
 All code locks rows in one order, so that nodes cannot deadlock: first the tables of sign-ins, then those of the
 console.

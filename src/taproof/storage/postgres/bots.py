@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.storage.batcher import Batcher
-from taproof.storage.postgres.pool import PostgresPool
+from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.protocol import UpdateClaim
 from taproof.storage.queries import bots as queries
 from taproof.storage.rows import columns
@@ -35,11 +35,11 @@ _Claim = tuple[int, int, int, int]
 """The arguments of a `claim_update` call."""
 
 
-class PostgresBots(queries.BotQueries[PostgresPool]):
+class PostgresBots(queries.BotQueries[PostgresDatabase]):
     """See `storage.protocol.BotStorage`."""
 
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
         self._claims = Batcher[_Claim, UpdateClaim](self._claim_updates, limit=_UPDATES, key=lambda claim: claim[:2])
         self._finished = Batcher[tuple[int, int], None](self._finish_updates, limit=_UPDATES)
 

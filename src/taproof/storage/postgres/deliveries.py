@@ -18,7 +18,7 @@ from taproof.core.deliveries import (
 )
 from taproof.core.model import PageCursor
 from taproof.storage.batcher import Batcher
-from taproof.storage.postgres.pool import PostgresPool, storable
+from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.transaction import NO_SORT, has_nul
 from taproof.storage.queries import deliveries as queries
 from taproof.storage.rows import attempt_values, columns, delivery_from, finish_values, page_start, with_attempts
@@ -126,11 +126,11 @@ class _Finish(NamedTuple):
     reached: bool
 
 
-class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
+class PostgresDeliveries(queries.DeliveryQueries[PostgresDatabase]):
     """See `storage.protocol.DeliveryStorage`."""
 
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
         # Only one of two calls for an event holds the lease, and a single statement cannot order the two calls.
         self._attempts = Batcher[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
 

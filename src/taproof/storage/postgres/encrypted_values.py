@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
+from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.pool import PostgresPool
 from taproof.storage.protocol import EncryptedKind, EncryptedPage, Replacement, RowKey
 from taproof.storage.queries import encrypted_values as queries
 
@@ -17,11 +17,11 @@ WHERE day = $1 AND token_hash > $2 ORDER BY token_hash LIMIT $3"""
 """Lists one day at a time, so that only one partition is planned for and read. Its key begins with the hash."""
 
 
-class PostgresEncryptedValues(queries.EncryptedValueQueries[PostgresPool]):
+class PostgresEncryptedValues(queries.EncryptedValueQueries[PostgresDatabase]):
     """See `storage.protocol.EncryptedValueStorage`."""
 
-    def __init__(self, pool: PostgresPool, partitions: Partitions) -> None:
-        super().__init__(pool)
+    def __init__(self, database: PostgresDatabase, partitions: Partitions) -> None:
+        super().__init__(database)
         self._partitions = partitions
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
@@ -41,10 +41,10 @@ class PostgresEncryptedValues(queries.EncryptedValueQueries[PostgresPool]):
 
     async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
         # Each transaction locks only one row. It may have to wait, but it cannot be part of a deadlock.
-        places = asyncio.Semaphore(_AT_ONCE)
+        slots = asyncio.Semaphore(_AT_ONCE)
 
         async def replace(each: Replacement) -> int:
-            async with places:
+            async with slots:
                 return len(await self._database.fetch(queries.REPLACE_ENCRYPTED[kind], each.new, *each.key, each.old))
 
         return sum(await asyncio.gather(*map(replace, replacements)))

@@ -7,8 +7,8 @@ from typing import Final
 
 import asyncpg
 
+from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.pool import PostgresPool
 from taproof.storage.queries import erasure as queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns
@@ -36,11 +36,11 @@ _ERASE_PHONE_REQUESTS: Final = "DELETE FROM phone_requests WHERE day = $1 AND to
 _ERASE_SESSIONS: Final = "DELETE FROM sessions WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
 
 
-class PostgresErasure(queries.ErasureQueries[PostgresPool]):
+class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
     """See `storage.protocol.ErasureStorage`."""
 
-    def __init__(self, pool: PostgresPool, partitions: Partitions) -> None:
-        super().__init__(pool)
+    def __init__(self, database: PostgresDatabase, partitions: Partitions) -> None:
+        super().__init__(database)
         self._partitions = partitions
 
     async def _oldest_day(self) -> int:

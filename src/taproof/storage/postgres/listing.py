@@ -10,7 +10,7 @@ import asyncpg
 
 from taproof.core.clock import day_number
 from taproof.core.model import Session
-from taproof.storage.postgres.pool import PostgresPool, storable
+from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.queries.listing import Walk
 from taproof.storage.queries.sessions import SESSION_COLUMNS
 from taproof.storage.rows import columns, session_from
@@ -80,7 +80,12 @@ _WEEK: Final = 7
 
 
 async def read_page(  # noqa: PLR0917 — the values of `list_sessions`, in its order.
-    pool: PostgresPool, project_ids: Sequence[str], walks: list[Walk], messenger_id: str | None, limit: int, now: int
+    database: PostgresDatabase,
+    project_ids: Sequence[str],
+    walks: list[Walk],
+    messenger_id: str | None,
+    limit: int,
+    now: int,
 ) -> list[Session]:
     """Return the first `limit` sessions of these walks, newest first."""
     project_ids = storable(project_ids)
@@ -101,7 +106,7 @@ async def read_page(  # noqa: PLR0917 — the values of `list_sessions`, in its 
                 break
         return found
 
-    return await pool.transact(read)
+    return await database.transact(read)
 
 
 def _windows(created_before: int, now: int, oldest: int) -> Iterator[tuple[int, int]]:

@@ -10,7 +10,9 @@ import asyncpg
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey
-from taproof.storage.postgres.pool import AWAY, PostgresPool, disconnect
+from taproof.storage.postgres.connection import disconnect
+from taproof.storage.postgres.connection_errors import AWAY
+from taproof.storage.postgres.database import PostgresDatabase
 
 CHANNEL: Final = "taproof_decisions"
 _TELL: Final = f"SELECT pg_notify('{CHANNEL}', $1)"
@@ -27,8 +29,8 @@ class Announcer:
     server commit one after the other. A lost signal delays the waiting callers by a second, since they also poll.
     """
 
-    def __init__(self, pool: PostgresPool) -> None:
-        self._pool = pool
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
         self._keys: list[SessionKey] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -48,7 +50,7 @@ class Announcer:
             keys, self._keys = self._keys, []
             for payload in _payloads(keys):
                 with contextlib.suppress(StoreUnavailable):
-                    await self._pool.fetch(_TELL, payload)
+                    await self._database.fetch(_TELL, payload)
 
 
 async def listen(

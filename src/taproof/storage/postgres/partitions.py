@@ -6,7 +6,7 @@ from typing import Final
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.postgres.pool import PostgresPool
+from taproof.storage.postgres.database import PostgresDatabase
 
 SESSION_TABLES: Final = """
 SELECT substring(c.relname FROM 10)::INTEGER AS day, i.inhdetachpending
@@ -24,8 +24,8 @@ _COUNTED: Final = 10_000
 class Partitions:
     """Creates and drops the partitions of `sessions`."""
 
-    def __init__(self, pool: PostgresPool) -> None:
-        self._pool = pool
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
 
     async def prepare(self, days: AbstractSet[int]) -> None:
         """Create the missing partitions of these days. Two nodes may do so concurrently."""
@@ -43,16 +43,16 @@ class Partitions:
                 await connection.execute(f"CREATE TABLE {table} (LIKE sessions INCLUDING ALL)")
                 await connection.execute(f"ALTER TABLE sessions ATTACH PARTITION {table} FOR VALUES IN ({day:d})")
 
-        await self._pool.transact(make)
+        await self._database.transact(make)
 
     async def days(self) -> set[int]:
         """Return the days that have a partition."""
-        return {row[0] for row in await self._pool.fetch(SESSION_TABLES) if row[1] is False}
+        return {row[0] for row in await self._database.fetch(SESSION_TABLES) if row[1] is False}
 
     async def drop(self, before_day: int, limit: int) -> int:
         """Drop partitions of days before `before_day` until `limit` or more sessions are gone; return their number."""
         erased = 0
-        for day, is_pending in await self._pool.fetch(SESSION_TABLES):
+        for day, is_pending in await self._database.fetch(SESSION_TABLES):
             if day >= before_day or erased >= limit:
                 continue
             if is_pending is not None and not await self._detach(day, finalize=is_pending):
@@ -75,7 +75,7 @@ class Partitions:
             await connection.execute(statement, timeout=_PATIENCE)
 
         try:
-            await self._pool.run(detach)
+            await self._database.run(detach)
         except (asyncpg.ObjectNotInPrerequisiteStateError, asyncpg.UndefinedTableError):
             return False
         except StoreUnavailable as error:
@@ -96,6 +96,6 @@ class Partitions:
             return max(1, int(erased))
 
         try:
-            return await self._pool.transact(drop)
+            return await self._database.transact(drop)
         except asyncpg.UndefinedTableError:  # Another node has dropped it.
             return 0

@@ -7,7 +7,7 @@ import asyncpg
 
 from taproof.core.model import EncryptedWebhookSecrets, Project, SignInProject
 from taproof.storage.batcher import Batcher
-from taproof.storage.postgres.pool import PostgresPool, storable
+from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import projects as queries
@@ -42,11 +42,11 @@ ERASE_PEOPLE: Final = "SELECT erase_people($1, $2, $3)"
 _READS: Final = 512
 
 
-class PostgresProjects(queries.ProjectQueries[PostgresPool]):
+class PostgresProjects(queries.ProjectQueries[PostgresDatabase]):
     """See `storage.protocol.ProjectStorage`."""
 
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
         self._secrets = self._reader(READ_WEBHOOK_SECRETS, lambda row: EncryptedWebhookSecrets(*row))
         self._sign_in_projects = self._reader(READ_SIGN_IN_PROJECTS, sign_in_project_from)
         self._keys = self._reader(READ_PROJECTS_BY_SECRET_KEY, project_from)

@@ -21,9 +21,9 @@ from taproof.core.model import (
 )
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres import listing, notify
+from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.pool import PostgresPool, storable
 from taproof.storage.protocol import PROJECTS_OF_USER
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.listing import session_walks
@@ -191,22 +191,22 @@ class _Change(NamedTuple):
     values: Values
 
 
-class PostgresSessions(queries.SessionQueries[PostgresPool]):
+class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
     """See `storage.protocol.SessionStorage`.
 
     Args:
-        pool: runs statements.
+        database: runs statements.
         partitions: the partitions of sessions, one per day.
         clock: see `SessionQueries`.
         hears: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so
             it does not work behind a PgBouncer in transaction mode.
     """
 
-    def __init__(self, pool: PostgresPool, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
-        super().__init__(pool, clock)
+    def __init__(self, database: PostgresDatabase, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
+        super().__init__(database, clock)
         self._partitions = partitions
         self._hears = hears
-        self._announcer = Announcer(pool)
+        self._announcer = Announcer(database)
         self._looked_back: int | None = None
         self._overlooked: list[int] = []
         self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
@@ -337,7 +337,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         walks = session_walks(status, page_start(before), since, now, messenger_id)
         return await listing.read_page(self._database, project_ids, walks, messenger_id, limit, now)
 
-    async def find_session(
+    async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
         values = (storable(project_ids), get_args(Status), day_number(created_at), created_at, session_id)

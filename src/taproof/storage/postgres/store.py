@@ -5,11 +5,12 @@ from typing import Self
 from taproof.core.clock import Clock
 from taproof.storage import protocol
 from taproof.storage.postgres.bots import PostgresBots
+from taproof.storage.postgres.connection import migrate_database
+from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.deliveries import PostgresDeliveries
 from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
 from taproof.storage.postgres.erasure import PostgresErasure
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.pool import PostgresPool, migrate_postgres
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.sessions import PostgresSessions
 from taproof.storage.queries.audit import AuditQueries
@@ -25,29 +26,29 @@ from taproof.storage.queries.users import UserQueries
 class PostgresStorage:
     """A store in one PostgreSQL database, composed of its parts. See `storage.protocol` for each part's contract."""
 
-    def __init__(self, pool: PostgresPool, clock: Clock | None, *, pgbouncer: bool) -> None:
+    def __init__(self, database: PostgresDatabase, clock: Clock | None, *, pgbouncer: bool) -> None:
         """Use `open`."""
-        self.pool = pool
-        partitions = Partitions(pool)
-        sessions = PostgresSessions(pool, partitions, clock, hears=not pgbouncer)
-        projects = PostgresProjects(pool)
-        bots = PostgresBots(pool)
-        deliveries = PostgresDeliveries(pool)
+        self.database = database
+        partitions = Partitions(database)
+        sessions = PostgresSessions(database, partitions, clock, hears=not pgbouncer)
+        projects = PostgresProjects(database)
+        bots = PostgresBots(database)
+        deliveries = PostgresDeliveries(database)
         self._batching = (sessions, projects, bots, deliveries)
         self.sessions: protocol.SessionStorage = sessions
         self.projects: protocol.ProjectStorage = projects
         self.bots: protocol.BotStorage = bots
-        self.users: protocol.UserStorage = UserQueries(pool)
+        self.users: protocol.UserStorage = UserQueries(database)
         self.deliveries: protocol.DeliveryStorage = deliveries
-        self.developers: protocol.DeveloperStorage = DeveloperQueries(pool)
-        self.credentials: protocol.CredentialStorage = CredentialQueries(pool)
-        self.audit: protocol.AuditStorage = AuditQueries(pool)
-        self.plans: protocol.PlanStorage = PlanQueries(pool)
-        self.counts: protocol.CountStorage = CountQueries(pool)
-        self.erasure: protocol.ErasureStorage = PostgresErasure(pool, partitions)
-        self.encrypted_values: protocol.EncryptedValueStorage = PostgresEncryptedValues(pool, partitions)
-        self.leases: protocol.LeaseStorage = LeaseQueries(pool)
-        self.metadata: protocol.MetadataStorage = MetadataQueries(pool)
+        self.developers: protocol.DeveloperStorage = DeveloperQueries(database)
+        self.credentials: protocol.CredentialStorage = CredentialQueries(database)
+        self.audit: protocol.AuditStorage = AuditQueries(database)
+        self.plans: protocol.PlanStorage = PlanQueries(database)
+        self.counts: protocol.CountStorage = CountQueries(database)
+        self.erasure: protocol.ErasureStorage = PostgresErasure(database, partitions)
+        self.encrypted_values: protocol.EncryptedValueStorage = PostgresEncryptedValues(database, partitions)
+        self.leases: protocol.LeaseStorage = LeaseQueries(database)
+        self.metadata: protocol.MetadataStorage = MetadataQueries(database)
 
     @classmethod
     async def open(cls, dsn: str, now: int, clock: Clock | None = None, *, pgbouncer: bool = False) -> Self:
@@ -61,15 +62,15 @@ class PostgresStorage:
                 by name, and decisions of other nodes are not received.
 
         Raises:
-            PostgresTooOld, StoreUnavailable, MigrationChanged: as for `migrate_postgres`.
+            PostgresTooOld, StoreUnavailable, MigrationChanged: as for `migrate_database`.
         """
-        await migrate_postgres(dsn, now)
-        return cls(await PostgresPool.open(dsn, pgbouncer=pgbouncer), clock, pgbouncer=pgbouncer)
+        await migrate_database(dsn, now)
+        return cls(await PostgresDatabase.open(dsn, pgbouncer=pgbouncer), clock, pgbouncer=pgbouncer)
 
     async def close(self) -> None:
         for part in self._batching:
             await part.close()
-        await self.pool.close()
+        await self.database.close()
 
     async def ping(self) -> None:
-        await self.pool.fetch("SELECT 1")
+        await self.database.fetch("SELECT 1")

@@ -40,16 +40,16 @@ ENCRYPTED_COLUMNS: Final[Mapping[EncryptedKind, EncryptedColumn]] = {
 
 def _list(of: EncryptedColumn) -> str:
     key = ", ".join(of.key)
-    places = ", ".join(f"${place}" for place in range(1, len(of.key) + 1))
+    parameters = ", ".join(f"${index}" for index in range(1, len(of.key) + 1))
     return (
-        f"SELECT {key}, {of.name}, {of.column} FROM {of.table} WHERE ({key}) > ({places}) ORDER BY {key} "
+        f"SELECT {key}, {of.name}, {of.column} FROM {of.table} WHERE ({key}) > ({parameters}) ORDER BY {key} "
         f"LIMIT ${len(of.key) + 1}"
     )
 
 
 def _replace(of: EncryptedColumn) -> str:
     # The columns of the key come first, as in the index; the guard comes last.
-    found = " AND ".join(f"{name} = ${place}" for place, name in enumerate(of.key, 2))
+    found = " AND ".join(f"{name} = ${index}" for index, name in enumerate(of.key, 2))
     guard = f"${len(of.key) + 2}"
     return f"UPDATE {of.table} SET {of.column} = $1 WHERE {found} AND {of.column} = {guard} RETURNING {of.key[0]}"
 

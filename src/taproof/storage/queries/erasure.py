@@ -6,7 +6,7 @@ from typing import Final
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
 from taproof.core.model import Status
-from taproof.storage.protocol import ErasedPage, OpenedDay, OpenedPlace
+from taproof.storage.protocol import ErasedPage, OpenedCursor, OpenedDay
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.transaction import Transaction
 
@@ -75,11 +75,11 @@ class ErasureQueries(Queries[AnyDatabase]):
         return await self._database.in_transaction(erase)
 
     async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
-        place = (*(after or _BEFORE_ALL), await self._oldest_day(), limit)
+        position = (*(after or _BEFORE_ALL), await self._oldest_day(), limit)
         if developer_id is None:
-            found = await self._database.read(LIST_OPENED_DAYS, *place)
+            found = await self._database.read(LIST_OPENED_DAYS, *position)
         else:
-            found = await self._database.read(LIST_OPENED_DAYS_OF_DEVELOPER, developer_id, *place)
+            found = await self._database.read(LIST_OPENED_DAYS_OF_DEVELOPER, developer_id, *position)
         return [OpenedDay(*row) for row in found]
 
     async def _oldest_day(self) -> int:
@@ -90,7 +90,7 @@ class ErasureQueries(Queries[AnyDatabase]):
         self,
         messenger_id: str,
         of: OpenedDay,
-        after: OpenedPlace | None,
+        after: OpenedCursor | None,
         limit: int,
         *,
         entry: AuditEntry | None = None,
@@ -99,7 +99,7 @@ class ErasureQueries(Queries[AnyDatabase]):
             await transaction.read_in_order()
             keys: list[tuple[int, bytes]] = []
             left = limit
-            following: OpenedPlace | None = None
+            following: OpenedCursor | None = None
             for start in _opened_starts(of, after):
                 values = (of.day, of.project_id, start.status, of.day * DAY, start.created_at, start.session_id, left)
                 found = await transaction.fetch(LIST_OPENED, *values)
@@ -107,7 +107,7 @@ class ErasureQueries(Queries[AnyDatabase]):
                 left -= len(found)
                 if left == 0:
                     _, _, created_at, session_id, _ = found[-1]
-                    following = OpenedPlace(start.status, created_at, session_id)
+                    following = OpenedCursor(start.status, created_at, session_id)
                     break
             erased = await self._erase_sessions(transaction, keys, messenger_id)
             if erased:
@@ -160,12 +160,12 @@ async def _erase_rest(transaction: Transaction, messenger_id: str, limit: int) -
     return len(requests) + len(await transaction.fetch(ERASE_BLOCKS_OF_USER, messenger_id, limit))
 
 
-def _opened_starts(of: OpenedDay, after: OpenedPlace | None) -> list[OpenedPlace]:
+def _opened_starts(of: OpenedDay, after: OpenedCursor | None) -> list[OpenedCursor]:
     """Return the starting points of a day's walks, one for each status, strictly after `after`.
 
     The walks follow the order in which sessions change their status, so that no session is missed.
     """
     end = (of.day + 1) * DAY
     following = OPENED if after is None else OPENED[OPENED.index(after.status) + 1 :]
-    starts = [OpenedPlace(status, end, "") for status in following]
+    starts = [OpenedCursor(status, end, "") for status in following]
     return starts if after is None else [after, *starts]

@@ -20,7 +20,7 @@ _COLUMNS: Final = (
 _COLLECT: Final = f"${_COLUMNS.index('collect_phone') + 1}"
 CREATE_PROJECT: Final = f"""
 INSERT INTO projects ({", ".join(_COLUMNS)})
-SELECT {", ".join(f"${place}" for place in range(1, len(_COLUMNS) + 1))}
+SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 1))}
 WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < ${len(_COLUMNS) + 1}
   AND ({_COLLECT} = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
 _PROJECT: Final = f"""
@@ -50,7 +50,7 @@ LOCK_PROJECTS: Final = "SELECT id FROM projects WHERE (developer_id = $1 AND id 
 _COLLECTS: Final = f"${_CHANGED.index('collect_phone') + 1}"
 _OWNER: Final = f"${len(_CHANGED) + 1}"
 UPDATE_PROJECT: Final = f"""
-UPDATE projects SET {", ".join(f"{name} = COALESCE(${place}, {name})" for place, name in enumerate(_CHANGED, 1))}
+UPDATE projects SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))}
 WHERE developer_id = {_OWNER} AND id = ${len(_CHANGED) + 2}
   AND (COALESCE({_COLLECTS}, 0) = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = {_OWNER} AND d.plan <> 'free'))
 RETURNING id"""
@@ -156,7 +156,7 @@ class ProjectQueries(Queries[AnyDatabase]):
             raise BotTaken
         return project
 
-    async def replace_project_secrets(
+    async def regenerate_secrets(
         self,
         developer_id: str,
         project_id: str,

@@ -24,7 +24,7 @@ class SqliteTooOld(TaproofError, code="sqlite_too_old"):
     sentence = "This SQLite has a bug that can corrupt the database. Install the package apsw 3.51.3 or newer."
 
 
-def migrate_file(path: Path, now: int) -> tuple[int, int]:
+def migrate_database(path: Path, now: int) -> tuple[int, int]:
     """Create the file (mode 0600) if needed, and migrate its schema; return the schema version before and after.
 
     Raises:
@@ -53,7 +53,7 @@ def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw
     """Return three connections: one that only reads, one for the group commit, and one for lookups.
 
     Raises:
-        StoreUnavailable: as for `migrate_file`.
+        StoreUnavailable: as for `migrate_database`.
     """
     try:
         writer = _connect(path)

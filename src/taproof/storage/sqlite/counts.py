@@ -63,7 +63,7 @@ def count_user(connection: apsw.Connection, developer_id: str, project_id: str, 
         connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, developer_last, 0, -1))
 
 
-def erase_users(connection: apsw.Connection, developer_id: str, project_id: str, limit: int) -> int:
+def remove_user_days(connection: apsw.Connection, developer_id: str, project_id: str, limit: int) -> int:
     """Remove at most `limit` person-days of a deleted project from its developer's counts; return their number.
 
     They still count towards the usage of the developer's plan.

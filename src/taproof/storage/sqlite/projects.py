@@ -11,7 +11,7 @@ from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import projects as queries
 from taproof.storage.queries import users as user_queries
 from taproof.storage.rows import project_from, sign_in_project_from
-from taproof.storage.sqlite.counts import erase_users
+from taproof.storage.sqlite.counts import remove_user_days
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
 
@@ -44,7 +44,7 @@ class SqliteProjects(queries.ProjectQueries[SqliteDatabase]):
             project_id, developer_id = found[0]
             erased = len(rows(connection, queries.ERASE_SESSIONS.sqlite, (project_id, limit)))
             erased += len(rows(connection, queries.ERASE_EVENTS.sqlite, (project_id, limit)))
-            erased += erase_users(connection, developer_id, project_id, limit // 5 + 1)
+            erased += remove_user_days(connection, developer_id, project_id, limit // 5 + 1)
             if erased == 0:
                 connection.execute(count_queries.ERASE_DAILY_COUNTS, (project_id,))
                 connection.execute(delivery_queries.FORGET_ENDPOINT, (project_id,))

@@ -170,7 +170,7 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
             ids = [row[0] for row in self._database.rows(listing_queries.LIST_PROJECTS_OF_USER, values)]
         return await self.list_sessions(ids, None, None, limit, now, since=since, messenger_id=messenger_id)
 
-    async def find_session(
+    async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
         values = (json.dumps(list(project_ids)), created_at, session_id)

@@ -16,7 +16,7 @@ from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.metadata import MetadataQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
-from taproof.storage.sqlite.connection import migrate_file, open_connections
+from taproof.storage.sqlite.connection import migrate_database, open_connections
 from taproof.storage.sqlite.counts import Counters
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.deliveries import SqliteDeliveries
@@ -56,9 +56,9 @@ class SqliteStorage:
             clock: see `SessionQueries`.
 
         Raises:
-            SqliteTooOld, StoreUnavailable, MigrationChanged: as for `migrate_file`.
+            SqliteTooOld, StoreUnavailable, MigrationChanged: as for `migrate_database`.
         """
-        migrate_file(path, now)
+        migrate_database(path, now)
         reader, writer, lookup = open_connections(path)
         counters = Counters()
         group_commit = GroupCommit(writer, counters.clear, counters.write)
