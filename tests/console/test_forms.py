@@ -93,7 +93,7 @@ async def test_a_form_that_is_cut_short_is_no_bug(
     """A client that disconnects in the middle of a form leaves nothing in the log."""
     shown = await post(console, arriving(*begun, {"type": "http.disconnect"}), (b"content-length", b"100"))
     assert shown.status == 400
-    assert "before the body was whole" in shown.text
+    assert "before the whole body arrived" in shown.text
     assert capsys.readouterr() == ("", "")
 
 

@@ -34,7 +34,7 @@ PAGE_SIZE: Final = 50
 _NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was changed. Type one of them."
 _NO_ERRORS: Final[Mapping[str, str]] = {}
 _NO_TOKEN: Final = "Paste the token that @BotFather shows for the bot."  # noqa: S105 — a sentence.
-_TOKEN_REFUSED: Final = "The messenger knows no bot with this token. Copy the whole token from @BotFather here."  # noqa: S105 — a sentence.
+_TOKEN_REFUSED: Final = "The messenger does not recognise this bot token. Copy the whole token from @BotFather here."  # noqa: S105 — a sentence.
 """The sentence of `BotTokenRefused`, with the form's name of the field."""
 _SHOWN_ONCE: Final = (
     "The secret key is shown only once. You can show the webhook secret again under Webhooks."
