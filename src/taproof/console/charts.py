@@ -64,7 +64,7 @@ def _reported(count: int) -> str:
 
 
 def scale(highest: int) -> tuple[int, int]:
-    """Return the top of a scale that starts at 0 and includes `highest`, and the step between its lines (at most five)."""
+    """Return the top of a scale from 0 that includes `highest`, and the step between its lines (at most five)."""
     step = next(f * 10**power for power in count() for f in (1, 2, 5) if highest <= 4 * f * 10**power)
     return max(1, -(-highest // step)) * step, step
 

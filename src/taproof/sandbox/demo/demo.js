@@ -88,7 +88,7 @@ async function signIn() {
       tab.location.replace(created.deeplink);
     }
     addStep("You open the link in the messenger, and the bot asks you to confirm.", "…?start=<session_token>");
-    current.pollStep = addStep("The page waits for the service's answer.", "POST /api/v1/verify/public");
+    current.pollStep = addStep("The page waits for the service's response.", "POST /api/v1/verify/public");
     poll(current);
     showQrCode(current, created.deeplink);
   } catch (error) {
