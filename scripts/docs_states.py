@@ -41,8 +41,8 @@ not housekeeping has recorded that. A tap at that instant or later does not conf
 checks both databases against this table.
 
 **With a `code_challenge`**, the holder of the verifier gets the same `confirmed` response again, byte for byte, for 60
-seconds after the first one. A lost response therefore does not lose a sign-in. The state is `used` from the first response
-on.
+seconds after the first one. A lost response therefore does not lose a sign-in. The state is `used` from the first
+response on.
 """
 _PLACES: Final[dict[Status, tuple[int, int]]] = {
     "pending": (110, 150),
