@@ -82,7 +82,7 @@ def _endpoint(title: str, endpoint: DocumentedRoute) -> str:
         said = f": {answer.description}" if answer.description else ""
         parts += [f"**200**{said}", ""]
         if answer.fields:
-            parts += [_fields("answer", answer.fields, answer=True), _json(answer.example)]
+            parts += [_fields("response", answer.fields, answer=True), _json(answer.example)]
     for status, text in endpoint.failures:
         parts += [f"- **{status}** {meaning}" for meaning in text.split("\n\n")]
     return "\n".join([*parts, ""])

@@ -40,9 +40,9 @@ not housekeeping has recorded that. A tap at that instant or later does not conf
 **Each change is one guarded statement.** Of many concurrent readers, taps or nodes, exactly one wins. A property test
 checks both databases against this table.
 
-**With a `code_challenge`**, the holder of the verifier gets the same `confirmed` answer again, byte for byte, for 60
-seconds after the first one. A lost answer therefore does not lose a sign-in. The state is `used` from the first answer
-on.
+**With a `code_challenge`**, the holder of the verifier gets the same `confirmed` response again, byte for byte, for 60
+seconds after the first one. A lost response therefore does not lose a sign-in. The state is `used` from the first
+response on.
 """
 _PLACES: Final[dict[Status, tuple[int, int]]] = {
     "pending": (110, 150),

@@ -264,4 +264,4 @@ async def test_a_silent_server_does_not_hang_the_doctor(monkeypatch: pytest.Monk
         connection.close()
         await connection.wait_closed()
     assert found.status == "problem"
-    assert "no answer" in found.detail
+    assert "no response" in found.detail

@@ -154,7 +154,7 @@ async def test_changes_are_sent(visitor: Visitor, console: Installation, streams
     started = await visitor.start_session(shop.id)
     assert "Waiting for the user to open the link." in (await client.news()).rows
     await console.messenger.open(started.deeplink)
-    assert ">Opened, waiting for an answer.<" in (await client.news()).rows
+    assert ">Opened, waiting for the user’s decision.<" in (await client.news()).rows
     await console.messenger.confirm(started.deeplink)
     last = await client.news()
     assert "Ada Lovelace" in last.rows

@@ -386,7 +386,7 @@ async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Insta
         "requested 2026-11-18 11:06:40 UTC",
         "opened 2026-11-18 11:06:42 UTC 2.4 s later",
         "confirmed 2026-11-18 11:07:47 UTC 1 min 5 s later",
-        "used 2026-11-18 11:07:47 UTC at once",
+        "used 2026-11-18 11:07:47 UTC immediately",
     ]
     assert shown.texts(".//ol[@id='steps']/li/p[2]")[2] == "The user tapped Confirm."
     assert shown.texts(".//p[@class='lead']") == ["used Confirmed and used."]
@@ -396,7 +396,7 @@ async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Insta
     ("opened", "decided", "waited", "said"),
     [
         (False, "", 0, "pending Waiting for the user to open the link."),
-        (True, "", 0, "pending Opened, waiting for an answer. So far the user tapped neither"),
+        (True, "", 0, "pending Opened, waiting for the user’s decision. The user has tapped neither"),
         (False, "", 11 * MINUTE, "expired The link was never opened. Check that"),
         (True, "", 11 * MINUTE, "expired Opened, but not answered."),
         (True, "cancelled", 0, "cancelled Cancelled by the user."),
@@ -436,7 +436,7 @@ async def test_the_steps_mention_the_match_code(visitor: Visitor, console: Insta
     started = await visitor.start_session(shop.id)
     seen = await console.messenger.open(started.deeplink)
     await update(visitor.actor, shop.id, ProjectChanges(match_code=False))
-    assert "neither chose a number nor tapped Cancel" in (await newest(visitor, console)).text
+    assert "neither chosen a number nor tapped Cancel" in (await newest(visitor, console)).text
     place = next(place for place, code in enumerate(seen.choices) if (code == started.match_code) == is_right)
     await console.messenger.signin.confirm_session(started.session_token, ADA, choice=place)
     step = (await newest(visitor, console)).texts(".//ol[@id='steps']/li/p[2]")[2]
@@ -458,7 +458,7 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     assert "A webhook is sent when the user confirms or cancels" in shown.text
     await console.messenger.confirm(started.deeplink)
     shown = await newest(visitor, console)
-    assert "auth.confirmed: first attempt not before" in shown.text
+    assert "auth.confirmed: first attempt at" in shown.text
     await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
     # The session is at its end, its webhook is not.
     assert "Stop updating" in (await newest(visitor, console)).html

@@ -213,12 +213,12 @@ async def test_a_test_leads_to_its_result(visitor: Visitor, console: Installatio
     assert shown.texts(".//p[@role='status']") == [f"The receiver accepted the test: HTTP {status}."]
     console.receiver.answer = WebhookResponse(5, 500)
     refused = await visitor.follow(await visitor.submit(page, f"{page}/test"))
-    assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver answered with HTTP 500."]
+    assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver returned HTTP 500."]
     assert not refused.all(".//p[@role='status']")
     console.receiver.answer = WebhookResponse(10_000, error="timeout")
     failed = await visitor.follow(await visitor.submit(page, f"{page}/test"))
-    assert failed.texts(".//p[@role='alert']") == ["The test failed: there was no answer."]
-    assert "Attempt 1: no answer" in failed.text
+    assert failed.texts(".//p[@role='alert']") == ["The test failed: there was no response."]
+    assert "Attempt 1: no response" in failed.text
     assert SENTENCES["timeout"] in failed.text
     assert "10 000 ms" in failed.text
 
@@ -304,7 +304,7 @@ async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Install
     console.clock.now += HOUR
     await send(console, WebhookResponse(3, error="connection_refused"))
     shown = await only_delivery(visitor, project)
-    assert shown.texts(".//li/h3") == ["Attempt 2: no answer", "Attempt 1: HTTP 503"]
+    assert shown.texts(".//li/h3") == ["Attempt 2: no response", "Attempt 1: HTTP 503"]
     assert SENTENCES["connection_refused"] in shown.text
 
 

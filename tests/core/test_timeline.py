@@ -32,7 +32,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         OPENED,
         EDGE - 1,
         [("requested", START), ("opened", START + 5_000), ("confirmed", None), ("used", None)],
-        "Opened, waiting for an answer. So far the user tapped neither Confirm nor Cancel.",
+        "Opened, waiting for the user’s decision. The user has tapped neither Confirm nor Cancel.",
     ),
     "confirmed just now": (
         CONFIRMED,
@@ -92,7 +92,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         OPENED,
         EDGE,
         [("requested", START), ("opened", START + 5_000), ("expired", EDGE)],
-        "Opened, but not answered. The user tapped neither Confirm nor Cancel within 10 minutes.",
+        "Opened, but not answered. After 10 minutes, the user had tapped neither Confirm nor Cancel.",
     ),
 }
 
@@ -166,14 +166,14 @@ def test_steps_name_only_possible_taps(session: Session, prompt: PromptDetails |
 @pytest.mark.parametrize(
     ("prompt", "said"),
     [
-        (PromptDetails(), "The user tapped neither Confirm nor Cancel within"),
-        (MATCH, "The user neither chose a number nor tapped Cancel within"),
-        (PHONE, "The user tapped neither Confirm nor Cancel, or did not share their phone number within"),
-        (None, "The user neither confirmed nor cancelled within"),
+        (PromptDetails(), "the user had tapped neither Confirm nor Cancel."),
+        (MATCH, "the user had neither chosen a number nor tapped Cancel."),
+        (PHONE, "the user had tapped neither Confirm nor Cancel, or not shared their phone number."),
+        (None, "the user had neither confirmed nor cancelled."),
     ],
 )
 def test_outcome_says_what_the_user_did_not_do(prompt: PromptDetails | None, said: str) -> None:
     """The sentence covers a user who confirmed but never shared the phone number."""
     session = replace(OPENED, prompt=prompt)
     assert said in outcome_sentence(session, EDGE)
-    assert said.removeprefix("The user ").removesuffix(" within") in outcome_sentence(session, EDGE - 1)
+    assert said.removeprefix("the user had ").removesuffix(".") in outcome_sentence(session, EDGE - 1)

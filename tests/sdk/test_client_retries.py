@@ -194,7 +194,7 @@ WHOLE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 def test_a_peer_cannot_hold_a_call(new_client: NewClient, server: ScriptedServer, behaviour: Reply) -> None:
     """No answer, or one that hardly comes, is given up after the timeout, whichever part of it drips in."""
     server.replies = [behaviour]
-    with pytest.raises(ConnectionFailed, match="no complete answer came in time"):
+    with pytest.raises(ConnectionFailed, match="no complete response arrived in time"):
         new_client(timeout=0.3).create_project("Shop")
 
 

@@ -1,4 +1,4 @@
-"""The answer of `GET /api/v1/dev/audit`."""
+"""The response of `GET /api/v1/dev/audit`."""
 
 import dataclasses
 import json

@@ -171,9 +171,9 @@ class AttemptAnswer(BaseModel):
         examples=["not_accepted"],
     )
     answer: str | None = Field(
-        description="The beginning of the response body, at most 1 KiB; null if it is empty. A run of 43 or more of "
-        "A-Z a-z 0-9 _ - could be a session token and is replaced by …, as is a run of 20 or more at the end of a "
-        "truncated body.",
+        description="The beginning of the response body, at most 1 KiB; null if it is empty. A run of 43 or more "
+        "characters from A-Z a-z 0-9 _ - could be a session token and is replaced by …, as is a run of 20 or "
+        "more at the end of a truncated body.",
         examples=["Service Unavailable"],
     )
 

@@ -195,7 +195,7 @@ _PUBLIC_HEADERS: Final = _HEADERS + _ANY_ORIGIN
 _STATUS_ONLY: Final = {
     status: json.dumps({"status": status}).encode() for status in ("pending", "cancelled", "expired", "used")
 }
-"""The bodies of all answers without an identity. A confirmed answer always has one."""
+"""The bodies of all responses without an identity. A confirmed response always has one."""
 _NOBODY_READS: Final = _STATUS_ONLY["pending"]
 """Sent to a client that disconnected while it waited. The session is not read, so that no proof is lost."""
 

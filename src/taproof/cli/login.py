@@ -233,7 +233,7 @@ def _progress(sentence: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer of a service; `body` is {} if the answer is not a JSON object."""
+    """The response of a service; `body` is {} if the response is not a JSON object."""
 
     address: str
     status: int
@@ -271,7 +271,7 @@ class _Service:
         """Make one call.
 
         Raises:
-            ServiceUnusable: there was no answer, or it is too long.
+            ServiceUnusable: there was no response, or it is too long.
         """
         request = Request(
             method=method, path=path, bearer=bearer, body=body, seconds=_WAIT + 15, answer_limit=_ANSWER_LIMIT

@@ -56,7 +56,7 @@ async def erase_user(
 
 
 def _confirm(messenger_id: str) -> bool:
-    """Ask the operator on stderr, because stdout is for the result. Without an answer, return False."""
+    """Ask the operator on stderr, because stdout is for the result. Without a response, return False."""
     question = f"Erase all data of the user {messenger_id}, in all projects? This cannot be undone. [y/N] "
     typer.echo(question, nl=False, err=True)
     answer = sys.stdin.readline()

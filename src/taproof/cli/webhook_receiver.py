@@ -51,7 +51,7 @@ class AddressUnusable(TaproofError, code="address_unusable"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A request and its answer. If `event` is None, anyone may have sent the request."""
+    """A request and its response. If `event` is None, anyone may have sent the request."""
 
     time: int
     """In ms."""
@@ -75,7 +75,7 @@ class Receiver:
 
     Args:
         read_secrets: returns the webhook secrets; called for each request, because they may rotate. If it raises a
-            TaproofError, the answer is 503, so that the service sends the event again.
+            TaproofError, the response is 503, so that the service sends the event again.
         status: the HTTP status for valid requests.
         show: called with each request.
         complain: called with a sentence about each request that is refused without a check.

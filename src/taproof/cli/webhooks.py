@@ -68,7 +68,7 @@ async def listen(
             min=200,
             max=599,
             metavar="CODE",
-            help="HTTP status of the answers. For events from real sign-ins, 500 causes retries, and 410 turns the "
+            help="HTTP status of the responses. For events from real sign-ins, 500 causes retries, and 410 turns the "
             "webhook off. A `webhook.test` event causes neither.",
         ),
     ] = 204,

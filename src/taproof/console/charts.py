@@ -59,12 +59,12 @@ def describe_days(analytics: Analytics) -> str:
 
 
 def _reported(count: int) -> str:
-    """Return the part of a description about reports; "" if there are none."""
+    """Return the part of a chart's description that is about reports; "" if there are none."""
     return f", {count:,} reported by their users" if count else ""
 
 
 def scale(highest: int) -> tuple[int, int]:
-    """Return the end of a scale from 0 that fits `highest`, and the step between its lines (at most five lines)."""
+    """Return the top of a scale from 0 that includes `highest`, and the step between its lines (at most five)."""
     step = next(f * 10**power for power in count() for f in (1, 2, 5) if highest <= 4 * f * 10**power)
     return max(1, -(-highest // step)) * step, step
 

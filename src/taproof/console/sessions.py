@@ -257,7 +257,7 @@ def _since_before(times: list[int | None]) -> list[str]:
 
 
 def _later(milliseconds: int) -> str:
-    return f"{duration(milliseconds)} later" if milliseconds >= SECOND // 10 else "at once"
+    return f"{duration(milliseconds)} later" if milliseconds >= SECOND // 10 else "immediately"
 
 
 def duration(milliseconds: int) -> str:

@@ -96,7 +96,7 @@ class WebhookPages:
         path, status = f"{_DELIVERIES}/{sent.record.event_id}", sent.record.attempts[-1].status
         if sent.record.state == "delivered":
             return self.pages.redirect(request, path, notice=f"The receiver accepted the test: HTTP {status}.")
-        outcome = "there was no answer" if status is None else f"the receiver answered with HTTP {status}"
+        outcome = "there was no response" if status is None else f"the receiver returned HTTP {status}"
         return self.pages.redirect(request, path, problem=f"The test failed: {outcome}.")
 
     async def _page(

@@ -194,9 +194,9 @@ class Project:
     public_access: bool
     collect_phone: bool
     phone_required: bool = True
-    """Sign in only users who share their phone number. Ignored without `collect_phone`."""
+    """Whether users must share their phone number to sign in. Ignored without `collect_phone`."""
     show_context: bool = True
-    """Show in the prompt where the request came from."""
+    """Whether the prompt shows where the request came from."""
     match_code: bool = False
     sessions_count: int = 0
     confirmed_count: int = 0

@@ -122,12 +122,11 @@ def outcome_sentence(session: Session, now: int) -> str:
         case "pending" if session.opened_at is None:
             return "Waiting for the user to open the link."
         case "pending":
-            return f"Opened, waiting for an answer. So far the user {_unanswered(session)}."
+            return f"Opened, waiting for the user’s decision. The user has {_unanswered(session)}."
         case "expired" if session.opened_at is None:
             return _NEVER_OPENED
         case "expired":
-            until = "within 10 minutes"
-            return f"Opened, but not answered. The user {_unanswered(session)} {until}. {_AGAIN}"
+            return f"Opened, but not answered. After 10 minutes, the user had {_unanswered(session)}. {_AGAIN}"
         case "cancelled":
             return f"Cancelled by the user. {_AGAIN}"
         case "used":
@@ -140,11 +139,13 @@ def outcome_sentence(session: Session, now: int) -> str:
 
 
 def _unanswered(session: Session) -> str:
-    """Return what the user of an opened, undecided session has not done."""
+    """Return what the user of an opened, undecided session has not done, to follow "has" or "had"."""
     prompt = session.prompt
     if prompt is None:
         return "neither confirmed nor cancelled"
     done = (
-        "tapped neither Confirm nor Cancel" if prompt.match_code is None else "neither chose a number nor tapped Cancel"
+        "tapped neither Confirm nor Cancel"
+        if prompt.match_code is None
+        else "neither chosen a number nor tapped Cancel"
     )
-    return f"{done}, or did not share their phone number" if prompt.collect_phone else done
+    return f"{done}, or not shared their phone number" if prompt.collect_phone else done

@@ -1,6 +1,6 @@
 """The application's sign-in endpoint, independent of the framework: it checks a proof and returns the user.
 
-The page's button sends `{"proof": "…"}` as JSON. The answer is `{"location": "/…"}`, the next page, or
+The page's button sends `{"proof": "…"}` as JSON. The response is `{"location": "/…"}`, the next page, or
 `{"error": "…"}`. This module reads and writes no socket, session or setting: the framework's module builds the
 `EndpointRequest`, stores the session and sends the `EndpointResponse`.
 
@@ -29,7 +29,7 @@ _DROPPED_LIMIT: Final = 4_194_304
 SESSION_KEY: Final = "taproof"
 """The key of the signed-in user in the framework's session."""
 HEADERS: Final = {"Cache-Control": "no-store"}
-"""The headers of every answer from the endpoint."""
+"""The headers of every response from the endpoint."""
 _HOME: Final = "/"
 SIGN_IN_FIRST: Final = "Sign in first."
 NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
@@ -129,7 +129,7 @@ class Body:
     """Collects a request's body piece by piece, up to a limit.
 
     It reads and drops the rest, up to 4 MiB: if part of a body is left unread, servers close the connection and the
-    answer is lost.
+    response is lost.
     """
 
     def __init__(self) -> None:
@@ -169,7 +169,7 @@ class EndpointRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointResponse:
-    """The answer, to send as JSON with `HEADERS`.
+    """The response, to send as JSON with `HEADERS`.
 
     If `session` is not None, the caller must first end the user's session and start a new one with this content.
     Nothing from the previous session must be kept, because another person may have planted it.
@@ -209,7 +209,7 @@ class SignInEndpoint:
         try:
             identity = verify(guard=self._guard)
         except ProofAlreadyUsed as error:
-            # The button retries a request if the answer is lost; the session may already have started.
+            # The button retries a request if the response is lost; the session may already have started.
             if _began_with(asked.held, verify()):
                 return EndpointResponse(status=200, content=leads_on)
             return _error(401, str(error))
@@ -250,7 +250,7 @@ def page_address(page: str, path: str, query: str) -> str:
 
 
 def refused_account() -> EndpointResponse:
-    """Return the answer for a valid proof from an account that the application refuses."""
+    """Return the response for a valid proof from an account that the application refuses."""
     return _error(403, "This account cannot sign in here. Ask the operator of this application.")
 
 

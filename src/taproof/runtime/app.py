@@ -54,7 +54,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """What a process that shares its port with others needs in addition: see `supervisor.py`."""
+    """The additional parts of a process that shares its port with others: see `supervisor.py`."""
 
     metrics: Path
     """The directory of the metrics that these processes share."""

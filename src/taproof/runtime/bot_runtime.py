@@ -67,7 +67,7 @@ class BotRuntime:
                 address = f"https://t.me/{await fetch_username(self.bot)}"
             except (BotApiUnreachableError, BotTokenRefusedError) as error:
                 _log.error("bot_username_unknown", reason=str(error), advice="No sign-in can start yet. Still trying.")
-            except Exception as error:  # noqa: BLE001 — the HTTP API must keep serving after any answer of the Bot API.
+            except Exception as error:  # noqa: BLE001 — the HTTP API must keep serving after any response from the Bot API.
                 _log.error("bot_username_unknown", error=type(error).__name__, advice="This is a bug. Still trying.")
             else:
                 _log.info("bot_known", link_base=address)

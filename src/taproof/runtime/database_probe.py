@@ -80,7 +80,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, asyncpg.PostgresError):
         return str(error).splitlines()[0].rstrip(".")
     if isinstance(error, TimeoutError):
-        return f"no answer within {_PATIENCE:.0f} s"
+        return f"no response within {_PATIENCE:.0f} s"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     # The error's text may quote the whole address.

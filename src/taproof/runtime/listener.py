@@ -27,7 +27,7 @@ It is more than the limit of waiting calls (`service/sessions/wait.py`), so that
 
 
 SEND_BUFFER: Final = 64 * 1024
-"""Bytes of an answer that the kernel buffers for one connection."""
+"""Bytes of a response that the kernel buffers for one connection."""
 
 
 HEAD_LIMIT: Final = 16 * 1024

@@ -5,7 +5,7 @@ from typing import Final
 
 _LONGEST_SENTENCE: Final = 500
 _SECRET: Final = re.compile(r"\b(?:tap|sk|whsec)_[A-Za-z0-9+/=_-]+|[A-Za-z0-9._~-]{43,}|[0-9]{3,}:[A-Za-z0-9_-]{20,}")
-"""Possible credentials, session tokens, code verifiers, proofs and bot tokens: an answer may echo the request."""
+"""Possible credentials, session tokens, code verifiers, proofs and bot tokens: a response may echo the request."""
 
 
 class TaproofApiError(Exception):
@@ -13,8 +13,8 @@ class TaproofApiError(Exception):
 
     Attributes:
         sentence: the problem and the remedy, in the service's words if it sent any.
-        status: the HTTP status of the answer; None if there was no answer.
-        code: the answer's `X-Error-Code`, such as "project_not_found" or "plan_limit_reached"; "" if it has none.
+        status: the HTTP status of the response; None if there was no response.
+        code: the response's `X-Error-Code`, such as "project_not_found" or "plan_limit_reached"; "" if it has none.
         retry_after: the seconds to wait before a retry, as the service requests; None if it sent no `Retry-After`.
     """
 
@@ -49,14 +49,14 @@ class ServiceUnavailable(TaproofApiError):
 
 
 class ConnectionFailed(TaproofApiError):
-    """No answer arrived: no connection, an invalid certificate, or a connection that was lost or too slow.
+    """No response arrived: no connection, an invalid certificate, or a connection that was lost or too slow.
 
     The service may have received and carried out the call. Check before you repeat a call that changes something.
     """
 
 
 class UnexpectedAnswer(TaproofApiError):
-    """The answer is not from a Taproof service: a redirect, not JSON, too long, or with a field of the wrong type."""
+    """The response is not from a Taproof service: a redirect, not JSON, too long, or with a field of the wrong type."""
 
 
 _KINDS: Final = {401: AuthenticationFailed, 403: AuthenticationFailed, 404: NotFound, 429: RateLimited}
@@ -65,17 +65,17 @@ _KINDS: Final = {401: AuthenticationFailed, 403: AuthenticationFailed, 404: NotF
 def error_of(
     status: int, said: object, *, code: str = "", retry_after: float | None = None, address: str
 ) -> TaproofApiError:
-    """Return the error for an answer with a status other than 200.
+    """Return the error for a response with a status other than 200.
 
-    `said` is the `error` field of the answer's body. It is untrusted: another server may have answered.
+    `said` is the `error` field of the response's body. It is untrusted: another server may have answered.
     """
     kind = _kind(status)
     printable = re.sub(r"[^\x20-\x7e\xa0-\u2027\u202f-\U0010ffff]+", " ", said) if isinstance(said, str) else ""
     sentence = _SECRET.sub("…", printable.encode(errors="replace").decode())[:_LONGEST_SENTENCE].strip()
     if kind is UnexpectedAnswer:
-        sentence = f"{address} answered with HTTP status {status}. Is base_url exactly the address of the service?"
+        sentence = f"{address} returned HTTP status {status}. Is base_url exactly the address of the service?"
     elif not sentence:
-        sentence = f"{address} answered with HTTP status {status} and no reason."
+        sentence = f"{address} returned HTTP status {status} and no reason."
     return kind(
         sentence,
         status=status,

@@ -1,7 +1,7 @@
-"""Sends requests with urllib3, with a time limit for the whole answer.
+"""Sends requests with urllib3, with a time limit for the whole response.
 
 A socket's timeout applies to each read. A status line, header, chunk or trailer that arrives byte by byte would never
-exceed it, and neither would endless interim answers. Only the first `Client` imports this module, and with it urllib3.
+exceed it, nor would endless interim responses. Only the first `Client` imports this module, and with it urllib3.
 """
 
 import http.client
@@ -55,7 +55,7 @@ class _TimedAnswer(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_TimedReader(sock))
 
 
-# Before each answer, urllib3 sets the socket's timeout to the time that the request has left (`Timeout(total=…)`).
+# Before each response, urllib3 sets the socket's timeout to the time that the request has left (`Timeout(total=…)`).
 
 
 class _Connection(HTTPConnection):
@@ -77,7 +77,7 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
 class BlockingHttp:
     """The connections to one service. Any number of threads can share them.
 
-    A request's time limit includes reading the answer's body. It does not include the name lookup, because nothing
+    A request's time limit includes reading the response's body. It does not include the name lookup, because nothing
     can interrupt that. Each address of a host has the full time to connect.
 
     `ca_file` is a file of PEM certificates to trust instead of the machine's. `user_agent` replaces the SDK's default.
@@ -112,7 +112,7 @@ class BlockingHttp:
             try:
                 body = _read_body(response, request.answer_limit)
             except BaseException:
-                # More bytes of this answer may still arrive. The next request must not read them as its own answer.
+                # More bytes of this response may still arrive. The next request must not read them as its own response.
                 response.close()
                 raise
             headers = {name.lower(): value for name, value in response.headers.items()}

@@ -258,7 +258,7 @@ class Pages(Generic[T]):
         items, following = _list(self.result, answer, self.field), answer.get("next_cursor")
         # With a repeated cursor, the iteration would never end.
         if not (following is None or isinstance(following, str)) or (cursor is not None and following == cursor):
-            raise UnexpectedAnswer("The service's answer has no valid next_cursor.", status=200)
+            raise UnexpectedAnswer("The service's response has no valid next_cursor.", status=200)
         return items, following
 
 
@@ -351,7 +351,7 @@ def _read(service: Service, result: type[T], method: str, path: str, body: Mappi
 def _list(result: type[T], answer: Mapping[str, Any], field: str) -> list[T]:
     items = answer.get(field)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise UnexpectedAnswer(f"The service's answer has no list of {field}.", status=200)
+        raise UnexpectedAnswer(f"The service's response has no list of {field}.", status=200)
     return [read(result, item) for item in items]
 
 

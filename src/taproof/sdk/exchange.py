@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar, get_args
 R = TypeVar("R")
 
 ANSWER_LIMIT: Final = 1_048_576
-"""Maximum length of an answer's body, in bytes, unless the request sets another limit."""
+"""Maximum length of a response's body, in bytes, unless the request sets another limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,8 +28,8 @@ class Request:
         bearer: the credential; None for a public request.
         body: sent as JSON; None for no body.
         repeatable: True if a second request does no harm, even if the first one was received.
-        seconds: the time limit for the request and its answer. The sender sets it.
-        answer_limit: the maximum length of the answer's body, in bytes.
+        seconds: the time limit for the request and its response. The sender sets it.
+        answer_limit: the maximum length of the response's body, in bytes.
     """
 
     method: str
@@ -64,7 +64,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """An answer. Header names are in lower case; `body` is None if it is longer than the request allows."""
+    """A response. Header names are in lower case; `body` is None if it is longer than the request allows."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -73,7 +73,7 @@ class HttpResponse:
 
 @dataclass(frozen=True, slots=True)
 class NoResponse:
-    """No answer: the reason, and whether the request may have been received."""
+    """No response: the reason, and whether the request may have been received."""
 
     reason: str
     sent: bool

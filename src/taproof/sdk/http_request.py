@@ -13,8 +13,8 @@ CONNECT: Final = 10.0
 """Maximum time to connect, in seconds. It is part of the request's time."""
 NO_CONNECTION: Final = NoResponse("no connection could be made", sent=False)
 NO_HOST: Final = NoResponse("the address contains no valid host name", sent=False, lasting=True)
-TOO_SLOW: Final = NoResponse("no complete answer came in time", sent=True)
-CONNECTION_LOST: Final = NoResponse("the connection was lost, or no answer came in time", sent=True)
+TOO_SLOW: Final = NoResponse("no complete response arrived in time", sent=True)
+CONNECTION_LOST: Final = NoResponse("the connection was lost, or no response arrived in time", sent=True)
 WRONG_CERTIFICATE: Final = NoResponse(
     "its TLS certificate is not valid, or it does not use TLS", sent=False, lasting=True
 )
@@ -29,7 +29,7 @@ def fixed_headers() -> dict[str, str]:
     except metadata.PackageNotFoundError:  # The package was copied into an application instead of installed.
         version = "unknown"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    # Answers are short, so they need no compression. Without it, a small answer cannot expand without limit.
+    # Responses are short, so they need no compression. Without it, a small response cannot expand without limit.
     return {
         "Accept": "application/json",
         "Accept-Encoding": "identity",

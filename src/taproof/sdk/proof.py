@@ -116,7 +116,7 @@ def verify_proof(
     """
     secrets = require_webhook_secrets(secret)
     if not isinstance(proof, str) or len(proof) > _LONGEST_PROOF or _COMPACT_FORM.fullmatch(proof) is None:
-        raise ProofMalformed("The proof is not a JWT. Send the value of `proof` from the verify answer, unchanged.")
+        raise ProofMalformed("The proof is not a JWT. Send the value of `proof` from the verify response, unchanged.")
     claims = _signed_claims(proof, secrets)
     _require_form(claims)
     if project_id is not None and claims["project_id"] != project_id:

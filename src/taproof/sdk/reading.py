@@ -37,7 +37,7 @@ def read(result: type[T], document: Mapping[str, Any]) -> T:
             values[name] = _value(kind, document.get(name))
         except (TypeError, ValueError, OverflowError):
             raise UnexpectedAnswer(
-                f"The service's answer has no valid {name}. If the service is newer than this SDK, update taproof.",
+                f"The service's response has no valid {name}. If the service is newer than this SDK, update taproof.",
                 status=200,
             ) from None
     return result(**values)

@@ -135,10 +135,10 @@ class DeliveryAttempt:
 
     Attributes:
         number: the attempt's number, counted from 1 across all resends.
-        status: the HTTP status of the receiver's answer; None if there was no answer.
+        status: the HTTP status of the receiver's response; None if there was no response.
         error: why the receiver did not accept the event, and what to do; None if it accepted the event.
         error_code: the same reason as a code for programs.
-        answer: the start of the receiver's answer; None if there was no answer.
+        answer: the start of the receiver's response; None if there was no response.
     """
 
     number: int

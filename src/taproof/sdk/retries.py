@@ -22,10 +22,10 @@ _LEAST: Final = 0.1
 
 
 def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
-    """Send a request, retry it while that is safe, and return the JSON object from the answer.
+    """Send a request, retry it while that is safe, and return the JSON object from the response.
 
     Raises:
-        TaproofApiError: the request failed, or no valid answer arrived in time.
+        TaproofApiError: the request failed, or no valid response arrived in time.
     """
     deadline = service.monotonic() + service.timeout
     # A read that hangs is abandoned early enough to be retried.
@@ -47,10 +47,10 @@ def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
 
 
 def document(service: Service, outcome: CallResult) -> dict[str, Any]:
-    """Return the JSON object from an answer with status 200.
+    """Return the JSON object from a response with status 200.
 
     Raises:
-        TaproofApiError: there was no answer, it has another status, or it is not a JSON object.
+        TaproofApiError: there was no response, it has another status, or it is not a JSON object.
     """
     if not isinstance(outcome, HttpResponse):
         raise ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")

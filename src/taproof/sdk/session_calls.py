@@ -18,7 +18,7 @@ _WAIT: Final = 25.0
 _INTERVAL: Final = 2.0
 """Seconds between two calls that the service does not hold (service-spec.md, Limits)."""
 _ON_THE_WAY: Final = 10.0
-"""Seconds that an answer can take in addition to the wait that the call requests."""
+"""Seconds that a response can take in addition to the wait that the call requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
 
     The call returns as soon as the user taps a button. Temporary failures are retried: lost connections, 502, 503, 504
     and 429. Retries respect `Retry-After`; if it is later than `timeout`, the last attempt is made just before the
-    timeout. If an answer is lost, the same result can be read again within a minute.
+    timeout. If a response is lost, the same result can be read again within a minute.
 
     Args:
         service: given by the client.
@@ -127,7 +127,7 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
     while True:
         begun = service.monotonic()
         left = max(0.0, deadline - begun)
-        # The last call ends a little earlier, so that its answer arrives in time.
+        # The last call ends a little earlier, so that its response arrives in time.
         wait = round(min(_WAIT, max(0.0, left - _INTERVAL)), 3)
         seconds = min(wait + _ON_THE_WAY, max(left, _INTERVAL))
         outcome: CallResult = yield replace(_question(service, sign_in, wait=wait), seconds=seconds)
@@ -135,7 +135,7 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
             result = _result(document(service, outcome))
         except TaproofApiError as error:
             failures += 1
-            # The last call begins early enough for its answer to arrive in time.
+            # The last call begins early enough for its response to arrive in time.
             left = deadline - _INTERVAL - service.monotonic()
             if not is_passing(outcome) or left <= 0:
                 raise
@@ -166,7 +166,7 @@ def _request(service: Service, verb: str, project_id: str | None, body: dict[str
         path=f"/api/v1/{verb}" if service.secret_key else f"/api/v1/{verb}/public",
         bearer=service.secret_key,
         body=body if project_id is None else body | {"project_id": project_id},
-        # With the code verifier, verify can return the same answer again.
+        # With the code verifier, verify can return the same response again.
         repeatable=verb == "verify",
     )
 

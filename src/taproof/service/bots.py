@@ -195,7 +195,7 @@ class Bots:
         return self._encryptor.decrypt(bot.encrypted_token, associated_data_of("bot_token", bot.project_id))
 
     async def mark_broken(self, bot: ProjectBot) -> bool:
-        """Mark a bot as broken: the messenger refuses its token. False if it is marked or has another token."""
+        """Mark a bot as broken: the messenger refuses its token. Return False if it is marked or has another token."""
         project = await self._storage.projects.read_project(bot.project_id)
         if project is None:
             return False

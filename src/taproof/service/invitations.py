@@ -219,7 +219,7 @@ class Invitations:
         )
 
     async def _create(self, invitation: Invitation, actor: Actor | None) -> CreatedInvitation:
-        """Store an invitation. Without an actor, there is no audit log for an entry."""
+        """Store an invitation. Without an actor, no audit log entry is written, because no developer's log applies."""
         code = new_key("inv", self._entropy)
         entry = None
         if actor is not None:

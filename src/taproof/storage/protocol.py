@@ -161,7 +161,7 @@ class SessionStorage(Protocol):
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         """Store a pending session and count it.
 
-        False if the project does not exist, is paused or, with `public`, has no public access.
+        Return False if the project does not exist, is paused or, with `public`, has no public access.
         """
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
@@ -191,8 +191,8 @@ class SessionStorage(Protocol):
     async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
         """Return the result of `consume_session` again, for a session with a code challenge.
 
-        None if the session was consumed at or before `since` (ms), or was reported. Also None if the webhook secret
-        that signs proofs has changed since then: the same proof can no longer be created.
+        Return None if the session was consumed at or before `since` (ms), or was reported. Also return None if the
+        webhook secret that signs proofs has changed since then: the same proof can no longer be created.
         """
 
     async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
@@ -203,7 +203,7 @@ class SessionStorage(Protocol):
         is erased, so that the event is not sent again. That event ends unless it was already delivered. An attempt in
         progress counts as interrupted.
 
-        None if `opener_id` did not open the session, or if it has expired at `now` or was cancelled or reported.
+        Return None if `opener_id` did not open the session, or if it has expired at `now` or was cancelled or reported.
         """
 
     async def expire_sessions(self, now: int, limit: int) -> int:
@@ -267,7 +267,7 @@ class ProjectStorage(Protocol):
     ) -> bool:
         """Store a project, together with its bot if `bot` is given.
 
-        False if the developer has `limit` projects, or if the project collects phone numbers on the plan "free".
+        Return False if the developer has `limit` projects, or if the project collects phone numbers on the plan "free".
 
         Raises:
             BotTaken: the bot serves another project, and this change does not take it away.
@@ -309,7 +309,8 @@ class ProjectStorage(Protocol):
     ) -> Project | None:
         """Change the fields that are not None, and the bot if `bot` is given. Either all changes are made or none.
 
-        None if this developer has no such project, or if the change starts to collect phone numbers on the plan "free".
+        Return None if this developer has no such project, or if the change starts to collect phone numbers on the plan
+        "free".
 
         Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them immediately, and the rest in
         `end_deliveries`. Until then, the rest are shown as due, but no worker can claim them. A new webhook URL is set
@@ -330,7 +331,7 @@ class ProjectStorage(Protocol):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        """Replace both secrets, and end a rotation in progress. False if this developer has no such project."""
+        """Replace both secrets, and end a rotation in progress. Return False if this developer has no such project."""
 
     async def rotate_webhook_secret(
         self,
@@ -344,7 +345,7 @@ class ProjectStorage(Protocol):
     ) -> bool:
         """Store a webhook secret that replaces the current one at `next_at`.
 
-        False if this developer has no such project, or if another rotation is in progress at `now`.
+        Return False if this developer has no such project, or if another rotation is in progress at `now`.
         """
 
     async def promote_webhook_secret(
@@ -376,7 +377,7 @@ class BotStorage(Protocol):
     ) -> bool:
         """Record that the messenger has refused this token since `now`. Setting another token clears the mark.
 
-        False if the project now has another token, or if the bot is already marked.
+        Return False if the project now has another token, or if the bot is already marked.
         """
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
@@ -452,7 +453,7 @@ class DeliveryStorage(Protocol):
         attempt on, unless it was already failing. If `reached` is False, no request was made, and the endpoint's state
         does not change. Only the event's latest `ATTEMPTS_SHOWN` attempts are kept.
 
-        False if another worker has taken over the lease, or if the webhook was removed meanwhile.
+        Return False if another worker has taken over the lease, or if the webhook was removed meanwhile.
         """
 
     async def turn_off_webhook(
@@ -467,8 +468,8 @@ class DeliveryStorage(Protocol):
     ) -> bool:
         """Clear a project's webhook URL and end its due deliveries, as `update_project` does.
 
-        The old URL and `reason` are stored for the developer. False if the URL has changed, or if `failing_before` is
-        given and the endpoint has not been failing since then.
+        The old URL and `reason` are stored for the developer. Return False if the URL has changed, or if
+        `failing_before` is given and the endpoint has not been failing since then.
         """
 
     async def end_deliveries(self, limit: int) -> int:
@@ -507,7 +508,8 @@ class DeliveryStorage(Protocol):
     ) -> bool:
         """Make an event due immediately, and restart its retry schedule, unless a worker is sending it at `now`.
 
-        False if this developer has no such event, its project has no webhook URL, or its body was erased by a report.
+        Return False if this developer has no such event, its project has no webhook URL, or its body was erased by a
+        report.
         """
 
     async def purge_events(self, finished_before: int, limit: int) -> int:
@@ -600,8 +602,8 @@ class CredentialStorage(Protocol):
         `sign_in` is the sign-in that directly created the token, by `taproof login`. The account that confirmed it must
         still be linked to the developer; otherwise this raises AccessDenied.
 
-        False if the developer has `limit` tokens that have not expired. Of the expired ones, the `EXPIRED_TOKENS_KEPT`
-        that expired last are kept.
+        Return False if the developer has `limit` tokens that have not expired. Of the expired ones, the
+        `EXPIRED_TOKENS_KEPT` that expired last are kept.
         """
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
@@ -632,8 +634,9 @@ class CredentialStorage(Protocol):
     ) -> bool:
         """Store a console session under the SHA-256 of its cookie.
 
-        False if the access token used to sign in has ended or, without one, the developer now has another messenger
-        account. The developer's least recently seen sessions end, so that at most `CONSOLE_SESSIONS_KEPT` remain.
+        Return False if the access token used to sign in has ended or, without one, the developer now has another
+        messenger account. The developer's least recently seen sessions end, so that at most `CONSOLE_SESSIONS_KEPT`
+        remain.
         """
 
     async def read_console_session(
@@ -641,8 +644,8 @@ class CredentialStorage(Protocol):
     ) -> tuple[ConsoleSession, Developer] | None:
         """Return the session with this hash and its developer.
 
-        None if the session is unknown or was last seen at or before `idle_since`. Also None if the access token used to
-        sign in has ended at `now` or, without one, the developer now has another messenger account.
+        Return None if the session is unknown or was last seen at or before `idle_since`. Also return None if the access
+        token used to sign in has ended at `now` or, without one, the developer now has another messenger account.
         """
 
     async def touch_console_session(self, session_id: str, now: int) -> None:

@@ -39,10 +39,10 @@ class BoundedConnection(ResponseHandler):
         if excess < len(data):
             super().data_received(data[:-excess])
         if self.transport is not None:
-            self.set_exception(HttpProcessingError(message="The answer is too long."))
+            self.set_exception(HttpProcessingError(message="The response is too long."))
             if self._payload is not None:
                 # Set the error only after the body reader has received the data so far.
-                cut = aiohttp.ClientPayloadError("The answer is too long.")
+                cut = aiohttp.ClientPayloadError("The response is too long.")
                 self._loop.call_soon(self._payload.set_exception, cut)
             self.transport.abort()
 

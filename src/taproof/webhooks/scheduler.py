@@ -196,7 +196,7 @@ class Scheduler:
         return False
 
     def _reconsider(self, endpoint: Endpoint, delivery: Delivery) -> None:
-        """Close an open circuit, or make this event the probe, if another process or a developer has given a reason."""
+        """Close an open circuit, or make this event the probe, if the event shows a reason to."""
         if not delivery.endpoint_fails:
             # Since then, another process or a developer's test has succeeded, or the URL was set again.
             endpoint.open_until = None

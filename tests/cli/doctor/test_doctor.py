@@ -221,7 +221,7 @@ async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any, monkeypat
     """Every question has a time limit."""
     monkeypatch.setattr("taproof.cli.doctor.bot_api._TIMEOUT", ClientTimeout(total=0.05))
     bot_api.delay = 0.5
-    assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "no answer")
+    assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "no response")
 
 
 @pytest.mark.parametrize("page", [b"<html>proxy login</html>", b"[]", b"{}", b"\xff", b"x" * 70_000, b"[" * 60_000])

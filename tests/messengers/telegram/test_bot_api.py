@@ -297,7 +297,7 @@ async def test_slow_server_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server, connected(f"http://127.0.0.1:{port}") as silent:
-        with pytest.raises(TelegramNetworkError, match="no answer in time"):
+        with pytest.raises(TelegramNetworkError, match="no response in time"):
             await silent.get_me()
         await gone.wait()
 

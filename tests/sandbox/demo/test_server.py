@@ -113,7 +113,7 @@ async def test_a_proof_is_taken_once(world: World, browser: httpx.AsyncClient) -
     ("make", "told"),
     [
         (lambda world: world.proof(secret=OTHER_SECRET), "signature"),
-        (lambda world: world.proof(project_id="proj_otherotherotherother1"), "another project"),
+        (lambda world: world.proof(project_id="proj_otherotherotherother1"), "a different project"),
         (lambda world: world.proof()[:-4] + "AAAA", "signature"),
         (lambda _: jwt.encode({"project_id": PROJECT}, SECRET), "claim"),
         (lambda _: "garbage", "JWT"),

@@ -89,7 +89,7 @@ export function verifyProof(proof, secret, options = {}) {
     throw new TypeError("projectId is undefined. Pass your project's id, or null to accept any proof that is signed.");
   }
   if (typeof proof !== "string" || proof.length > LONGEST_PROOF || !COMPACT_FORM.test(proof)) {
-    throw new ProofMalformed("The proof is not a JWT. Send the value of `proof` from the verify answer, unchanged.");
+    throw new ProofMalformed("The proof is not a JWT. Send the value of `proof` from the verify response, unchanged.");
   }
   const identity = identityOf(signedClaims(proof, secrets));
   if (projectId !== undefined && projectId !== null && identity.projectId !== projectId) {

@@ -50,7 +50,7 @@ async def check_messenger(settings: Settings, clock: Clock) -> list[Finding]:
             me = await _ask(client, settings, "getMe", clock)
             webhook = await _ask(client, settings, "getWebhookInfo", clock) if me.body.get("ok") is True else None
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        reason = "no answer within 5 s" if isinstance(error, TimeoutError) else _without_token(str(error), settings)
+        reason = "no response within 5 s" if isinstance(error, TimeoutError) else _without_token(str(error), settings)
         advice = f"Check the network, the firewall and {called('bot_api_url')}."
         return [problem("messenger", f"{settings.bot_api_url} cannot be used: {reason}", advice)]
     checks = [_check_bot(settings, me)]
@@ -70,14 +70,14 @@ async def _ask(client: aiohttp.ClientSession, settings: Settings, method: str, c
         async for chunk in answer.content.iter_any():
             content += chunk
             if len(content) > _ANSWER_LIMIT:
-                raise ValueError("the answer is too long for the Bot API")
+                raise ValueError("the response is too long for the Bot API")
         skew = _skew(answer.headers.get("Date"), (asked + answered) // 2)
     try:
         body = json.loads(content)
     except (ValueError, RecursionError):
         body = None
     if not isinstance(body, dict) or "ok" not in body:
-        raise ValueError(f"the answer (HTTP status {answer.status}) is not from the Bot API")
+        raise ValueError(f"the response (HTTP status {answer.status}) is not from the Bot API")
     return _BotApiAnswer(answer.status, body, skew)
 
 

@@ -11,7 +11,7 @@ _NAMED: Final = 5
 
 
 async def check_project_bots(settings: Settings) -> list[Finding]:
-    """Check the bots in an existing store. Without bots, return no finding."""
+    """Check the bots in an existing store. Return no finding if there are no bots."""
     try:
         async with open_store(settings, may_create=True) as storage:
             bots = await storage.bots.list_project_bots()

@@ -1,7 +1,7 @@
 """A client for the Bot API (https://core.telegram.org/bots/api#making-requests) with the methods that Taproof uses.
 
 The bot's token is part of every URL that the client calls, and the HTTP library's errors may quote the URL. The client
-therefore removes the token from every error before raising it. It reads each answer through a size limit.
+therefore removes the token from every error before raising it. It reads each response through a size limit.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ CONNECT_SECONDS: Final = 10
 CONNECTIONS: Final = 100
 """Maximum number of simultaneous connections of one bot: one for each update that it can have in progress."""
 ANSWER_LIMIT: Final = 16 * 1024 * 1024
-"""Maximum size of an answer, in bytes. A hundred updates of maximum size are far below it."""
+"""Maximum size of a response, in bytes. A hundred updates of maximum size are far below it."""
 FLOOD_ATTEMPTS: Final = 3
 FLOOD_WAIT_LIMIT: Final = 60
 """Maximum total time, in seconds, that one reply waits because of the flood limit."""
@@ -60,7 +60,7 @@ class TelegramAPIError(Exception):
 
 
 class TelegramNetworkError(TelegramAPIError):
-    """There was no answer, or the answer did not come from the Bot API."""
+    """There was no response, or the response did not come from the Bot API."""
 
 
 class TelegramBadRequest(TelegramAPIError):
@@ -182,14 +182,14 @@ class BotApiClient:
             # Every method has a result; null would violate its type.
             if response.result is not None:
                 return returns(response.result)
-            trouble = f"an answer with HTTP status {status} that is not the Bot API's"
+            trouble = f"a response with HTTP status {status} that is not the Bot API's"
         except TimeoutError:
-            trouble = "no answer in time"
+            trouble = "no response in time"
         except (ClientError, OSError) as error:
             trouble = _without_token(f"{type(error).__name__}: {error}", token)
         except (ValueError, RecursionError):
             # For example, a proxy's error page. Its text may quote the URL, so the error does not include it.
-            trouble = f"an answer with HTTP status {status} that is not the Bot API's"
+            trouble = f"a response with HTTP status {status} that is not the Bot API's"
         # Raised outside the handlers: the original error may contain the URL and must not become the context.
         raise TelegramNetworkError(trouble)
 

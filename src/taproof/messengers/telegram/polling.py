@@ -15,7 +15,7 @@ from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, c
 
 POLL_SECONDS: Final = 25
 ANSWER_SECONDS: Final = 15
-"""The extra time for the answer to a poll, beyond the requested wait."""
+"""The extra time for the response to a poll, beyond the requested wait."""
 PATIENCE_SECONDS: Final = 1
 """Maximum delay of the next poll while updates are in progress. One user's slow update must not delay others."""
 GIVE_UP_SECONDS: Final = 15 * 60

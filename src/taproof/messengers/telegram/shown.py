@@ -1,4 +1,4 @@
-"""Formats strangers' texts and times for the bot's messages."""
+"""Formats untrusted texts and times for the bot's messages."""
 
 import html
 

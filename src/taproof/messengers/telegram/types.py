@@ -200,7 +200,7 @@ class ResponseParameters(_Type):
 
 
 class Response(_Type):
-    """The answer to any call: https://core.telegram.org/bots/api#making-requests."""
+    """The response to any call: https://core.telegram.org/bots/api#making-requests."""
 
     ok: bool
     result: Any = None

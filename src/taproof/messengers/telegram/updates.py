@@ -67,7 +67,7 @@ class UpdateIntake:
     """Handles the updates of one bot.
 
     Args:
-        bot: the bot that receives the updates and sends the answers.
+        bot: the bot that receives the updates and sends the replies.
         react: answers an update. It gets the update, `bot`, `bot_id`, and the `hurry` of `handle`.
         claims: the store of claims.
         clock: returns the time in ms.

@@ -1,7 +1,7 @@
 """The handlers of /sessions, /block, /unblock and "This wasn't me", which users use to control their sign-ins.
 
 A report takes effect immediately, without a second question, because the user may be under attack. The button in the
-answer undoes its effect on the user.
+reply undoes its effect on the user.
 """
 
 from functools import partial

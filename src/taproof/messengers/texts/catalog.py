@@ -187,7 +187,7 @@ def _load_languages() -> dict[str, Texts]:
 
 
 LANGUAGES: Final = _load_languages()
-"""The texts by language: the first part of an IETF language tag. English comes first."""
+"""The texts by language code, which is the first part of an IETF language tag. English comes first."""
 
 
 def texts_for(language_code: str | None) -> Texts:

@@ -227,7 +227,7 @@ def wait_field(fields: dict[str, Any]) -> float:
 
 
 def json_response(content: dict[str, Any]) -> JSONResponse:
-    """Return a successful answer that is not cached."""
+    """Return a successful response that is not cached."""
     return JSONResponse(content, headers={"Cache-Control": "no-store"})
 
 

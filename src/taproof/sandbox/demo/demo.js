@@ -48,7 +48,7 @@ async function request(method, path, body, signal) {
     throw new RequestFailed("The service cannot be reached. Check the connection.", { temporary: true });
   }
   const { error } = await response.json().catch(() => ({}));
-  throw new RequestFailed(error ?? `The service answered with status ${response.status}.`, {
+  throw new RequestFailed(error ?? `The service returned status ${response.status}.`, {
     temporary: response.status === 429 || response.status >= 500,
     wait: 1_000 * (Number(response.headers.get("Retry-After")) || 0),
   });
@@ -88,7 +88,7 @@ async function signIn() {
       tab.location.replace(created.deeplink);
     }
     addStep("You open the link in the messenger, and the bot asks you to confirm.", "…?start=<session_token>");
-    current.pollStep = addStep("The page waits for the service's answer.", "POST /api/v1/verify/public");
+    current.pollStep = addStep("The page waits for the service's response.", "POST /api/v1/verify/public");
     poll(current);
     showQrCode(current, created.deeplink);
   } catch (error) {
@@ -121,7 +121,7 @@ async function poll(current) {
     }
     if (answer.status !== "pending") {
       if (!(answer.status in TEXTS)) {
-        throw new RequestFailed("The service answered with an unknown status.");
+        throw new RequestFailed("The service returned an unknown status.");
       }
       stop(answer.status, TEXTS[answer.status]);
       return;
@@ -155,7 +155,7 @@ async function handOver({ proof }) {
   stopWaiting();
   showOnly(null);
   showStatus("confirmed", "Confirmed. Checking the proof…");
-  addStep("You confirmed. This one answer contained your identity and the proof.", "status: confirmed, proof: eyJ…");
+  addStep("You confirmed. This one response contained your identity and the proof.", "status: confirmed, proof: eyJ…");
   showClaims(proof);
   try {
     const identity = await request("POST", "/demo/session", { proof });

@@ -39,7 +39,7 @@ async function request(method, path, body, signal) {
   }
   const answer = await response.json().catch(() => ({}));
   if (!response.ok) {
-    throw new RequestFailed(answer.error ?? `The sandbox answered with status ${response.status}.`);
+    throw new RequestFailed(answer.error ?? `The sandbox returned status ${response.status}.`);
   }
   return answer;
 }

@@ -3,7 +3,7 @@
 /**
  * Return a function that shows the keyboard.
  * @param element finds an element of the page by its id
- * @param press called with the button's element and the button, in the control API's form
+ * @param press called with the button's element and the button, in the control API's format
  */
 export function replyKeyboard(element, press) {
   const panel = element("keyboard");

@@ -16,7 +16,7 @@ const ELEMENTS = {
 
 /**
  * Build the element of one message.
- * @param message in the control API's form
+ * @param message in the control API's format
  * @param nameOf returns the name of a simulated user by their id
  * @param tap called with the button, the message's id and the button's label
  */

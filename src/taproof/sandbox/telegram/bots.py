@@ -121,7 +121,7 @@ class SandboxBots:
         bot.messenger.bot["first_name"] = name or bot.messenger.bot["first_name"]
 
     def shown(self, bot: SandboxBot) -> dict[str, Any]:
-        """Return a bot in the control API's form, without its token. Its deeplinks are `<link_base>?start=…`."""
+        """Return a bot in the control API's format, without its token. Its deeplinks are `<link_base>?start=…`."""
         is_first = bot is self.first
         return {
             "id": bot.id,

@@ -36,7 +36,7 @@ class SandboxMessage:
     """False for a message that showed or removed a reply keyboard: the messenger does not allow edits of it."""
 
     def shown(self) -> dict[str, Any]:
-        """Return the message in the control API's form."""
+        """Return the message in the control API's format."""
         return {
             "message_id": self.message_id,
             "from": "bot" if self.from_bot else "user",
@@ -61,7 +61,7 @@ class OpenKeyboard:
     """True for a used one-time keyboard. Apps show it again when the person asks for it."""
 
     def shown(self) -> dict[str, Any]:
-        """Return the keyboard in the control API's form."""
+        """Return the keyboard in the control API's format."""
         return {"message_id": self.message.message_id, **self.keyboard.shown(), "is_hidden": self.is_hidden}
 
 
@@ -133,7 +133,7 @@ class SandboxChat:
         return condition()
 
     def shown(self) -> dict[str, Any]:
-        """Return the person in the control API's form."""
+        """Return the person in the control API's format."""
         blocked = {"has_started": self.has_started, "has_blocked": self.has_blocked}
         return asdict(self.person) | {"phone": self.person.number} | blocked
 

@@ -18,7 +18,7 @@ from taproof.sandbox.telegram.reply_markup import ReplyButton, SandboxMarkup
 from taproof.sandbox.telegram.updates import UpdateQueue
 
 QUERY_LIMIT: Final = 1_000
-"""Maximum number of callback queries that wait for an answer. A new one replaces the oldest."""
+"""Maximum number of callback queries that wait for a response. A new one replaces the oldest."""
 QUERY_LIFETIME: Final = 60 * SECOND
 """The time in ms within which a callback query can be answered. The real limit is similar, but not documented."""
 _NO_TEXT: Final = FormattedText("", [])
@@ -31,7 +31,7 @@ _FOUND_BY_ITSELF: Final = {
 
 @dataclass(slots=True)
 class Tap:
-    """A callback query, which a tap on a button sends. `asked_at` is in ms; `notice` is the bot's answer."""
+    """A callback query, which a tap on a button sends. `asked_at` is in ms; `notice` is the bot's response."""
 
     query_id: str
     chat: SandboxChat

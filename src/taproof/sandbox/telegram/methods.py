@@ -35,7 +35,7 @@ _QUERY_TOO_OLD: Final = "query is too old and response timeout expired or query 
 
 
 class BotMethods:
-    """Answers one bot's calls. A webhook may use plain HTTP and any port on `own_hosts` only."""
+    """Answers one bot's calls. Only on `own_hosts` can a webhook use plain HTTP and any port."""
 
     def __init__(self, messenger: Messenger, webhook: UpdateSender, own_hosts: OwnHosts, clock: Clock) -> None:
         self._messenger = messenger
@@ -67,7 +67,7 @@ class BotMethods:
         return method.lower() in self._methods
 
     async def call(self, method: str, parameters: Parameters) -> Answer:
-        """Call a known method and return its answer.
+        """Call a known method and return its response.
 
         Raises:
             ApiError: the call is refused.

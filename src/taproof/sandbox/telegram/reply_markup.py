@@ -54,7 +54,7 @@ class ReplyKeyboard:
     placeholder: str
 
     def shown(self) -> dict[str, Any]:
-        """Return the keyboard in the control API's form."""
+        """Return the keyboard in the control API's format."""
         buttons = [[asdict(button) for button in row] for row in self.rows]
         return {"buttons": buttons, **self.flags, "input_field_placeholder": self.placeholder or None}
 

@@ -33,7 +33,7 @@ class ApiError(Exception):
         super().__init__(description)
 
     def answer(self) -> dict[str, Any]:
-        """Return the body of the answer."""
+        """Return the body of the response."""
         body: dict[str, Any] = {"ok": False, "error_code": self.error_code, "description": self.description}
         if self.retry_after is not None:
             body["parameters"] = {"retry_after": self.retry_after}
