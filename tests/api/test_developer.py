@@ -244,7 +244,7 @@ async def test_pages_hold_every_session_once(api: Api) -> None:
         ("status=", "status must be pending, confirmed, cancelled, expired or used."),
         ("status=PENDING", "status must be"),
         ("status=%00", "status must be"),
-        ("project_id=", "project_id must be"),
+        ("project_id=", "project_id must be a project's id: proj_ followed by 16 to 40 letters and digits."),
         ("project_id=null", "project_id must be"),
         ("project_id=proj_%00", "project_id must be"),
         ("since=", "since must be a time with a UTC offset, such as 2030-01-01T00:00:00Z."),

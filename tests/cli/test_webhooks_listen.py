@@ -465,7 +465,7 @@ def test_a_taken_port_gets_one_sentence(run: Run, tmp_path: Path) -> None:
     [
         ([], 2, "either --project"),
         (["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--secret-file", "secret"], 2, "either --project"),
-        (["--project", "shop"], 2, "--project must be proj_"),
+        (["--project", "shop"], 2, "--project must be proj_ followed by 16 to 40 letters and digits."),
         (["--project", "proj_aaaaaaaaaaaaaaaaaaaa"], 1, "no such project"),
         (
             ["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--sandbox"],

@@ -94,7 +94,7 @@ def figures_of_page(shown: Shown) -> dict[str, Any]:
         "total_sessions": number(figures["Sessions"]),
         "confirmed_sessions": number(figures["Confirmed"]),
         "unique_users": number(figures["Unique users"]),
-        "conversion_rate": float(figures["Conversion"].removesuffix(" %")),
+        "conversion_rate": float(figures["Conversion"].removesuffix("%")),
         "daily": [
             {"date": row[0]} | dict(zip(DAILY, map(number, row[1:]), strict=True))
             for row in shown.rows(".//table[@id='days']")
@@ -224,7 +224,7 @@ async def test_wrong_parameters_are_refused(visitor: Visitor, path: str, query: 
     """Wrong parameters are refused with a sentence."""
     shown = await visitor.get(path, **query)
     assert shown.status == 400
-    assert "days must be 7, 30 or 90." in shown.text or "project_id must be" in shown.text
+    assert "Choose a period: 7, 30 or 90 days." in shown.text or "project_id must be" in shown.text
 
 
 @pytest.mark.parametrize("path", PATHS)

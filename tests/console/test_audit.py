@@ -185,7 +185,7 @@ async def test_details_in_words(console: Installation, visitor: Visitor) -> None
         "is owner: yes",
         "plan: pro",
         "hours: 24",
-        'more: ["a", 1]',
+        "more: a, 1",
         "off: no",
         "url: none",
         "origins: none",

@@ -119,10 +119,10 @@ def test_the_funnel_shows_shares(a_week: Analytics) -> None:
     a_week.totals.update(requested=200, opened=150, confirmed=100, used=0)
     root = drawn(funnel_chart(a_week))
     assert [text.text for text in root.iter("text")] == [
-        "Requested: 200 (100.0 %)",
-        "Opened: 150 (75.0 %)",
-        "Confirmed: 100 (50.0 %)",
-        "Used: 0 (0.0 %)",
+        "Requested: 200 (100.0%)",
+        "Opened: 150 (75.0%)",
+        "Confirmed: 100 (50.0%)",
+        "Used: 0 (0.0%)",
     ]
     assert [bar.get("width") for bar in root.iter("rect")] == ["100.000%", "75.000%", "50.000%"]
 
@@ -148,7 +148,7 @@ def test_today_has_its_date_and_dates_do_not_meet(days: int) -> None:
 
 def test_percentages_have_one_decimal() -> None:
     """Percentages are written as in the API."""
-    assert (percent(0.0), percent(66.666), percent(100.0)) == ("0.0 %", "66.7 %", "100.0 %")
+    assert (percent(0.0), percent(66.666), percent(100.0)) == ("0.0%", "66.7%", "100.0%")
 
 
 @pytest.fixture

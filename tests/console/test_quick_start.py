@@ -265,7 +265,7 @@ async def test_the_page_says_how_the_user_confirms(visitor: Visitor, console: In
     """With match codes the page and programs mention a number; without them they do not."""
     project, _ = await visitor.create_project("Shop")
     shown = await visitor.get(f"/console/projects/{project.id}")
-    assert "tap Confirm. The first two programs" in shown.text
+    assert "tap Confirm. The curl and JavaScript programs" in shown.text
     assert "number" not in shown.texts(".//section[@aria-labelledby='quick-start']")[0]
     await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(match_code=True))
     shown = await visitor.get(f"/console/projects/{project.id}")

@@ -211,7 +211,7 @@ async def test_scopes(console: Installation, visitor: Visitor) -> None:
     assert scopes == "read, tokens"
     shown = await visitor.submit(TOKENS, TOKENS, name="none", scope_read="", scope_write="")
     assert shown.status == 400
-    assert shown.texts(".//p[@role='alert']") == ["scopes must name at least one of: read, write, tokens."]
+    assert shown.texts(".//p[@role='alert']") == ["Choose at least one scope."]
     assert not shown.fields(TOKENS).keys() & {"scope_read", "scope_write", "scope_tokens"}
     await only_token(console, visitor)
 

@@ -89,8 +89,13 @@ def doctor(given: Given, *, as_json: AsJson = False) -> None:
     else:
         for check in checks:
             print_finding(**check)
-        found = f"{problems} problem{'' if problems == 1 else 's'} found."
-        typer.echo(f"\n{found if problems else 'All checks passed.'}")
+        warnings = sum(finding.status == "warning" for finding in findings)
+        if problems or warnings:
+            found = f"{problems or 'No'} problem{'' if problems == 1 else 's'} found"
+            warned = f", {warnings} warning{'' if warnings == 1 else 's'}" if warnings else ""
+            typer.echo(f"\n{found}{warned}.")
+        else:
+            typer.echo("\nAll checks passed.")
     if problems:
         raise typer.Exit(1)
 

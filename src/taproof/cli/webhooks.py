@@ -16,7 +16,7 @@ from taproof.config.settings import InvalidSettings, local_address
 from taproof.core.clock import iso8601, system_clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.errors import ProjectNotFound, TaproofError
-from taproof.core.identifiers import is_project_id
+from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id
 from taproof.core.proof import signing_secrets
 from taproof.storage.protocol import Storage
 
@@ -90,7 +90,7 @@ async def listen(
     if (project is None) == (secret_file is None):
         raise InvalidSettings(["Set either --project, to check with the project's secrets, or --secret-file."])
     if project is not None and not is_project_id(project):
-        raise InvalidSettings(["--project must be proj_ followed by letters and digits: taproof projects list EMAIL"])
+        raise InvalidSettings([f"--project must be {PROJECT_ID_RULE}. To list yours: taproof projects list EMAIL"])
     settings = load(given)
 
     from taproof.cli.webhook_receiver import Receiver

@@ -11,7 +11,8 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
-from taproof.core.errors import ConsoleSessionNotFound
+from taproof.core.errors import ConsoleSessionNotFound, ProjectNotFound
+from taproof.core.identifiers import is_project_id
 from taproof.core.model import DeveloperSignIn, Project
 from taproof.core.request_context import Requester
 from taproof.http.limits.developers import DeveloperLimits
@@ -107,7 +108,10 @@ class Access:
         """Like `signed_in`, but also read the project in the path and pass it to the page."""
 
         async def answer(request: Request, visitor: Visitor) -> Response:
-            project = await self.projects.read_project(visitor.developer, request.path_params["project_id"])
+            project_id: str = request.path_params["project_id"]
+            if not is_project_id(project_id):
+                raise ProjectNotFound
+            project = await self.projects.read_project(visitor.developer, project_id)
             return await page(request, visitor, project)
 
         return self.signed_in(answer, across_projects=across_projects)

@@ -90,7 +90,7 @@ def as_csv(analytics: Analytics) -> str:
 def _asked(request: Request) -> tuple[Window, str | None]:
     days = request.query_params.get("days") or _USUAL
     if days not in WINDOWS:
-        raise InvalidRequest("days must be 7, 30 or 90.")
+        raise InvalidRequest("Choose a period: 7, 30 or 90 days.")
     return WINDOWS[days], request.query_params.get("project_id") or None
 
 

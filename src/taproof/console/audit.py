@@ -131,4 +131,6 @@ def _in_words(value: Any) -> str:
         return "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(_in_words(each) for each in value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

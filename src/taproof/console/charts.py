@@ -141,4 +141,4 @@ def _funnel(analytics: Analytics) -> Iterator[Markup]:
 
 def percent(share: float) -> str:
     """Return a percentage with one decimal, as in the API."""
-    return f"{share:.1f} %"
+    return f"{share:.1f}%"

@@ -54,5 +54,7 @@ def in_words(error: TaproofError) -> str:
     """Return an error's sentence, with the field name used in the form."""
     for field, words in _IN_WORDS.items():
         if error.sentence.startswith(field):
-            return words + error.sentence.removeprefix(field)
+            # The form has a button in place of the empty value.
+            sentence = error.sentence.replace(', or "" for none', "") if field == "bot_token " else error.sentence
+            return words + sentence.removeprefix(field)
     return error.sentence

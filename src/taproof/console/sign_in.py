@@ -89,8 +89,8 @@ _INTRO: Final[Mapping[Purpose, str]] = {
 _FOR_THE_OPERATOR: Final = "The operator of this service can find the reason in its log, or with: taproof doctor"
 _IN_THE_SANDBOX: Final = "On the simulated phone, choose another person under “You are”, or “New user”."
 _TOKENS_LIVE_ON: Final = (
-    "Existing access tokens still work. Revoke any that you do not recognise: on the page /console/tokens, or with: "
-    "taproof tokens list EMAIL and taproof tokens revoke EMAIL TOKEN_ID"
+    "Existing access tokens still work. Revoke any that you do not recognise, on the page Access tokens or with: "
+    "taproof tokens list {0} and taproof tokens revoke {0} TOKEN_ID"
 )
 
 
@@ -318,7 +318,7 @@ class SignInPages:
             return await self._invitation_page(request, kept, self._sentence(error), error.status)
         notice = f"You are signed in. From now on, you sign in with {_account(identity)}."
         if invitation.developer_id is not None:
-            notice = f"{notice} {_TOKENS_LIVE_ON}"
+            notice = f"{notice} {_TOKENS_LIVE_ON.format(developer.email)}"
         try:
             response = await self._enter(request, developer, HOME, sign_in, notice=notice)
         except AccessDenied:

@@ -45,6 +45,9 @@ class TokenPages:
         form = await read_form(request)
         notice = "Access token created."
         try:
+            scopes = [scope for scope in SCOPES if form.is_checked(f"scope_{scope}")]
+            if not scopes:
+                raise InvalidRequest("Choose at least one scope.")  # noqa: TRY301 — shown like the service's own errors.
             expires_at = _expiry(form, self.clock())
             limit = visitor.session.expires_at
             if limit is not None and (expires_at is None or expires_at > limit):
@@ -54,7 +57,7 @@ class TokenPages:
                 visitor.actor,
                 form["name"],
                 expires_at=expires_at,
-                scopes=[scope for scope in SCOPES if form.is_checked(f"scope_{scope}")],
+                scopes=scopes,
             )
         except (InvalidRequest, TooManyAccessTokens) as error:
             typed = {name: form[name] for name in _EMPTY}

@@ -17,6 +17,8 @@ ID_LENGTH: Final = 22
 KEY_LENGTH: Final = 43
 """The number of random characters in a key: 43 letters and digits hold 256 bits. A six-character checksum follows."""
 CHECKSUM_LENGTH: Final = 6
+PROJECT_ID_RULE: Final = "proj_ followed by 16 to 40 letters and digits"
+"""What `is_project_id` requires, for error messages."""
 _TIME_LENGTH: Final = 7
 """The number of characters for the time in milliseconds since the epoch. They suffice until the year 2081."""
 

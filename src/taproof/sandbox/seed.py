@@ -26,7 +26,7 @@ class Seed:
 async def seed(developers: Developers, projects: Projects) -> Seed:
     """Find or create the developer and the project, and replace the access token from the last start."""
     try:
-        developer = await developers.create_developer(EMAIL, "business")
+        developer = await developers.create_developer(EMAIL, "business", via="service")
     except DeveloperExists:
         developer = await developers.read_developer(EMAIL)
     itself = Actor(developer, "service")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, Plan
+from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, Plan, Via
 from taproof.core.clock import MINUTE, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
@@ -51,13 +51,16 @@ class Developers:
         self._clock = clock
         self._entropy = entropy
 
-    async def create_developer(self, email: str, plan: Plan, *, is_owner: bool | None = None) -> Developer:
+    async def create_developer(
+        self, email: str, plan: Plan, *, is_owner: bool | None = None, via: Via = "command_line"
+    ) -> Developer:
         """Add a developer account on behalf of the operator.
 
         Args:
             email: the developer's e-mail address, which must be unique.
             plan: the account's plan.
             is_owner: whether the developer can invite others. Default: only if they are the first developer.
+            via: how the account is created, for the audit log.
 
         Raises:
             InvalidRequest: `email` is not an e-mail address.
@@ -69,7 +72,7 @@ class Developers:
         now = self._clock()
         developer = Developer(new_id("dev", self._entropy), email, plan, now, is_owner)
         entry = audit_entry(
-            Actor(developer, "command_line"),
+            Actor(developer, via),
             "developer.created",
             now,
             self._entropy,

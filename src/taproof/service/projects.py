@@ -20,7 +20,16 @@ from taproof.core.errors import (
     RotationUnderWay,
     TooManyProjects,
 )
-from taproof.core.identifiers import is_key, is_project_id, key_hash, key_preview, new_id, new_key, new_webhook_secret
+from taproof.core.identifiers import (
+    PROJECT_ID_RULE,
+    is_key,
+    is_project_id,
+    key_hash,
+    key_preview,
+    new_id,
+    new_key,
+    new_webhook_secret,
+)
 from taproof.core.model import (
     PROJECT_DEFAULTS,
     BotChange,
@@ -405,4 +414,4 @@ def _under_way(rotation: Rotation) -> RotationUnderWay:
 
 def _check_project_id(project_id: str) -> None:
     if not is_project_id(project_id):
-        raise InvalidRequest("The project id in the path must be proj_ followed by letters and digits.")
+        raise InvalidRequest(f"The project id in the path must be {PROJECT_ID_RULE}.")

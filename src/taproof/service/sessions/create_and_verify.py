@@ -25,7 +25,7 @@ from taproof.core.errors import (
     SessionNotFound,
     TaproofError,
 )
-from taproof.core.identifiers import is_project_id, new_session_id, new_session_token, session_key
+from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id, new_session_id, new_session_token, session_key
 from taproof.core.match_code import new_match_code
 from taproof.core.model import (
     SERVICE_BOT,
@@ -279,7 +279,7 @@ class SignInSessions:
 
 def _require_project_id(project_id: str) -> None:
     if not is_project_id(project_id):
-        raise InvalidRequest("project_id must be a project's id: proj_ followed by letters and digits.")
+        raise InvalidRequest(f"project_id must be a project's id: {PROJECT_ID_RULE}.")
 
 
 def _require_allowed_origin(project: SignInProject, origin: str | None) -> None:

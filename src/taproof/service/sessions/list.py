@@ -9,7 +9,7 @@ from taproof.core.accounts import Developer
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.errors import DecryptionFailed, InvalidRequest, ProjectNotFound, SessionNotFound
-from taproof.core.identifiers import is_project_id, session_created_at, session_key
+from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id, session_created_at, session_key
 from taproof.core.model import PageCursor, Session, Status
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
@@ -129,7 +129,7 @@ async def owned_project_ids(storage: Storage, developer: Developer, project_id: 
     if project_id is None:
         return [project.project_id for project in await storage.projects.name_projects(developer.id)]
     if not is_project_id(project_id):
-        raise InvalidRequest("project_id must be a project's id: proj_ followed by letters and digits.")
+        raise InvalidRequest(f"project_id must be a project's id: {PROJECT_ID_RULE}.")
     project = await storage.projects.read_project(project_id)
     if project is None or project.developer_id != developer.id:
         raise ProjectNotFound
