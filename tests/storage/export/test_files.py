@@ -92,7 +92,6 @@ async def _not_refused(place: Place, file: bytes, why: str) -> str:
     except ExportFileWrong as error:
         said = error.sentence
     else:
-        # The next case needs an empty store.
         return f"imported; expected: {why}"
     if not re.search(why, said, re.DOTALL):
         return f"expected {why!r}, not {said!r}"
@@ -103,12 +102,11 @@ async def _not_refused(place: Place, file: bytes, why: str) -> str:
 
 async def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, lines: list[bytes]) -> None:
     """One sentence names the problem, the line and the remedy; the store stays empty."""
-    place = sqlite_place(tmp_path / "place.db")
-    failures = [
-        f"{case}: {problem}"
-        for case, (change, why) in WRONG.items()
-        if (problem := await _not_refused(place, b"".join(change(lines)), why))
-    ]
+    failures = []
+    for number, (case, (change, why)) in enumerate(WRONG.items()):
+        place = sqlite_place(tmp_path / f"{number}.db")
+        if problem := await _not_refused(place, b"".join(change(lines)), why):
+            failures.append(f"{case}: {problem}")
     assert not failures, "\n".join(failures)
 
 
@@ -133,9 +131,9 @@ WRONG_VALUES: Final[tuple[tuple[str, str, object], ...]] = (
 
 async def test_a_wrong_value_is_refused_with_its_line(tmp_path: Path, lines: list[bytes]) -> None:
     """Neither store accepts a value that the other cannot hold."""
-    store = sqlite_place(tmp_path / "place.db")
     failures = []
-    for table, column, value in WRONG_VALUES:
+    for number, (table, column, value) in enumerate(WRONG_VALUES):
+        store = sqlite_place(tmp_path / f"{number}.db")
         place = [each.name for each in TABLES[table]].index(column) + 1
         line = _of(table)
         file = b"".join([*lines[:line], _changed(lines[line], place, value), *lines[line + 1 :]])
