@@ -200,7 +200,9 @@ def _is_running(pid: int) -> bool:
 @functools.cache
 def _admin_dsn() -> str:
     """Return the DSN of a user who may create databases: the given one, or that of this process's server."""
-    return os.environ.get("TAPROOF_TEST_POSTGRES_DSN") or PostgresServer().dsn()
+    # No test cuts the power: what is committed outlives any kill in the kernel's cache, and databases are made sooner.
+    shared = {"fsync": "off", "full_page_writes": "off"}
+    return os.environ.get("TAPROOF_TEST_POSTGRES_DSN") or PostgresServer(**shared).dsn()
 
 
 def execute(dsn: str, *statements: str) -> str:

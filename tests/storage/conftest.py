@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.databases import DRIVERS, NOW, Database, OpenStore
+from tests.databases import DRIVERS, NOW, Database, OpenStore, emptied_postgres, migrated_sqlite
 from tests.postgres_server import fresh_database
 
 from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
@@ -222,7 +222,7 @@ def seed(storage: Storage) -> Seed:
 @pytest.fixture
 async def sqlite(tmp_path: Path) -> AsyncIterator[SqliteStorage]:
     """The SQLite driver itself, for what only SQLite does."""
-    store = SqliteStorage.open(tmp_path / "taproof.db", NOW)
+    store = SqliteStorage.open(migrated_sqlite(tmp_path / "taproof.db"), NOW)
     yield store
     await store.close()
 
@@ -233,9 +233,9 @@ def sqlite_seed(sqlite: SqliteStorage) -> Seed:
 
 
 @pytest.fixture
-def dsn() -> Iterator[str]:
-    """A PostgreSQL database of the test's own."""
-    with fresh_database() as dsn:
+def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A PostgreSQL database that the test has for itself: migrated and without rows, or a new one (`new_postgres`)."""
+    with fresh_database() if hasattr(request, "param") else emptied_postgres() as dsn:
         yield dsn
 
 

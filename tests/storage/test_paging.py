@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.databases import Database, OpenStore
+from tests.databases import Database
 
 from taproof.core.clock import MINUTE
 from taproof.core.model import NewSession, PageCursor, Project, Session, Status
@@ -44,35 +44,38 @@ async def walk(storage: Storage, projects: list[str], status: Status | None, lim
     return found
 
 
-@given(
-    drawn=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from(STATUSES)), max_size=25),
-    limit=st.integers(1, 7),
-    swept=st.integers(0, 3),
-)
-def test_pages_hold_every_session_exactly_once(
-    new_database: Database,
-    new_seed: "Callable[[Storage], Seed]",
-    drawn: list[tuple[int, int, Status]],
-    limit: int,
-    swept: int,
-) -> None:
+def test_pages_hold_every_session_exactly_once(new_database: Database, new_seed: "Callable[[Storage], Seed]") -> None:
     """Any limit, any filter, equal instants, several projects, expiry half written down: newest first, none twice."""
 
-    async def check(open_store: OpenStore) -> None:
-        storage = await open_store()
-        seed = new_seed(storage)
+    async def check(seed: "Seed", drawn: list[tuple[int, int, Status]], limit: int, swept: int) -> None:
+        sessions = seed.storage.sessions
+        # What earlier examples left pending would be swept first.
+        while await sessions.expire_sessions(seed.now, 1_000):
+            pass
         projects = [await seed.project() for _ in range(3)]
-        made: list[tuple[int, str, Status]] = []
-        for project_number, minutes, status in drawn:
-            created_at = seed.now - (EDGE if status == "expired" else 0) - minutes * MINUTE
-            session = await make_session(seed, projects[project_number], created_at, status)
-            made.append((created_at, session.id, status))
-        await storage.sessions.expire_sessions(seed.now, swept)
+        instants = [seed.now - (EDGE if status == "expired" else 0) - minutes * MINUTE for _, minutes, status in drawn]
+        stored = await asyncio.gather(
+            *(make_session(seed, projects[each[0]], at, each[2]) for each, at in zip(drawn, instants, strict=True))
+        )
+        made = [(each.created_at, each.id, status) for each, (_, _, status) in zip(stored, drawn, strict=True)]
+        await sessions.expire_sessions(seed.now, swept)
         for asked in (None, *STATUSES):
-            found = await walk(storage, [project.id for project in projects], asked, limit, seed.now)
+            found = await walk(seed.storage, [project.id for project in projects], asked, limit, seed.now)
             expected = sorted((each for each in made if asked in {None, each[2]}), reverse=True)
             assert [(session.created_at, session.id, session.status) for session in found] == expected
-        await storage.close()
 
-    with new_database(quick=True) as open_store:
-        asyncio.run(check(open_store))
+    with new_database(quick=True) as open_store, asyncio.Runner() as runner:
+        seed = new_seed(runner.run(open_store()))
+
+        @given(
+            drawn=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.sampled_from(STATUSES)), max_size=25),
+            limit=st.integers(1, 7),
+            swept=st.integers(0, 3),
+        )
+        def examples(drawn: list[tuple[int, int, Status]], limit: int, swept: int) -> None:
+            runner.run(check(seed, drawn, limit, swept))
+
+        try:
+            examples()
+        finally:
+            runner.run(seed.storage.close())

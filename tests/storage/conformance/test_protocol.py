@@ -1,10 +1,10 @@
 """A storage method without a conformance test does not exist."""
 
 import ast
+import functools
+from collections import defaultdict
 from pathlib import Path
 from typing import get_type_hints
-
-import pytest
 
 from taproof.storage.protocol import Storage
 
@@ -17,6 +17,7 @@ METHODS = sorted(
 )
 
 
+@functools.cache
 def conformance_tests() -> list[ast.AsyncFunctionDef]:
     """Return every asynchronous test of this folder."""
     found = []
@@ -31,21 +32,22 @@ def named_after(test: str) -> str:
     return max((method for method in METHODS if test.startswith(f"test_{method}_")), key=len, default="")
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_each_method_has_a_test_that_is_named_after_it(method: str) -> None:
+def test_each_method_has_a_test_that_is_named_after_it() -> None:
     """`test_<method>_…` exists, and one of that name calls the method itself."""
-    named = [test for test in conformance_tests() if named_after(test.name) == method]
-    called = {node.attr for test in named for node in ast.walk(test) if isinstance(node, ast.Attribute)}
-    assert method in called
+    called: dict[str, set[str]] = defaultdict(set)
+    for test in conformance_tests():
+        called[named_after(test.name)] |= {node.attr for node in ast.walk(test) if isinstance(node, ast.Attribute)}
+    missing = [method for method in METHODS if method not in called[method]]
+    assert not missing, f"no conformance test is named after and calls: {missing}"
 
 
 def test_every_conformance_test_runs_on_every_driver() -> None:
     """A conformance test takes its store from the fixture that knows all drivers, and skips none."""
     for test in conformance_tests():
         fixtures = {argument.arg for argument in test.args.args}
-        assert fixtures & {"storage", "open_store", "seed"}
-        assert not fixtures & {"sqlite", "sqlite_seed"}
-        assert "skip" not in ast.unparse(test)
+        assert fixtures & {"storage", "open_store", "seed"}, test.name
+        assert not fixtures & {"sqlite", "sqlite_seed"}, test.name
+        assert "skip" not in ast.unparse(test), test.name
 
 
 def test_the_protocol_is_not_empty() -> None:

@@ -1,6 +1,7 @@
 """Conformance: the life of a session; of any number of callers one wins, on however many nodes."""
 
 import asyncio
+import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -25,34 +26,17 @@ async def test_create_session_stores_it_as_pending(storage: Storage, other_node:
     )
 
 
-@pytest.mark.parametrize(
-    ("is_active", "public_access", "public", "created"),
-    [
-        (True, True, True, True),
-        (True, True, False, True),
-        (True, False, True, False),
-        (True, False, False, True),
-        (False, True, True, False),
-        (False, True, False, False),
-        (False, False, True, False),
-        (False, False, False, False),
-    ],
-)
-async def test_create_session_obeys_the_projects_flags(
-    storage: Storage,
-    seed: "Seed",
-    is_active: bool,  # noqa: FBT001 — a table's column, as the three below.
-    public_access: bool,  # noqa: FBT001
-    public: bool,  # noqa: FBT001
-    created: bool,  # noqa: FBT001
-) -> None:
+async def test_create_session_obeys_the_projects_flags(storage: Storage, seed: "Seed") -> None:
     """Paused refuses everybody, public access off refuses public callers; a refusal stores and counts nothing."""
-    project = await seed.project(is_active=is_active, public_access=public_access)
-    session = seed.new_session(project)
-    assert await storage.sessions.create_session(session, public=public) is created
-    assert (await storage.sessions.poll_session(session.key) is not None) is created
-    counts = await storage.counts.read_daily_counts([project.id], 0)
-    assert [row.requested for row in counts] == [1] * created
+    for is_active, public_access, public in itertools.product((True, False), repeat=3):
+        created = is_active and (public_access or not public)
+        project = await seed.project(is_active=is_active, public_access=public_access)
+        session = seed.new_session(project)
+        answer = await storage.sessions.create_session(session, public=public)
+        stored = await storage.sessions.poll_session(session.key) is not None
+        counted = [row.requested for row in await storage.counts.read_daily_counts([project.id], 0)]
+        seen = (answer, stored, counted)
+        assert seen == (created, created, [1] * created), (is_active, public_access, public)
 
 
 async def test_create_session_of_no_project_stores_nothing(storage: Storage, seed: "Seed") -> None:

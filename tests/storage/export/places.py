@@ -7,13 +7,11 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.postgres_server import fresh_database
+from tests.databases import emptied_postgres, migrated_sqlite
 
 from taproof.storage.export.format import TABLES, Column, ExportReader, Row, Source, Target, write_export
 from taproof.storage.export.postgres import open_postgres_source, open_postgres_target
 from taproof.storage.export.sqlite import open_sqlite_source, open_sqlite_target
-from taproof.storage.postgres import connection as postgres_connection
-from taproof.storage.sqlite import connection as sqlite_connection
 
 WHEN: Final = "2026-11-20T22:44:03.127Z"
 Content = dict[str, list[Row]]
@@ -29,15 +27,14 @@ class Place(NamedTuple):
 
 
 def sqlite_place(path: Path) -> Place:
-    sqlite_connection.migrate_database(path, 0)
+    migrated_sqlite(path)
     program = f"sqlite.open_sqlite_target(Path({str(path)!r}))"
     return Place(lambda: open_sqlite_source(path), lambda: open_sqlite_target(path), program)
 
 
 @contextlib.asynccontextmanager
 async def postgres_place() -> AsyncIterator[tuple[Place, str]]:
-    with fresh_database() as dsn:
-        await postgres_connection.migrate_database(dsn, 0)
+    with emptied_postgres() as dsn:
         program = f"postgres.open_postgres_target({dsn!r})"
         yield Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), program), dsn
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
-from tests.databases import NOW
+from tests.databases import NOW, new_postgres
 from tests.postgres_server import execute
 
 from taproof.core.clock import DAY, SECOND
@@ -209,6 +209,7 @@ def rows_read(plan: dict[str, Any]) -> float:
     return read
 
 
+@new_postgres
 @pytest.mark.parametrize("statistics", ["none", "of a quiet hour"])
 async def test_statements_read_the_events_that_they_need(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
-from tests.databases import NOW
+from tests.databases import NOW, new_postgres
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import PageCursor, Status
@@ -73,6 +73,7 @@ def rows_read(plan: dict[str, Any]) -> float:
     return read
 
 
+@new_postgres
 @pytest.mark.parametrize("statistics", ["none", "of a quiet hour", "current"])
 async def test_a_page_reads_the_sessions_that_it_shows(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str
@@ -127,6 +128,7 @@ async def test_a_session_is_found_by_one_walk_for_each_project_and_status(
     assert (await postgres.sessions.read_session_by_id([project.id], NOW - 777, "sess_777", NOW)) is not None
 
 
+@new_postgres
 @pytest.mark.parametrize("statistics", ["none", "current"])
 async def test_the_deliveries_of_a_session_are_found_among_those_of_its_instant(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str

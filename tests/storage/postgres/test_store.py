@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
-from tests.databases import NOW
+from tests.databases import NOW, new_postgres
 from tests.postgres_server import PostgresServer, execute
 
 from taproof.core.clock import DAY
@@ -43,6 +43,7 @@ def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "S
 # ---- the schema
 
 
+@new_postgres
 async def test_nodes_that_start_at_once_migrate_once(dsn: str) -> None:
     """Each step is made by one, the others wait and find it; the next start changes nothing."""
     found = await asyncio.gather(*(migrate_database(dsn, NOW) for _ in range(5)))
@@ -51,6 +52,7 @@ async def test_nodes_that_start_at_once_migrate_once(dsn: str) -> None:
     assert await migrate_database(dsn, NOW) == (LATEST, LATEST)
 
 
+@new_postgres
 async def test_a_changed_migration_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another history than this release's: not even a step that is missing is applied, and a failed step is undone."""
     first = Migration(1, "one", "CREATE TABLE one (x INTEGER)")
@@ -74,6 +76,7 @@ async def test_a_changed_migration_is_refused(dsn: str, monkeypatch: pytest.Monk
     ]
 
 
+@new_postgres
 async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
     """Old nodes run on the new schema during a rolling deploy."""
     await migrate_database(dsn, NOW)
@@ -84,6 +87,7 @@ async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
     await store.close()
 
 
+@new_postgres
 async def test_a_server_that_is_too_old_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It could not drop a day without stopping everybody: better not to start, and to change nothing."""
     monkeypatch.setattr(connection, "OLDEST_SERVER", 999)
@@ -146,6 +150,7 @@ async def test_a_parameter_that_does_not_work_is_named(dsn: str, parameter: str,
         assert "cret" not in caught.value.sentence
 
 
+@new_postgres
 async def test_a_user_who_may_not_make_tables_is_told_the_way_out(dsn: str) -> None:
     """Without the right, and without a schema to make them in, the sentence has the statement that mends it."""
     execute(dsn, "DROP SCHEMA public CASCADE")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
-from tests.databases import NOW
+from tests.databases import NOW, new_postgres
 
 from taproof.core.clock import DAY
 from taproof.core.model import PhoneRequest
@@ -19,6 +19,7 @@ from taproof.storage.queries import users as user_queries
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
+pytestmark = new_postgres
 TODAY = NOW // DAY
 DAYS = 30
 STORED = 3_000

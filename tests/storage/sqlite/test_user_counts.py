@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.databases import Database, OpenStore
+from tests.databases import Database
 
 from taproof.core.clock import DAY
 from taproof.storage.protocol import Storage
@@ -53,15 +53,16 @@ def recount(seen: set[tuple[str, int]], first: int) -> dict[int, tuple[int, int]
     return {day: figures for day, figures in people.items() if day >= first}
 
 
-@given(STEPS)
-def test_counts_of_people_equal_a_recount(
-    new_database: Database, new_seed: "Callable[[Storage], Seed]", steps: list[Step]
-) -> None:
+def test_counts_of_people_equal_a_recount(new_database: Database, new_seed: "Callable[[Storage], Seed]") -> None:
     """In any order of days, projects, people, deletions and forgetting, also while a deletion is half done."""
 
-    async def check(open_store: OpenStore) -> None:
-        storage = await open_store()
-        seed = new_seed(storage)
+    async def check(seed: "Seed", steps: list[Step]) -> None:
+        storage = seed.storage
+        # What earlier examples left would be purged first.
+        while await storage.projects.purge_deleted_projects(1_000):
+            pass
+        while await storage.counts.purge_user_days(LAST_DAY + 1, 1_000):
+            pass
         ada, bob = await seed.developer(), await seed.developer()
         projects = [await seed.project(owner) for owner in (ada, ada, ada, bob)]
         alive = dict(enumerate(projects))
@@ -101,7 +102,15 @@ def test_counts_of_people_equal_a_recount(
             for first in range(kept, LAST_DAY + 1):
                 since = {user for user, day in people if day >= first}
                 assert sum(row.latest_users for row in figures if row.day >= first) == len(since)
-        await storage.close()
 
-    with new_database(quick=True) as open_store:
-        asyncio.run(check(open_store))
+    with new_database(quick=True) as open_store, asyncio.Runner() as runner:
+        seed = new_seed(runner.run(open_store()))
+
+        @given(STEPS)
+        def examples(steps: list[Step]) -> None:
+            runner.run(check(seed, steps))
+
+        try:
+            examples()
+        finally:
+            runner.run(seed.storage.close())
