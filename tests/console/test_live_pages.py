@@ -3,24 +3,37 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from granian.constants import Interfaces
 from granian.server.embed import Server
 from playwright.async_api import Browser, Page, expect
-from tests.chromium import open_chromium
-from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
+from tests.console.conftest import SESSION_COOKIE, Installation, ManualClock, Visitor, open_console
 from tests.e2e.conftest import free_port
 
 from taproof.console import live
 from taproof.core.clock import MINUTE
 from taproof.core.model import MessengerIdentity
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 PATIENCE = 20.0
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
+async def console(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Installation]:
+    """A console on the event loop of the browser."""
+    async with open_console(tmp_path, clock) as installation:
+        yield installation
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visitor(console: Installation) -> Visitor:
+    return await console.sign_in(await console.add_developer("ada@example.com", is_owner=True))
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def address(console: Installation, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
     """The console on a port of this machine."""
     monkeypatch.setattr(live, "LOOK_EVERY", 0.05)
@@ -42,13 +55,7 @@ async def address(console: Installation, monkeypatch: pytest.MonkeyPatch) -> Asy
         await serving
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as opened:
-        yield opened
-
-
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(browser: Browser, address: str, visitor: Visitor) -> AsyncIterator[Page]:
     """A page of a browser in which `visitor` is signed in; any error of the page fails the test."""
     context = await browser.new_context(base_url=address)

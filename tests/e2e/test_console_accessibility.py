@@ -6,19 +6,17 @@ with the keyboard alone.
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 import httpx
 import pytest
-import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, expect
-from tests.chromium import open_chromium
 from tests.e2e.conftest import Developer, Service, launch, make_phone
 from tests.e2e.console_browser import binding_link, confirm, heading, open_invitation, receiver, sign_in_with_token
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 AXE = Path(__file__).parents[1] / "npm/node_modules/axe-core/axe.min.js"
 Theme = Literal["light", "dark"]
@@ -29,12 +27,6 @@ RULES: dict[Theme, dict[str, object]] = {
 }
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 320, "height": 640}
 LONG = "A long name of a project that fits on no phone, and Onewordwithoutanyspaceatallinitwhatsoever"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,6 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
-from tests.chromium import open_chromium
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
 
 PAGES = Path(__file__).parent / "pages"
@@ -52,12 +51,6 @@ def project(sandbox: Service, client: httpx.Client) -> OwnProject:
 @pytest.fixture
 def phone(client: httpx.Client) -> Phone:
     return make_phone(client, "Ada", last_name="Lovelace")
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as browser:
-        yield browser
 
 
 async def serve(handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> tuple[web.ServerRunner, str]:
@@ -142,7 +135,7 @@ class Way:
         request.transport.abort()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def way(sandbox: Service) -> AsyncIterator[Way]:
     way = Way(sandbox.base_url)
     runner, way.url = await serve(way.answer)
@@ -209,7 +202,7 @@ class Site:
         return web.Response(body=(PAGES / request.path[1:]).read_bytes(), content_type=kind)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def site(way: Way) -> AsyncIterator[Site]:
     site = Site(way.url)
     runner, site.url = await serve(site.answer)
@@ -220,7 +213,7 @@ async def site(way: Way) -> AsyncIterator[Site]:
 OpenContext = Callable[..., Awaitable[BrowserContext]]
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def open_context(browser: Browser) -> AsyncIterator[OpenContext]:
     """Return a function that opens a fresh browser, and fail if the browser reported a problem.
 

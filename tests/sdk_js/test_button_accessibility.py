@@ -22,7 +22,7 @@ from tests.sdk_js.conftest import (
     start,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SCHEME = '<meta name="color-scheme" content="light dark">'
 COLOURS = """(it) => {

@@ -30,7 +30,7 @@ from tests.sdk_js.test_button_accessibility import SCHEME, assert_accessible
 
 import taproof
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def assert_no_number(page: Page) -> None:

@@ -11,7 +11,7 @@ from tests.sdk_js.conftest import PHONE, OpenContext, Site, Way, decide, go, hea
 
 import taproof
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 COMES_BACK = "() => { document.dispatchEvent(new Event('visibilitychange', { bubbles: true })) }"
 

@@ -5,7 +5,7 @@ from playwright.async_api import expect
 from tests.e2e.conftest import OwnProject, Phone
 from tests.sdk_js.conftest import OpenContext, Site, Way, decide, go, heard, part, start
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.mark.parametrize(

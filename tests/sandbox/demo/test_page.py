@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from granian.constants import Interfaces
 from granian.server.embed import Server
 from playwright.async_api import Browser, Page, expect
@@ -18,7 +19,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
-from tests.chromium import open_chromium
 
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
@@ -26,7 +26,7 @@ from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 from taproof.sandbox.demo.server import Demo
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 PROJECT = "proj_0123456789abcdefABCDEF"
@@ -100,7 +100,7 @@ class Service:
         )
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def service() -> AsyncIterator[Service]:
     standing_in = Service()
     server = Server(
@@ -120,13 +120,7 @@ async def service() -> AsyncIterator[Service]:
     await serving
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(service: Service, browser: Browser) -> AsyncIterator[Page]:
     """The demo's page; afterwards: nothing was thrown in it and the policy refused nothing."""
     page = await browser.new_page()
@@ -136,6 +130,7 @@ async def page(service: Service, browser: Browser) -> AsyncIterator[Page]:
     page.on("console", lambda line: complaints.append(line.text) if "Failed to load" not in line.text else None)
     await page.goto(f"{service.url}/demo")
     yield page
+    await page.close()
     assert complaints == []
 
 
