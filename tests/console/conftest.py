@@ -1,7 +1,7 @@
 """The console over the real services and a real SQLite file; only the clock and the messenger are fakes."""
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -156,9 +156,10 @@ def in_sandbox() -> bool:
     return False
 
 
-@pytest.fixture
-async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> AsyncIterator[Installation]:
-    storage = SqliteStorage.open(tmp_path / "taproof.db", START)
+@asynccontextmanager
+async def open_console(directory: Path, clock: ManualClock, *, in_sandbox: bool = False) -> AsyncIterator[Installation]:
+    """Open a console with an empty database."""
+    storage = SqliteStorage.open(directory / "taproof.db", START)
     encryptor = Encryptor(new_master_key(system_entropy))
     receiver = Receiver()
     webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
@@ -201,6 +202,12 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
     async with installation._clients:
         yield installation
     await storage.close()
+
+
+@pytest.fixture
+async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> AsyncIterator[Installation]:
+    async with open_console(tmp_path, clock, in_sandbox=in_sandbox) as installation:
+        yield installation
 
 
 @pytest.fixture

@@ -3,24 +3,38 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+import pytest_asyncio
 from granian.constants import Interfaces
 from granian.server.embed import Server
 from playwright.async_api import Browser, Page, expect
-from tests.chromium import open_chromium
-from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
+from tests.api.conftest import ManualClock
+from tests.console.conftest import SESSION_COOKIE, Installation, Visitor, open_console
 from tests.e2e.conftest import free_port
 
 from taproof.console import live
 from taproof.core.clock import MINUTE
 from taproof.core.model import MessengerIdentity
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 PATIENCE = 20.0
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
+async def console(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Installation]:
+    """A console on the event loop of the browser."""
+    async with open_console(tmp_path, clock) as installation:
+        yield installation
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def visitor(console: Installation) -> Visitor:
+    return await console.sign_in(await console.add_developer("ada@example.com", is_owner=True))
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def address(console: Installation, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
     """The console on a port of this machine."""
     monkeypatch.setattr(live, "LOOK_EVERY", 0.05)
@@ -42,13 +56,7 @@ async def address(console: Installation, monkeypatch: pytest.MonkeyPatch) -> Asy
         await serving
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as opened:
-        yield opened
-
-
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(browser: Browser, address: str, visitor: Visitor) -> AsyncIterator[Page]:
     """A page of a browser in which `visitor` is signed in; any error of the page fails the test."""
     context = await browser.new_context(base_url=address)
@@ -69,6 +77,7 @@ async def test_a_session_arrives_and_is_marked(page: Page, visitor: Visitor, con
     """New rows appear automatically, are marked as new and announced politely; changes appear too."""
     shop, _ = await visitor.create_project("Shop")
     first = await visitor.start_session(shop.id)
+    await page.clock.install()
     await page.goto("/console/sessions")
     await expect(page.locator("#live-state")).to_have_text("Live: changes appear automatically.")
     await expect(page.locator("#session-rows tr")).to_have_count(1)
@@ -78,10 +87,12 @@ async def test_a_session_arrives_and_is_marked(page: Page, visitor: Visitor, con
     console.clock.now += 1
     await visitor.start_session(shop.id)
     await expect(page.locator("#session-rows tr")).to_have_count(3)
+    await page.clock.fast_forward(1_500)
     await expect(page.locator("#live-news")).to_have_text(re.compile(r"^[12] new sessions?\.$"))
     await expect(page.locator("#session-rows tr").first.locator(".badge.new")).to_have_text("new")
     await console.messenger.confirm(first.deeplink, MessengerIdentity("7", "<b>Eve</b>", ""))
     await expect(page.locator("#session-rows tr").nth(2)).to_contain_text("<b>Eve</b>")
+    await page.clock.fast_forward(1_500)
     # Opened and confirmed in one go, it is said once.
     await expect(page.locator("#live-news")).to_have_text(re.compile(r"(^|, )1 session changed\.$"))
 
@@ -182,19 +193,23 @@ async def test_a_hidden_page_holds_no_stream(page: Page, visitor: Visitor, conso
 async def test_the_page_of_a_session_follows_it(page: Page, visitor: Visitor, console: Installation) -> None:
     """Changes of a pending session appear and are announced until nothing more can happen."""
     shop, _ = await visitor.create_project()
+    await page.clock.install()
     started = await visitor.start_session(shop.id)
     await page.goto("/console/sessions")
     await page.locator("#session-rows a").click()
     await expect(page.locator(".lead")).to_contain_text("Waiting for the user to open the link.")
     await page.get_by_role("link", name=shop.id).focus()
     await console.messenger.open(started.deeplink)
+    await page.clock.fast_forward(2_000)
     await expect(page.locator(".lead")).to_contain_text("Opened, waiting")
     await expect(page.locator("#moving-state")).to_contain_text("Opened, waiting")
     await expect(page.get_by_role("link", name=shop.id)).to_be_focused()
     await console.messenger.confirm(started.deeplink)
+    await page.clock.fast_forward(2_000)
     await expect(page.locator("#steps")).to_contain_text("The user tapped Confirm.")
     console.clock.now += MINUTE
     await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
+    await page.clock.fast_forward(2_000)
     await expect(page.locator(".lead")).to_contain_text("Confirmed and used.")
     await expect(page.get_by_role("button", name="Stop updating")).to_be_hidden()
 
@@ -209,15 +224,13 @@ async def test_the_page_of_a_session_can_be_stopped(page: Page, visitor: Visitor
     await expect(page.locator("#moving-state")).to_have_text("Updates stopped. Reload the page to see changes.")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, console: Installation, scheme: str) -> None:
+async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, console: Installation) -> None:
     """At 320 px every cell is visible below its column's name, and the charts use the available width."""
     shop, _ = await visitor.create_project("W" * 100)
     await console.messenger.confirm(
         (await visitor.start_session(shop.id)).deeplink, MessengerIdentity("9" * 20, "W" * 200, "w" * 60)
     )
     await page.set_viewport_size({"width": 320, "height": 640})
-    await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     await page.goto("/console/sessions")
     session = await page.locator("#session-rows a").get_attribute("href")
     for path in (
@@ -228,12 +241,17 @@ async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, conso
         "/console/analytics?days=90",
     ):
         await page.goto(path)
-        assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path
-        for table in await page.locator("table.stack").all():
-            assert await table.evaluate("(it) => it.parentElement.scrollWidth <= it.parentElement.clientWidth"), path
-            assert await table.evaluate(
-                "(it) => [...it.querySelectorAll('time')].every((time) => time.getClientRects().length === 1)"
-            ), path
+        for scheme in ("light", "dark"):
+            await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            where = (path, scheme)
+            assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), where
+            for table in await page.locator("table.stack").all():
+                assert await table.evaluate("(it) => it.parentElement.scrollWidth <= it.parentElement.clientWidth"), (
+                    where
+                )
+                assert await table.evaluate(
+                    "(it) => [...it.querySelectorAll('time')].every((time) => time.getClientRects().length === 1)"
+                ), where
     await page.goto("/console/sessions")
     # A screen reader still has a table, with the names of its columns.
     names = ["Started", "Project", "Status", "User", "What happened"]

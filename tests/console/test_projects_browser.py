@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
-from playwright.async_api import BrowserContext, Page, expect
+import pytest_asyncio
+from playwright.async_api import Browser, BrowserContext, Page, expect
 from tests.chromium import open_chromium
 from tests.e2e.conftest import Developer, Service, launch, make_phone
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +33,17 @@ def with_script() -> bool:
     return True
 
 
-@pytest.fixture
-async def page(service: Service, with_script: bool) -> AsyncIterator[Page]:  # noqa: FBT001 — a fixture's value.
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(browser: Browser, service: Service, with_script: bool) -> AsyncIterator[Page]:  # noqa: FBT001 — a fixture's value.
     """A page in which the sandbox's developer is signed in, by access token."""
-    async with open_chromium() as browser:
-        context: BrowserContext = await browser.new_context(base_url=service.base_url, java_script_enabled=with_script)
-        page = await context.new_page()
-        await page.goto("/console/sign-in")
-        await page.locator("input[name=access_token]").fill(service.access_token)
-        await page.locator("form[action$='/token'] button").click()
-        await expect(page.locator("h1")).to_have_text("Projects")
-        yield page
+    context: BrowserContext = await browser.new_context(base_url=service.base_url, java_script_enabled=with_script)
+    page = await context.new_page()
+    await page.goto("/console/sign-in")
+    await page.locator("input[name=access_token]").fill(service.access_token)
+    await page.locator("form[action$='/token'] button").click()
+    await expect(page.locator("h1")).to_have_text("Projects")
+    yield page
+    await context.close()
 
 
 @pytest.mark.parametrize("with_script", [True, False])

@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import httpx
 import pytest
-from tests.chromium import open_chromium
+from playwright.async_api import Browser
 from tests.console.conftest import BASE_URL, Installation, Visitor
 from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phone
 
@@ -181,18 +181,19 @@ def test_a_program_that_lacks_the_key_starts_nothing(service: Service, client: h
 
 
 @pytest.mark.browser
-async def test_the_javascript_runs_in_a_browser(service: Service, client: httpx.Client) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_javascript_runs_in_a_browser(browser: Browser, service: Service, client: httpx.Client) -> None:
     """The JavaScript program works in a page of another origin, in the browser's console and in a script."""
     project = make_project(client, service, is_public=True)
     phone = make_phone(client, "Grace")
-    async with open_chromium() as browser:
-        page = await browser.new_page()
-        async with page.expect_console_message(lambda message: "Open this link" in message.text) as printed:
-            await page.evaluate("text => { window.eval(text); }", snippet(service, project, "javascript"))
-        link = (await printed.value).text.removeprefix("Open this link: ")
-        async with page.expect_console_message(lambda message: "Open this" not in message.text) as ended:
-            phone.sign_in({"deeplink": link})
-        answer = await (await ended.value).args[0].json_value()
+    page = await browser.new_page()
+    async with page.expect_console_message(lambda message: "Open this link" in message.text) as printed:
+        await page.evaluate("text => { window.eval(text); }", snippet(service, project, "javascript"))
+    link = (await printed.value).text.removeprefix("Open this link: ")
+    async with page.expect_console_message(lambda message: "Open this" not in message.text) as ended:
+        phone.sign_in({"deeplink": link})
+    answer = await (await ended.value).args[0].json_value()
+    await page.close()
     assert (answer["status"], answer["messenger_id"]) == ("confirmed", phone.messenger_id)
 
 
@@ -212,12 +213,13 @@ async def serving(html: str) -> AsyncIterator[str]:
 
 
 @pytest.mark.browser
-async def test_the_button_signs_a_visitor_in(service: Service, client: httpx.Client) -> None:
+@pytest.mark.asyncio(loop_scope="session")
+async def test_the_button_signs_a_visitor_in(browser: Browser, service: Service, client: httpx.Client) -> None:
     """In a page of another origin, the script is loaded by its hash, and the page receives the user."""
     project = make_project(client, service, is_public=True)
     phone = make_phone(client, "Grace")
     page_text = f"<!doctype html><title>Shop</title>{snippet(service, project, 'button')}"
-    async with serving(page_text) as address, open_chromium() as browser:
+    async with serving(page_text) as address:
         page = await browser.new_page()
         await page.goto(address)
         heard = asyncio.ensure_future(
@@ -230,6 +232,7 @@ async def test_the_button_signs_a_visitor_in(service: Service, client: httpx.Cli
         assert link is not None
         phone.sign_in({"deeplink": link})
         result = await heard
+        await page.close()
     assert (result["status"], result["identity"]["messengerId"]) == ("confirmed", phone.messenger_id)
 
 

@@ -10,7 +10,6 @@ import httpx
 import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
-from tests.chromium import open_chromium
 from tests.e2e.conftest import Developer, Service, launch, make_phone
 from tests.e2e.console_browser import (
     accept,
@@ -24,13 +23,7 @@ from tests.e2e.console_browser import (
     watched,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as browser:
-        yield browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +34,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     service.stop()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(browser: Browser, sandbox: Service) -> AsyncIterator[Page]:
     """Return a page of a fresh browser."""
     async with watched(browser, sandbox.base_url) as context:

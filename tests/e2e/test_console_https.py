@@ -5,13 +5,12 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from playwright.async_api import expect
-from tests.chromium import open_chromium
+from playwright.async_api import Browser, expect
 from tests.e2e.conftest import Service, make_phone
 from tests.e2e.console_browser import accept, confirm, heading, invitation_link, watched
 from tests.e2e.test_process_https import issue, start
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.fixture(scope="module")
@@ -24,16 +23,13 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str
     yield from start(directory, "--tls-cert", "cert.pem", "--tls-key", "key.pem", scheme="https")
 
 
-async def test_cookies_are_bound_to_the_host(tls: tuple[Service, str]) -> None:
+async def test_cookies_are_bound_to_the_host(browser: Browser, tls: tuple[Service, str]) -> None:
     """Every cookie is `__Host-`, Secure and HttpOnly, and a browser that enforces those rules can sign in."""
     service, base_url = tls
     with httpx.Client(base_url=base_url, verify=False, timeout=30) as client:  # noqa: S501 — on loopback, for a phone.
         phone = make_phone(client, "Ada")
         # This browser does not know the authority of the test's certificate.
-        async with (
-            open_chromium() as browser,
-            watched(browser, base_url, ignore_https_errors=True) as context,
-        ):
+        async with watched(browser, base_url, ignore_https_errors=True) as context:
             page = await context.new_page()
             await accept(page, invitation_link(service), phone)
             await page.get_by_role("link", name="New project").click()

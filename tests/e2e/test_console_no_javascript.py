@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 import httpx
 import pytest
 import pytest_asyncio
-from playwright.async_api import Page, expect
-from tests.chromium import open_chromium
+from playwright.async_api import Browser, Page, expect
 from tests.e2e.conftest import Developer, Service, launch, make_phone
 from tests.e2e.console_browser import (
     accept,
@@ -20,7 +19,7 @@ from tests.e2e.console_browser import (
     watched,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +37,10 @@ def client(sandbox: Service) -> Iterator[httpx.Client]:
         yield client
 
 
-@pytest_asyncio.fixture(loop_scope="module")
-async def page(sandbox: Service) -> AsyncIterator[Page]:
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(browser: Browser, sandbox: Service) -> AsyncIterator[Page]:
     """Return a page of a browser with JavaScript off."""
-    async with (
-        open_chromium() as browser,
-        watched(browser, sandbox.base_url, java_script_enabled=False) as context,
-    ):
+    async with watched(browser, sandbox.base_url, java_script_enabled=False) as context:
         yield await context.new_page()
 
 

@@ -20,26 +20,19 @@ from playwright.async_api import (
     Request,
     expect,
 )
-from tests.chromium import open_chromium
 from tests.e2e.conftest import NewPhone, OwnProject, Service
 
 from taproof.core.names import isolated_name
 from taproof.messengers.texts.catalog import texts_for
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 DEMO = isolated_name("Demo")
 # The machine that runs the tests may be busy; nothing here measures time.
 expect.set_options(timeout=20_000)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as browser:
-        yield browser
-
-
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def context(service: Service, browser: Browser) -> AsyncIterator[BrowserContext]:
     """Yield a fresh browser context, and fail if the browser reported a problem."""
     context = await browser.new_context(base_url=service.base_url)
@@ -61,7 +54,7 @@ async def context(service: Service, browser: Browser) -> AsyncIterator[BrowserCo
     assert complaints == []
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def demo(context: BrowserContext) -> Page:
     page = await context.new_page()
     await page.goto("/demo")

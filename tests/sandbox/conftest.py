@@ -4,6 +4,7 @@ import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,8 +101,9 @@ async def serve(app: Any, port: int) -> Callable[[], Awaitable[None]]:
     return stop
 
 
-@pytest.fixture
-async def running() -> AsyncIterator[Running]:
+@asynccontextmanager
+async def run_sandbox() -> AsyncIterator[Running]:
+    """Run a sandbox on a free port."""
     port = free_port()
     clock = HandClock()
     base = f"http://127.0.0.1:{port}"
@@ -111,6 +113,12 @@ async def running() -> AsyncIterator[Running]:
         yield Running(sandbox, base, http, clock)
     await sandbox.close()
     await stop()
+
+
+@pytest.fixture
+async def running() -> AsyncIterator[Running]:
+    async with run_sandbox() as running:
+        yield running
 
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:

@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect
-from tests.chromium import open_chromium
+from playwright.async_api import Error as PlaywrightError
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
 
 PAGES = Path(__file__).parent / "pages"
@@ -54,12 +54,6 @@ def phone(client: httpx.Client) -> Phone:
     return make_phone(client, "Ada", last_name="Lovelace")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as browser:
-        yield browser
-
-
 async def serve(handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> tuple[web.ServerRunner, str]:
     """Serve one handler on a free port of loopback; return a function that stops it, and its address."""
     runner = web.ServerRunner(web.Server(handler, handler_cancellation=True), shutdown_timeout=0)
@@ -84,6 +78,8 @@ class Way:
     mode: str | dict[str, Any] = "pass"
     match_code: str | None = None
     """Added to the service's answer to generate, as for a project whose `match_code` is on."""
+    let_time_pass: Callable[[], Awaitable[Any]] = asyncio.Event().wait
+    """Awaited before an impatient proxy's 504: moves the clock of the page, which measures how long the call took."""
     calls: list[dict[str, Any]] = field(default_factory=list)
     """The bodies of the calls so far, each with its `path`."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
@@ -102,7 +98,7 @@ class Way:
             if self.mode == "limit":
                 return web.json_response({"error": "Slow down."}, status=429, headers={"Retry-After": "2", **anyone})
             if self.mode == "impatient" and body.get("wait"):
-                await asyncio.sleep(1.2)
+                await self.let_time_pass()
                 return web.Response(status=504, text="<h1>Timeout</h1>", content_type="text/html", headers=anyone)
             if self.mode == "drop":
                 self._close(request)
@@ -142,7 +138,7 @@ class Way:
         request.transport.abort()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def way(sandbox: Service) -> AsyncIterator[Way]:
     way = Way(sandbox.base_url)
     runner, way.url = await serve(way.answer)
@@ -209,7 +205,7 @@ class Site:
         return web.Response(body=(PAGES / request.path[1:]).read_bytes(), content_type=kind)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def site(way: Way) -> AsyncIterator[Site]:
     site = Site(way.url)
     runner, site.url = await serve(site.answer)
@@ -220,16 +216,19 @@ async def site(way: Way) -> AsyncIterator[Site]:
 OpenContext = Callable[..., Awaitable[BrowserContext]]
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def open_context(browser: Browser) -> AsyncIterator[OpenContext]:
     """Return a function that opens a fresh browser, and fail if the browser reported a problem.
 
-    If a test sets `breaks`, Chromium's own messages about failed calls are allowed.
+    If a test sets `breaks`, Chromium's own messages about failed calls are allowed. With `clock`, `hurried` can move
+    the time of its pages.
     """
     complaints: list[str] = []
     async with contextlib.AsyncExitStack() as stack:
 
-        async def make(size: dict[str, int] = DESKTOP, *, breaks: bool = False, **options: Any) -> BrowserContext:
+        async def make(
+            size: dict[str, int] = DESKTOP, *, breaks: bool = False, clock: bool = False, **options: Any
+        ) -> BrowserContext:
             def on_console(line: ConsoleMessage) -> None:
                 if line.type in {"error", "warning"} and not (breaks and "Failed to load resource" in line.text):
                     complaints.append(line.text)
@@ -238,6 +237,8 @@ async def open_context(browser: Browser) -> AsyncIterator[OpenContext]:
                 viewport={"width": size["width"], "height": size["height"]}, has_touch=size == PHONE, **options
             )
             stack.push_async_callback(context.close)
+            if clock:
+                await context.clock.install()
             context.on("console", on_console)
             context.on("weberror", lambda error: complaints.append(str(error.error)))
             return context
@@ -272,6 +273,32 @@ async def heard(page: Page, *names: str) -> list[Any]:
     """Return the recorded events of these names, as `[name, detail]`."""
     everything: list[Any] = await page.evaluate("window.heard")
     return [each for each in everything if each[0] in names]
+
+
+@contextlib.contextmanager
+def case(failures: list[str], name: object) -> Iterator[None]:
+    """Note a case's failure, so that the next case still runs. Assert afterwards that there are no `failures`."""
+    try:
+        yield
+    except AssertionError as error:
+        failures.append(f"{name!r}: {error}")
+
+
+@contextlib.asynccontextmanager
+async def hurried(page: Page) -> AsyncIterator[None]:
+    """Let the time of a page pass many times as fast. Its clock must be installed."""
+
+    async def hurry() -> None:
+        while True:
+            # A page that is just being replaced has no clock.
+            with contextlib.suppress(PlaywrightError):
+                await page.clock.fast_forward(500)
+            await asyncio.sleep(0.03)
+
+    task = asyncio.create_task(hurry())
+    yield
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 async def wait_for(page: Page, name: str) -> Any:

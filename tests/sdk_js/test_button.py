@@ -30,7 +30,7 @@ from tests.sdk_js.qr import expected_modules
 
 import taproof
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_desktop(site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:

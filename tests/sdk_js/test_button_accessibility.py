@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, expect
 from tests.e2e.conftest import OwnProject, Phone
-from tests.e2e.test_console_accessibility import AXE, RULES, Theme
+from tests.e2e.test_console_accessibility import AXE, RULES
 from tests.sdk_js.conftest import (
     DESKTOP,
     LANGUAGES,
@@ -15,15 +15,18 @@ from tests.sdk_js.conftest import (
     OpenContext,
     Site,
     Way,
+    case,
     decide,
+    go,
     heard,
     part,
     shown_link,
     start,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+NARROW = {"width": 320, "height": 568}
 SCHEME = '<meta name="color-scheme" content="light dark">'
 COLOURS = """(it) => {
   const style = getComputedStyle(it);
@@ -32,54 +35,50 @@ COLOURS = """(it) => {
 }"""
 
 
-async def assert_accessible(page: Page, theme: Theme) -> None:
-    """Check the page and the shadow tree with axe-core, and assert that nothing is wider than the window."""
+async def assert_accessible(page: Page) -> None:
+    """Check the page and the shadow tree with axe-core in both sizes and themes, and that nothing is too wide."""
     if not await page.evaluate("'axe' in window"):
         await page.add_script_tag(path=AXE)
-    found: list[dict[str, Any]] = await page.evaluate(
-        "async runOnly => (await axe.run(document, {runOnly, resultTypes: ['violations']})).violations", RULES[theme]
-    )
-    assert found == [], json.dumps([[each["id"], [node["html"] for node in each["nodes"]]] for each in found], indent=1)
-    assert await page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    for size in (DESKTOP, NARROW):
+        await page.set_viewport_size({"width": size["width"], "height": size["height"]})
+        for theme, rules in RULES.items():
+            await page.emulate_media(color_scheme=theme)
+            found: list[dict[str, Any]] = await page.evaluate(
+                "async runOnly => (await axe.run(document, {runOnly, resultTypes: ['violations']})).violations", rules
+            )
+            nodes = [[each["id"], [node["html"] for node in each["nodes"]]] for each in found]
+            assert found == [], f"{size} {theme}: {json.dumps(nodes, indent=1)}"
+        too_wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert too_wide <= 0, f"{too_wide} px too wide at {size}"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [DESKTOP, {"width": 320, "height": 568}], ids=["desktop", "phone"])
 @pytest.mark.parametrize("language", ["en", "ar"])
-async def test_axe(
-    site: Site,
-    way: Way,
-    open_context: OpenContext,
-    project: OwnProject,
-    theme: Theme,
-    size: dict[str, int],
-    language: str,
-) -> None:
+async def test_axe(site: Site, way: Way, open_context: OpenContext, project: OwnProject, language: str) -> None:
     """axe-core finds nothing in any state of the button and its panel."""
-    context = await open_context(size, breaks=True, color_scheme=theme, reduced_motion="reduce", bypass_csp=True)
+    context = await open_context(breaks=True, reduced_motion="reduce", bypass_csp=True)
     page = await context.new_page()
     direction = "rtl" if language == "ar" else "ltr"
     html = f'lang="{language}" dir="{direction}"'
     await page.goto(site.show(f'project-id="{project.id}"', html=html, head=SCHEME))
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     await part(page, "button").click()
     await shown_link(page)
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     await part(page, "summary").click()
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     assert await part(page, "panel").evaluate("(it) => getComputedStyle(it).direction") == direction
     for status in ("cancelled", "expired"):
         way.mode = {"status": status}
         await page.evaluate("dispatchEvent(new Event('online'))")
         await expect(part(page, "retry")).to_be_visible()
-        await assert_accessible(page, theme)
+        await assert_accessible(page)
         way.mode = "pass"
         await part(page, "retry").click()
         await shown_link(page)
     way.mode = "html"
     await page.evaluate("dispatchEvent(new Event('online'))")
     await expect(part(page, "status")).to_have_text(re.compile("Trying again|إعادة المحاولة"))
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
     way.mode = {"status": "confirmed", "messenger_id": "1", "messenger_name": "A", "proof": "p", "confirmed_at": "t"}
     await page.evaluate("dispatchEvent(new Event('online'))")
     await expect(part(page, "panel")).to_be_hidden()
@@ -87,7 +86,7 @@ async def test_axe(
     await page.evaluate("document.querySelector('taproof-button').setAttribute('project-id', 'proj_doesnotexist0000')")
     await part(page, "button").click()
     await expect(part(page, "detail")).to_be_visible()
-    await assert_accessible(page, theme)
+    await assert_accessible(page)
 
 
 async def test_axe_looks_into_the_panel(site: Site, open_context: OpenContext, project: OwnProject) -> None:
@@ -96,10 +95,10 @@ async def test_axe_looks_into_the_panel(site: Site, open_context: OpenContext, p
     page = await context.new_page()
     await page.goto(site.show(f'project-id="{project.id}"'))
     await start(page)
-    await assert_accessible(page, "light")
+    await assert_accessible(page)
     await page.add_style_tag(content="taproof-button::part(status) { color: #aaa }")
     with pytest.raises(AssertionError, match="color-contrast"):
-        await assert_accessible(page, "light")
+        await assert_accessible(page)
 
 
 async def test_by_keyboard_alone(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
@@ -135,44 +134,52 @@ async def test_by_keyboard_alone(site: Site, open_context: OpenContext, project:
     assert await heard(page, "ended") == [["ended", {"status": "cancelled"}]]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-async def test_languages(site: Site, way: Way, open_context: OpenContext, project: OwnProject, language: str) -> None:
+async def test_languages(site: Site, open_context: OpenContext, project: OwnProject) -> None:
     """The button has the language of its attribute, of the page, or of the browser, and its direction."""
-    direction = "rtl" if language in {"ar", "fa"} else "ltr"
-    context = await open_context(locale=language)
-    page = await context.new_page()
-    attribute = f'language="{language.upper()}-XX"'
-    await page.goto(site.show(f'project-id="{project.id}" {attribute}', html='lang="en"'))
-    label = await part(page, "label").inner_text()
-    assert (label == "Sign in with Telegram") is (language == "en")
-    assert await part(page, "button").get_attribute("lang") == language
-    assert await part(page, "button").get_attribute("dir") == direction
-    for html in (f'lang="{language}"', 'lang="tlh"', ""):
-        await page.goto(site.show(f'project-id="{project.id}"', html=html))
-        await expect(part(page, "label")).to_have_text(label)
-    # It changes with its attribute, and a custom label stays.
-    await page.evaluate("document.querySelector('taproof-button').setAttribute('language', 'en')")
-    await expect(part(page, "label")).to_have_text("Sign in with Telegram")
-    await page.evaluate("document.querySelector('taproof-button').setAttribute('label', '<b>Enter</b>')")
-    await expect(part(page, "label")).to_have_text("<b>Enter</b>")
+    failures: list[str] = []
+    for language in LANGUAGES:
+        context = await open_context(locale=language)
+        with case(failures, language):
+            direction = "rtl" if language in {"ar", "fa"} else "ltr"
+            attribute = f'language="{language.upper()}-XX"'
+            page = await go(context, site.show(f'project-id="{project.id}" {attribute}', html='lang="en"'))
+            label = await part(page, "label").inner_text()
+            assert (label == "Sign in with Telegram") is (language == "en")
+            assert await part(page, "button").get_attribute("lang") == language
+            assert await part(page, "button").get_attribute("dir") == direction
+            for html in (f'lang="{language}"', 'lang="tlh"', ""):
+                await page.goto(site.show(f'project-id="{project.id}"', html=html))
+                await expect(part(page, "label")).to_have_text(label)
+            # It changes with its attribute, and a custom label stays.
+            await page.evaluate("document.querySelector('taproof-button').setAttribute('language', 'en')")
+            await expect(part(page, "label")).to_have_text("Sign in with Telegram")
+            await page.evaluate("document.querySelector('taproof-button').setAttribute('label', '<b>Enter</b>')")
+            await expect(part(page, "label")).to_have_text("<b>Enter</b>")
+        await context.close()
+    assert not failures, "\n".join(failures)
 
 
-@pytest.mark.parametrize(
-    ("prefers", "head", "dark"),
-    [("light", "", False), ("dark", "", True), ("light", "/dark.css", True), ("dark", "/light.css", False)],
-)
-async def test_colour_scheme(
-    site: Site, open_context: OpenContext, project: OwnProject, prefers: str, head: str, *, dark: bool
-) -> None:
+async def test_colour_scheme(site: Site, open_context: OpenContext, project: OwnProject) -> None:
     """The panel has the page's colour scheme, or by default the user's."""
-    context = await open_context(color_scheme=prefers, bypass_csp=True)
-    page = await context.new_page()
-    link = f'<link rel="stylesheet" href="{head}">' if head else ""
-    await page.goto(site.show(f'project-id="{project.id}"', head=link))
-    await start(page)
-    background, text = await part(page, "panel").evaluate(COLOURS)
-    assert (text - background > 120) is dark
-    assert (background - text > 120) is not dark
+    context = await open_context(bypass_csp=True)
+    failures: list[str] = []
+    for prefers, head, dark in (
+        ("light", "", False),
+        ("dark", "", True),
+        ("light", "/dark.css", True),
+        ("dark", "/light.css", False),
+    ):
+        with case(failures, (prefers, head)):
+            page = await context.new_page()
+            await page.emulate_media(color_scheme="dark" if prefers == "dark" else "light")
+            link = f'<link rel="stylesheet" href="{head}">' if head else ""
+            await page.goto(site.show(f'project-id="{project.id}"', head=link))
+            await start(page)
+            background, text = await part(page, "panel").evaluate(COLOURS)
+            assert (text - background > 120) is dark
+            assert (background - text > 120) is not dark
+            await page.close()
+    assert not failures, "\n".join(failures)
 
 
 async def test_forced_colours_and_motion(site: Site, open_context: OpenContext, project: OwnProject) -> None:

@@ -7,11 +7,25 @@ import pytest
 from playwright.async_api import Page, expect
 from tests.chromium import open_chromium
 from tests.e2e.conftest import OwnProject, Phone
-from tests.sdk_js.conftest import PHONE, OpenContext, Site, Way, decide, go, heard, part, shown_link, start, wait_for
+from tests.sdk_js.conftest import (
+    PHONE,
+    OpenContext,
+    Site,
+    Way,
+    case,
+    decide,
+    go,
+    heard,
+    hurried,
+    part,
+    shown_link,
+    start,
+    wait_for,
+)
 
 import taproof
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 COMES_BACK = "() => { document.dispatchEvent(new Event('visibilitychange', { bubbles: true })) }"
 
@@ -198,49 +212,61 @@ async def test_call_that_never_ends(
 
 async def test_offline(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
     """Without a network the panel says so, and continues when it returns."""
-    context = await open_context(breaks=True)
+    context = await open_context(breaks=True, clock=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
     link = await start(page)
     await context.set_offline(offline=True)
     await page.evaluate(COMES_BACK)
-    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    async with hurried(page):
+        await expect(part(page, "status")).to_have_text("No connection. Trying again…")
     assert (await heard(page, "status"))[-1] == ["status", {"status": "retrying"}]
     await context.set_offline(offline=False)
-    await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
+    async with hurried(page):
+        await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
     await decide(phone, link)
     await confirmed(page, project)
 
 
-@pytest.mark.parametrize("mode", ["html", "drop", "limit"])
 async def test_broken_from_the_start(
-    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone, mode: str
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
     """A proxy's 502 page, dropped connections and rate limits are waited out, before there is a link and after."""
-    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
-    way.mode = mode
-    await page.get_by_role("button", name="Sign in with Telegram").click()
-    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
-    way.mode = "pass"
-    link = await shown_link(page)
-    await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
-    way.mode = mode
-    await page.evaluate(COMES_BACK)
-    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
-    way.mode = "pass"
-    await decide(phone, link)
-    await confirmed(page, project)
+    context = await open_context(breaks=True, clock=True)
+    failures: list[str] = []
+    for mode in ("html", "drop", "limit"):
+        with case(failures, mode):
+            page = await go(context, site.show(f'project-id="{project.id}"'))
+            way.mode = mode
+            await page.get_by_role("button", name="Sign in with Telegram").click()
+            async with hurried(page):
+                await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+            way.mode = "pass"
+            async with hurried(page):
+                link = await shown_link(page)
+                await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
+            way.mode = mode
+            await page.evaluate(COMES_BACK)
+            async with hurried(page):
+                await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+            way.mode = "pass"
+            await decide(phone, link)
+            async with hurried(page):
+                await confirmed(page, project)
+            await page.close()
+    assert not failures, "\n".join(failures)
 
 
 async def test_retry_after_is_kept(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
     """During the pause in Retry-After nothing is sent, even if the user leaves and returns."""
-    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
+    page = await go(await open_context(breaks=True, clock=True), site.show(f'project-id="{project.id}"'))
     way.mode = "limit"
     async with page.expect_response("**/generate/public"):
         await page.get_by_role("button", name="Sign in with Telegram").click()
     for _ in range(10):
         await page.evaluate(COMES_BACK)
+    assert len(way.calls) == 1
     async with page.expect_response("**/generate/public"):
-        pass
+        await page.clock.fast_forward(2_000)
     assert len(way.calls) == 2
     # Only the user ends it.
     await page.keyboard.press("Escape")
@@ -251,16 +277,19 @@ async def test_confirmed_during_a_rate_limit(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
     """A user who confirms during a rate limit is signed in by the first accepted call."""
-    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    page = await go(
+        await open_context(breaks=True, clock=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"')
+    )
     link = await start(page)
     way.mode = "limit"
     async with page.expect_response(lambda response: response.status == 429):
         await page.evaluate(COMES_BACK)
     await decide(phone, link)
-    async with page.expect_response(lambda response: response.status == 429):
-        pass
-    way.mode = "pass"
-    await page.wait_for_url("**/welcome?from=shop")
+    async with hurried(page):
+        async with page.expect_response(lambda response: response.status == 429):
+            pass
+        way.mode = "pass"
+        await page.wait_for_url("**/welcome?from=shop")
     assert len(site.posted) == 1
 
 
@@ -305,15 +334,18 @@ async def test_impatient_proxy(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
     """Behind a proxy that cuts long calls, the calls become shorter, down to plain polling, and it works."""
-    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
+    page = await go(await open_context(breaks=True, clock=True), site.show(f'project-id="{project.id}"'))
     link = await start(page)
+    way.let_time_pass = lambda: page.clock.fast_forward(1_200)
     way.mode = "impatient"
     await page.evaluate(COMES_BACK)
-    await until(page, lambda: 6 in way.waits())
+    async with hurried(page):
+        await until(page, lambda: 6 in way.waits())
     # On return, the first call may or may not have begun, and is then repeated with the same length.
     assert [wait for wait, _ in groupby(wait for wait in way.waits() if wait)][:3] == [25, 12, 6]
     await decide(phone, link)
-    await confirmed(page, project)
+    async with hurried(page):
+        await confirmed(page, project)
 
 
 async def test_slow_network(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:

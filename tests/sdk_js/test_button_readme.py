@@ -8,7 +8,7 @@ from playwright.async_api import expect
 from tests.e2e.conftest import OwnProject, Phone
 from tests.sdk_js.conftest import OpenContext, Site, decide, go, part, shown_link, start
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PACKAGE = Path(__file__).parents[2] / "sdk/js"
 README = (PACKAGE / "README.md").read_text("utf-8")

@@ -3,31 +3,44 @@
 import pytest
 from playwright.async_api import expect
 from tests.e2e.conftest import OwnProject, Phone
-from tests.sdk_js.conftest import OpenContext, Site, Way, decide, go, heard, part, start
+from tests.sdk_js.conftest import OpenContext, Site, Way, case, decide, go, heard, hurried, part, start
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+TOKEN = "a-B_" * 10 + "xyz"
+CONFIRMED = {
+    "session_token": TOKEN,
+    "deeplink": f"https://t.me/shop_bot?start={TOKEN}",
+    "status": "confirmed",
+    "messenger_id": "1",
+    "messenger_name": "A",
+    "proof": "p",
+    "confirmed_at": "t",
+}
+"""Answers generate and then verify: a user who confirms at once."""
 
 
-@pytest.mark.parametrize(
-    "deeplink",
-    [
+async def test_hostile_link(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """A link other than an https sign-in link is never shown nor opened, whatever sent it."""
+    context = await open_context(clock=True)
+    failures: list[str] = []
+    for deeplink in (
         "javascript:alert(1)//?start=x",
         "data:text/html,x?start=x",
         "tg://resolve?domain=x&start=y",
         "https://t.me/bot",
         7,
-    ],
-)
-async def test_hostile_link(
-    site: Site, way: Way, open_context: OpenContext, project: OwnProject, deeplink: object
-) -> None:
-    """A link other than an https sign-in link is never shown nor opened, whatever sent it."""
-    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
-    way.mode = {"session_token": "x", "deeplink": deeplink}
-    await page.get_by_role("button", name="Sign in with Telegram").click()
-    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
-    await expect(part(page, "link")).to_be_hidden()
-    assert await part(page, "link").get_attribute("href") is None
+    ):
+        with case(failures, deeplink):
+            page = await go(context, site.show(f'project-id="{project.id}"'))
+            way.mode = {"session_token": "x", "deeplink": deeplink}
+            await page.get_by_role("button", name="Sign in with Telegram").click()
+            async with hurried(page):
+                await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+            await expect(part(page, "link")).to_be_hidden()
+            assert await part(page, "link").get_attribute("href") is None
+            await page.close()
+    assert not failures, "\n".join(failures)
 
 
 async def test_refusals(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
@@ -66,9 +79,11 @@ async def test_insecure_page(site: Site, way: Way, open_context: OpenContext, pr
     assert way.calls == []
 
 
-@pytest.mark.parametrize(
-    "location",
-    [
+async def test_hostile_location(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """The page follows a redirect only to its own site, and passes on no address that a router would leave it by."""
+    context = await open_context()
+    failures: list[str] = []
+    for location in (
         "https://evil.example/",
         "//evil.example/x",
         "/.//evil.example/x",
@@ -80,20 +95,19 @@ async def test_insecure_page(site: Site, way: Way, open_context: OpenContext, pr
         "http://[",
         None,
         "",
-    ],
-)
-async def test_hostile_location(
-    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, location: str | None
-) -> None:
-    """The page follows a redirect only to its own site, and passes on no address that a router would leave it by."""
-    page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
-    site.answers = [(200, {"location": location})]
-    await decide(phone, await start(page))
-    await expect(part(page, "status")).to_have_text("Sign-in failed")
-    assert page.url == f"{site.url}/"
-    assert (await heard(page, "signed-in")) == []
-    [[_, error]] = await heard(page, "error")
-    assert error["code"] == "submit_failed"
+    ):
+        with case(failures, location):
+            page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+            site.answers = [(200, {"location": location})]
+            way.mode = CONFIRMED
+            await page.get_by_role("button", name="Sign in with Telegram").click()
+            await expect(part(page, "status")).to_have_text("Sign-in failed")
+            assert page.url == f"{site.url}/"
+            assert (await heard(page, "signed-in")) == []
+            [[_, error]] = await heard(page, "error")
+            assert error["code"] == "submit_failed"
+            await page.close()
+    assert not failures, "\n".join(failures)
 
 
 async def test_submit_refused(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
@@ -108,33 +122,31 @@ async def test_submit_refused(site: Site, open_context: OpenContext, project: Ow
     assert await page.evaluate("sessionStorage.length") == 0
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+async def test_submit_tried_again(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """An error of a proxy in front of the application, as a page or JSON, does not lose the sign-in."""
+    context = await open_context(breaks=True, clock=True)
+    failures: list[str] = []
+    for answer in (
         (502, "<h1>Bad Gateway</h1>"),
         (429, {"error": "Slow down."}),
         (502, {"error": "Bad gateway."}),
         (503, {"error": "Starting."}),
         (504, {"error": "Too slow."}),
-    ],
-    ids=["page", "429", "502", "503", "504"],
-)
-async def test_submit_tried_again(
-    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, answer: tuple[int, object]
-) -> None:
-    """An error of a proxy in front of the application, as a page or JSON, does not lose the sign-in."""
-    page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
-    site.answers = [answer]
-    await decide(phone, await start(page))
-    await page.wait_for_url("**/welcome?from=shop")
-    assert len(site.posted) == 2
+    ):
+        with case(failures, answer):
+            page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+            site.answers, site.posted = [answer], []
+            way.mode = CONFIRMED
+            await page.get_by_role("button", name="Sign in with Telegram").click()
+            async with hurried(page):
+                await page.wait_for_url("**/welcome?from=shop")
+            assert len(site.posted) == 2
+            await page.close()
+    assert not failures, "\n".join(failures)
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "pauses"), [("3", [0, 3_000, 3_000]), ("3600", [0, 5_000, 5_000]), ("soon", [0, 1_000, 2_000])]
-)
 async def test_submit_is_not_tried_for_ever(
-    site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, retry_after: str, pauses: list[int]
+    site: Site, way: Way, open_context: OpenContext, project: OwnProject
 ) -> None:
     """Three attempts, with the pauses in Retry-After of up to five seconds; then its sentence is shown."""
     context = await open_context(breaks=True)
@@ -148,10 +160,16 @@ async def test_submit_is_not_tried_for_ever(
             return real(act, delay / 100);
         };"""
     )
-    page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
-    site.retry_after = retry_after
-    site.answers = [(503, {"error": f"Away, {attempt}."}) for attempt in (1, 2, 3, 4)]
-    await decide(phone, await start(page))
-    await expect(part(page, "detail")).to_have_text("Away, 3.")
-    assert len(site.posted) == 3
-    assert await page.evaluate("pauses") == pauses
+    failures: list[str] = []
+    for retry_after, pauses in (("3", [0, 3_000, 3_000]), ("3600", [0, 5_000, 5_000]), ("soon", [0, 1_000, 2_000])):
+        with case(failures, retry_after):
+            page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+            site.retry_after, site.posted = retry_after, []
+            site.answers = [(503, {"error": f"Away, {attempt}."}) for attempt in (1, 2, 3, 4)]
+            way.mode = CONFIRMED
+            await page.get_by_role("button", name="Sign in with Telegram").click()
+            await expect(part(page, "detail")).to_have_text("Away, 3.")
+            assert len(site.posted) == 3
+            assert await page.evaluate("pauses") == pauses
+            await page.close()
+    assert not failures, "\n".join(failures)

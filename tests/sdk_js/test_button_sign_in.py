@@ -9,7 +9,7 @@ from tests.sdk_js.conftest import OpenContext, Site, Way, decide
 
 import taproof
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 BEGIN = """async (options) => {
   const { signIn, resume } = await import("/taproof.js");

@@ -13,7 +13,7 @@ from playwright.async_api import expect
 from tests.e2e.conftest import OwnProject, Phone, Service, free_port
 from tests.sdk_js.conftest import OpenContext, decide, shown_link, start
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SDK = Path(__file__).parents[2] / "sdk/js"
 READY_WITHIN = 120.0

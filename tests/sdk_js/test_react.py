@@ -20,7 +20,7 @@ from tests.sdk_js.conftest import OpenContext, Way, decide, heard, serve, shown_
 
 import taproof
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SDK = Path(__file__).parents[2] / "sdk/js"
 HTML = '<!doctype html><html lang="en"><title>React</title><div id="root"></div><script src="/page.js"></script>'
@@ -35,7 +35,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return made.read_bytes()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def url(bundle: bytes, way: Way) -> AsyncIterator[str]:
     """Return the site of the page, which may only run its own script and call the service."""
     policy = f"default-src 'none'; script-src 'self'; connect-src 'self' {way.url}; style-src-attr 'unsafe-inline'"

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from granian.constants import Interfaces
 from granian.server.embed import Server
 from playwright.async_api import Browser, Page, expect
@@ -18,7 +19,6 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
-from tests.chromium import open_chromium
 
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
@@ -26,7 +26,7 @@ from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 from taproof.sandbox.demo.server import Demo
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 PROJECT = "proj_0123456789abcdefABCDEF"
@@ -100,7 +100,7 @@ class Service:
         )
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def service() -> AsyncIterator[Service]:
     standing_in = Service()
     server = Server(
@@ -120,13 +120,7 @@ async def service() -> AsyncIterator[Service]:
     await serving
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(service: Service, browser: Browser) -> AsyncIterator[Page]:
     """The demo's page; afterwards: nothing was thrown in it and the policy refused nothing."""
     page = await browser.new_page()
@@ -134,13 +128,20 @@ async def page(service: Service, browser: Browser) -> AsyncIterator[Page]:
     page.on("pageerror", lambda error: complaints.append(str(error)))
     # The browser itself logs every answer that is no success, also those that a test asks for.
     page.on("console", lambda line: complaints.append(line.text) if "Failed to load" not in line.text else None)
+    await page.clock.install()
     await page.goto(f"{service.url}/demo")
     yield page
+    await page.close()
     assert complaints == []
 
 
 async def status_is(page: Page, status: str) -> None:
     await expect(page.locator("#status")).to_have_attribute("data-status", status)
+
+
+async def pass_pause(page: Page) -> None:
+    """Move the page's clock over the pause before the next poll."""
+    await page.clock.fast_forward(2_000)
 
 
 async def sign_in(page: Page) -> None:
@@ -171,6 +172,7 @@ async def test_signing_in_and_out(service: Service, page: Page) -> None:
 
     service.status = "confirmed"
     service.name = "Ada <b>Love</b>\u202elace"
+    await pass_pause(page)
     await expect(page.locator("#who")).to_have_text("Signed in as Ada <b>Love</b>\u202elace @ada")
     await expect(page.locator("#who-id")).to_have_text("1001")
     await expect(page.locator("#who")).to_be_focused()
@@ -180,7 +182,8 @@ async def test_signing_in_and_out(service: Service, page: Page) -> None:
     assert SECRET not in await page.content()
     asked = len(service.polls)
     assert service.polls[0] == {"project_id": PROJECT, "session_token": "token-1", "wait": 25}
-    await asyncio.sleep(2.5)
+    await page.clock.run_for(30_000)
+    await page.evaluate("fetch('/phone').then((answer) => answer.text())")
     assert len(service.polls) == asked, "polling stops on a terminal status"
 
     await page.reload()
@@ -200,6 +203,7 @@ async def test_every_other_ending(service: Service, page: Page) -> None:
         service.status = "pending"
         await sign_in(page)
         service.status = status
+        await pass_pause(page)
         await status_is(page, status)
         assert service.polls[-1]["session_token"] == f"token-{number}"
         await expect(page.locator("#status")).to_contain_text(words)
@@ -212,15 +216,20 @@ async def test_failures_while_polling(service: Service, page: Page) -> None:
     """After a temporary failure the page asks again, after Retry-After if given. Any other ends the sign-in."""
     await sign_in(page)
     service.failure = (503, {"error": "The store cannot be reached right now."}, {"Retry-After": "1"})
+    await pass_pause(page)
     await expect(page.locator("#status")).to_have_text("The store cannot be reached right now. Trying again…")
     await status_is(page, "pending")
     service.failure = None
+    await pass_pause(page)
     await expect(page.locator("#status")).to_contain_text("Waiting for you")
     await page.context.set_offline(True)
+    await pass_pause(page)
     await expect(page.locator("#status")).to_contain_text("cannot be reached. Check the connection. Trying again…")
     await page.context.set_offline(False)
+    await pass_pause(page)
     await expect(page.locator("#status")).to_contain_text("Waiting for you")
     service.failure = (404, {"error": "There is no such session <i>here</i>."}, {})
+    await pass_pause(page)
     await status_is(page, "error")
     await expect(page.locator("#status")).to_have_text("There is no such session <i>here</i>.")
     await expect(page.locator("#sign-in")).to_be_visible()
@@ -242,8 +251,6 @@ async def test_failures_at_the_start(service: Service, page: Page) -> None:
 
 async def test_the_deadline(service: Service, page: Page) -> None:
     """After ten minutes the page gives up by itself, even if the service still answers pending."""
-    await page.clock.install()
-    await page.reload()
     await sign_in(page)
     await page.clock.fast_forward("09:00")
     await expect(page.locator("#remaining")).to_have_text(re.compile(r"^(1:00|0:5\d) left$"))
@@ -255,8 +262,6 @@ async def test_the_deadline(service: Service, page: Page) -> None:
 
 async def test_coming_back_to_the_tab(service: Service, page: Page) -> None:
     """Someone who comes back from the messenger is not kept waiting for the next poll."""
-    await page.clock.install()
-    await page.reload()
     await sign_in(page)
     await expect(page.locator("#steps")).to_contain_text("asked once")
     service.status = "cancelled"
@@ -274,6 +279,7 @@ async def test_without_a_pop_up(service: Service, page: Page) -> None:
     await expect(page.locator("#deeplink")).to_have_attribute("href", f"{service.url}/phone?start=token-2")
     service.polls.clear()
     service.status = "confirmed"
+    await pass_pause(page)
     await expect(page.locator("#who")).to_be_visible()
     assert {poll["session_token"] for poll in service.polls} == {"token-2"}
 
@@ -317,6 +323,7 @@ async def test_on_a_phone_nothing_is_cut_off(service: Service, page: Page) -> No
     service.name = "A" * 300
     await sign_in(page)
     service.status = "confirmed"
+    await pass_pause(page)
     await expect(page.locator("#who")).to_be_visible()
     assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
@@ -325,5 +332,6 @@ async def test_an_unknown_status(service: Service, page: Page) -> None:
     """A status of a later version stops the sign-in with a word, instead of polling on for ever."""
     await sign_in(page)
     service.status = "constructed"
+    await pass_pause(page)
     await status_is(page, "error")
     await expect(page.locator("#sign-in")).to_be_visible()

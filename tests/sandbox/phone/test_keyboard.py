@@ -7,11 +7,11 @@ import pytest
 from playwright.async_api import Browser, Page, expect
 from tests.sandbox.bot import Bot, KeyboardButton, ReplyKeyboardMarkup, ReplyKeyboardRemove
 from tests.sandbox.conftest import ADA, BORIS, Running, buttons
-from tests.sandbox.phone.test_page import browser, page
+from tests.sandbox.phone.test_page import page
 
-__all__ = ["browser", "page"]
+__all__ = ["page"]
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 AXE = Path(__file__).parents[2] / "npm/node_modules/axe-core/axe.min.js"
 ASK = ReplyKeyboardMarkup(

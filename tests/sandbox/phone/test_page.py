@@ -4,21 +4,15 @@ import re
 from collections.abc import AsyncIterator
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
-from tests.chromium import open_chromium
 from tests.sandbox.bot import Bot
 from tests.sandbox.conftest import ADA, BORIS, EchoBot, Running, buttons
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-@pytest.fixture
-async def browser() -> AsyncIterator[Browser]:
-    async with open_chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(browser: Browser, running: Running) -> AsyncIterator[Page]:
     """Open a page of the size of a phone; any error of its scripts fails the test."""
     page = await browser.new_page(base_url=running.base, viewport={"width": 390, "height": 844})
@@ -34,6 +28,7 @@ async def page(browser: Browser, running: Running) -> AsyncIterator[Page]:
     )
     page.on("pageerror", lambda error: complaints.append(str(error)))
     yield page
+    await page.close()
     assert complaints == []
 
 
