@@ -21,11 +21,10 @@ check: .venv/.test ## Style, types, imports.
 soak: .venv/.test ## The long forms of the property and fault tests.
 	$(BIN)/python -m pytest --hypothesis-profile=soak $(ARGS)
 
-bench: .venv/.test ## Measure, side by side in one run: see benchmarks/README.md.
-	scripts/setup.sh bench
+bench: .venv/.bench ## Measure, side by side in one run: see benchmarks/README.md.
 	$(BIN)/python -m benchmarks.all $(ARGS)
 
-docs: .venv/.test ## Show the documentation on this machine, and again at each change.
+docs: .venv/.docs ## Show the documentation on this machine, and again at each change.
 	$(BIN)/mkdocs serve $(ARGS)
 
 screenshots: .venv/.test ## Take the pictures of the README anew.
@@ -44,5 +43,11 @@ clean: ## Forget the environment and every cache.
 .venv/.run: requirements/run.txt $(SOURCES) scripts/setup.sh
 	scripts/setup.sh run
 
+.venv/.docs: requirements/docs.txt scripts/setup.sh
+	scripts/setup.sh docs
+
 .venv/.test: requirements/test.txt tests/npm/package-lock.json sdk/js/package-lock.json $(SOURCES) scripts/setup.sh
 	scripts/setup.sh test
+
+.venv/.bench: .venv/.test requirements/bench.txt
+	scripts/setup.sh bench
