@@ -1,4 +1,4 @@
-# The two commands are `make run` and `make test`. Both do all of their own set-up; see scripts/setup.sh.
+# `make run` and `make test` set up everything that they need: see scripts/setup.sh.
 SHELL := /bin/bash
 BIN := .venv/bin
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -12,32 +12,40 @@ run: .venv/.run ## Run the service with the sandbox messenger and the demo.
 test: check ## Check everything and run all tests, on the built wheel.
 	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
-check: .venv/.test ## Style, types, imports.
+check: .venv/.test ## Check style, types and imports.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-soak: .venv/.test ## The long forms of the property and fault tests.
+soak: .venv/.test ## Run the tests with the long property and fault tests.
 	$(BIN)/python -m pytest --hypothesis-profile=soak $(ARGS)
 
+<<<<<<< HEAD
 bench: .venv/.bench ## Measure, side by side in one run: see benchmarks/README.md.
 	$(BIN)/python -m benchmarks.all $(ARGS)
 
 docs: .venv/.docs ## Show the documentation on this machine, and again at each change.
+=======
+bench: .venv/.test ## Run the benchmarks: see benchmarks/README.md.
+	scripts/setup.sh bench
+	$(BIN)/python -m benchmarks.all $(ARGS)
+
+docs: .venv/.test ## Serve the documentation locally and reload it on each change.
+>>>>>>> main
 	$(BIN)/mkdocs serve $(ARGS)
 
-screenshots: .venv/.test ## Take the pictures of the README anew.
+screenshots: .venv/.test ## Take the screenshots of the README and the docs again.
 	$(BIN)/python scripts/screenshots.py
 
-fmt: .venv/.test ## Format, and mend what can be mended.
+fmt: .venv/.test ## Format the code and fix what ruff can fix.
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-lock: .venv/.test ## Lock the newest versions that fit, with hashes and without any index.
+lock: .venv/.test ## Lock the newest compatible versions with their hashes.
 	scripts/lock.sh
 
-clean: ## Forget the environment and every cache.
+clean: ## Delete the environment and all caches.
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.run: requirements/run.txt $(SOURCES) scripts/setup.sh

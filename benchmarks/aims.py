@@ -1,4 +1,4 @@
-"""The aims, each with what it is held against. One that is missed is shown, and fails nothing: a wrong answer does."""
+"""The aims and their bounds. A missed aim is shown and is not a failure; a wrong answer is."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ Values = Mapping[str, float]
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """A figure with its bound. `measure` raises KeyError or ValueError when what it needs was not measured."""
+    """A figure with its bound. `measure` raises KeyError or ValueError if a value that it needs was not measured."""
 
     figure: str
     text: str
@@ -19,7 +19,7 @@ class Aim:
     form: str = "{:.2f}"
 
     def judge(self, values: Values) -> tuple[str, str] | None:
-        """Return what was measured and whether the aim is met, or None when it was not measured."""
+        """Return the measured value and whether the aim is met, or None if it was not measured."""
         try:
             measured = self.measure(values)
         except (KeyError, ValueError):
@@ -29,7 +29,7 @@ class Aim:
 
 
 def fastest(values: Values, figure: str, *kinds: str) -> float:
-    """Return the most that any peer of these kinds did. Raises ValueError when none was measured."""
+    """Return the highest value of any peer of these kinds. Raises ValueError if none was measured."""
     return max(
         value for name, value in values.items() if any(name.startswith(f"peers.{figure}.{kind}.") for kind in kinds)
     )
@@ -130,7 +130,7 @@ AIMS: Final = (
 
 
 def aim_rows(values: Values) -> list[list[str]]:
-    """Return the table of the aims that were measured, its head first."""
+    """Return the table of the measured aims, with its heading."""
     rows, figure = [["figure", "aim", "measured", "met?"]], ""
     for aim in AIMS:
         figure = aim.figure or figure

@@ -1,7 +1,7 @@
-"""Measures everything in one go and writes RESULTS.md and results.svg; see README.md here.
+"""Measure everything in one run and write RESULTS.md and results.svg; see README.md here.
 
-Usage: make bench, or python -m benchmarks.all in the project's root, with --help for what can be chosen. Needs wrk and
-two cores. Starts everything on loopback, stops all that it started, and exits with 1 when any answer was wrong.
+Usage: make bench, or python -m benchmarks.all in the project's root; --help lists the options. Needs wrk and two
+cores. Starts everything on loopback, stops everything that it started, and exits with 1 if any answer was wrong.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.machine import BUILD, LOAD_CORE, ROOT, SERVER_CORE, BenchmarkFailed, facts, fail, measure_fsync, say
-from benchmarks.outcome import AttemptOutcome, Plan
+from benchmarks.outcome import PartOutcome, Plan
 from benchmarks.parts.bot import measure_bot
 from benchmarks.parts.console import measure_console
 from benchmarks.parts.crowd import measure_crowd
@@ -37,7 +37,7 @@ _ENOUGH_ROUNDS: Final = 3
 RESULTS: Final = ROOT / "benchmarks" / "RESULTS.md"
 PLOT: Final = ROOT / "benchmarks" / "results.svg"
 
-Part = Callable[[Plan, Postgres], AttemptOutcome]
+Part = Callable[[Plan, Postgres], PartOutcome]
 PARTS: Final[dict[str, Part]] = {
     "sqlite": lambda plan, _: measure_sqlite(plan),
     "postgres": measure_postgres,
@@ -54,13 +54,13 @@ PARTS: Final[dict[str, Part]] = {
 _NEED_PEERS: Final = {"peers", "race"}
 
 
-def run(parts: list[str], plan: Plan) -> tuple[AttemptOutcome, dict[str, str]]:
-    """Measure the parts, one after the other; return what they found, and what of the machine it depends on."""
-    outcome = AttemptOutcome()
+def run(parts: list[str], plan: Plan) -> tuple[PartOutcome, dict[str, str]]:
+    """Measure the parts one after the other; return their outcome and the facts about the machine."""
+    outcome = PartOutcome()
     if _NEED_PEERS & set(parts):
         say("installing the peers")
         install()
-    os.sched_setaffinity(0, {LOAD_CORE})  # wrk and PostgreSQL inherit it; each server takes its own core.
+    os.sched_setaffinity(0, {LOAD_CORE})  # wrk and PostgreSQL inherit this; each server is pinned to its own core.
     fsync = measure_fsync(plan.directory)
     with ExitStack() as stack:
         postgres = stack.enter_context(running_postgres())
@@ -104,9 +104,9 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure, print, and write the results down when all was measured."""
+    """Measure, print, and write the results if everything was measured."""
     given = arguments()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that what was started is stopped.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that everything that was started is stopped.
     try:
         if not {SERVER_CORE, LOAD_CORE} <= os.sched_getaffinity(0):
             fail("Two cores are needed, 0 for the server and 1 for the load, and this process may not use both.")

@@ -1,7 +1,7 @@
-"""The yardstick: an ASGI app that reads the body and answers a constant, with nothing else around it.
+"""The baseline: an ASGI app that reads the body and returns a constant.
 
-It runs on the same server with the same settings as the service (see server.py), so what lies between the two figures
-is what the service itself costs.
+It runs on the same server with the same settings as the service (see server.py), so the difference between the two
+figures is the cost of the service itself.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping

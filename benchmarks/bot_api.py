@@ -1,4 +1,4 @@
-"""The sandbox's Bot API server with its people, in a process of the load's: the messenger's side of a sign-in."""
+"""Run the sandbox's Bot API server with its users in a process of the load: the messenger's side of a sign-in."""
 
 import asyncio
 import logging
@@ -20,28 +20,28 @@ from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.chats import SandboxChat, SandboxMessage
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.messenger import Messenger
-from taproof.sandbox.telegram.people import People, Person
+from taproof.sandbox.telegram.people import Person
 from taproof.sandbox.telegram.server import BotApi
 
 PEOPLE: Final = 4_000
-"""So many that nobody is written to twice within a second, which the flood limit would refuse."""
+"""Enough that no user gets two messages within a second, which the flood limit would refuse."""
 _FIRST: Final = 1_000_000
 _REPLY_SECONDS: Final = 30
 
 
 class Phones:
-    """The people, and what they do with the bot's messages."""
+    """The users, and their replies to the bot's messages."""
 
     def __init__(self, messenger: Messenger) -> None:
         self._messenger = messenger
         people = range(_FIRST, _FIRST + PEOPLE)
         for number, user_id in enumerate(people):
-            messenger.people.put(Person(user_id, "Person", str(number), f"person{number}"))
+            messenger.people[user_id] = Person(user_id, "Person", str(number), f"person{number}")
         self._chats = [messenger.chat(user_id) for user_id in people]
         self._next = 0
 
     def take(self) -> SandboxChat:
-        """Return the chat of who has signed in longest ago."""
+        """Return the chat of the user whose last sign-in is the oldest."""
         chat = self._chats[self._next % PEOPLE]
         self._next += 1
         chat.messages.clear()
@@ -57,7 +57,7 @@ class Phones:
         return prompt
 
     async def confirm(self, chat: SandboxChat, prompt: SandboxMessage, token: str) -> None:
-        """Tap Confirm; return once the bot has answered the tap and put the outcome in the prompt's place."""
+        """Tap Confirm; return once the bot has answered the tap and replaced the prompt with the outcome."""
         buttons = (button.get("callback_data", "") for row in prompt.keyboard for button in row)
         data = next((each for each in buttons if each.startswith(f"c:{token}")), None)
         if data is None:
@@ -74,10 +74,10 @@ def _prompt(chat: SandboxChat) -> SandboxMessage | None:
 
 @asynccontextmanager
 async def bot_api() -> AsyncIterator[tuple[str, str, Phones]]:
-    """Serve the Bot API on loopback; yield its address, the bot's token, and the people."""
+    """Serve the Bot API on loopback; yield its address, the bot's token, and the users."""
     token = f"1234567890:{secrets.token_hex(16)}abc"
     base_url = "http://127.0.0.1"
-    bots = SandboxBots(People(), OwnHosts(base_url), system_clock, system_entropy, base_url)
+    bots = SandboxBots(OwnHosts(base_url), system_clock, system_entropy, base_url)
     bot = bots.add("taproof_benchmark_bot", token=token)
     app = BotApi(bots, Faults())
     with socket.socket() as probe:

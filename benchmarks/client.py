@@ -1,6 +1,6 @@
-"""A small HTTP client on asyncio, cheap enough for ten thousand connections on one core, that notes when answers come.
+"""A small HTTP client on asyncio, cheap enough for ten thousand connections on one core, that times answers.
 
-A general client would take more of the core than the service does, and the figures would be its own.
+A general client would use more of the core than the service does, and would distort the figures.
 """
 
 import asyncio
@@ -11,11 +11,11 @@ from typing import Any, Final, cast
 from benchmarks.machine import fail
 
 PATIENCE: Final = 60.0
-"""Seconds until an answer is given up, and with it the run: more than any wait takes."""
+"""Seconds after which a missing answer ends the run: more than any wait takes."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection that is kept, and made anew once the server has closed it, idle; one request at a time."""
+    """A kept connection for one request at a time, reopened after the server has closed it while idle."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -27,11 +27,11 @@ class Connection(asyncio.Protocol):
         self._answer: asyncio.Future[tuple[int, bytes]] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note what to write to."""
+        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without being derived from it.
 
     def data_received(self, data: bytes) -> None:
-        """Look whether the answer is complete."""
+        """Check whether the answer is complete."""
         self._received += data
         head, end, body = self._received.partition(b"\r\n\r\n")
         if not end:
@@ -45,13 +45,13 @@ class Connection(asyncio.Protocol):
             self._answer.set_result((int(head[9:12]), body))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let a request that is under way fail."""
+        """Fail the request in flight."""
         self._transport = None
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionError(f"The server closed the connection: {exc}"))
 
     async def post(self, path: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Send a request whose answer must be 200 with a JSON object; end the run with what came instead."""
+        """Send a request whose answer must be 200 with a JSON object; otherwise end the run with the answer."""
         if self._transport is None:
             await self.open()
         assert self._transport is not None
@@ -75,7 +75,7 @@ class Connection(asyncio.Protocol):
         await asyncio.get_running_loop().create_connection(lambda: self, "127.0.0.1", self._port)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._transport is not None:
             self._transport.close()
 
@@ -97,13 +97,13 @@ async def create(connection: Connection, project_id: str) -> str:
 
 
 async def verify(connection: Connection, project_id: str, token: str, wait: float | None = None) -> dict[str, Any]:
-    """Ask for the status of a sign-in, waiting for so many seconds if it is pending."""
+    """Return the status of a sign-in, waiting for up to this many seconds while it is pending."""
     body: dict[str, Any] = {"project_id": project_id, "session_token": token}
     return await connection.post("/api/v1/verify/public", body if wait is None else body | {"wait": wait})
 
 
 def check_confirmed(answer: dict[str, Any], messenger_id: str) -> None:
-    """End the run unless the answer is the one that carries identity and proof."""
+    """End the run unless the answer carries identity and proof."""
     if (
         answer["status"] != "confirmed"
         or answer["messenger_id"] != messenger_id

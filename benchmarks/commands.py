@@ -1,4 +1,4 @@
-"""Runs the real `taproof serve`, as an operator does, on the core of the server."""
+"""Run the real `taproof serve`, as an operator does, on the server's core."""
 
 import asyncio
 import subprocess
@@ -21,7 +21,7 @@ _TRIED_EVERY: Final = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A running `taproof serve`; seconds from its start until it answered from its store, and created a sign-in."""
+    """A running `taproof serve`; the seconds from its start to the first answer, and to the first sign-in."""
 
     port: int
     pid: int
@@ -33,9 +33,9 @@ class Started:
 async def taproof_serve(
     database_url: str, bot_api_url: str, bot_token: str, project_id: str, *, updates: str, profile: Path | None = None
 ) -> AsyncIterator[Started]:
-    """Start it, wait for its first answer, which is a created sign-in, and stop it in the end with SIGTERM.
+    """Start the service, wait for its first answer, a created sign-in, and finally stop it with SIGTERM.
 
-    With a `profile` it is sampled from SIGUSR1 on, into that file. It gets SIGTERM should this process die.
+    With a `profile` it is sampled from SIGUSR1 on, into that file. It gets SIGTERM if this process dies.
     """
     port = free_port()
     command = ["setpriv", "--pdeathsig", "TERM", "taskset", "--cpu-list", str(SERVER_CORE), sys.executable, "-m"]
@@ -85,13 +85,13 @@ async def taproof_serve(
 
 
 async def _is_ready(port: int) -> bool:
-    """Tell whether the service answers from its store."""
+    """Return whether the service answers from its store."""
     answer = await _ask(port, b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
     return answer.startswith(b"HTTP/1.1 200 ")
 
 
 async def _creates(port: int, project_id: str) -> bool:
-    """Tell whether a sign-in can be created."""
+    """Return whether a sign-in can be created."""
     body = b'{"project_id": "%s"}' % project_id.encode()
     head = b"POST /api/v1/generate/public HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     answer = await _ask(port, head + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
@@ -99,7 +99,7 @@ async def _creates(port: int, project_id: str) -> bool:
 
 
 async def _ask(port: int, request: bytes) -> bytes:
-    """Return the whole answer, empty when nobody listens."""
+    """Return the whole answer, empty if nothing listens."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
     except OSError:

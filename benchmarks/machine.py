@@ -1,4 +1,4 @@
-"""The machine that is measured on: its cores, what a process used of them, and what the figures depend on."""
+"""The machine under test: its cores, the CPU time that processes used, and facts that the figures depend on."""
 
 import os
 import re
@@ -18,16 +18,16 @@ _FSYNCS: Final = 100
 
 
 class BenchmarkFailed(Exception):
-    """Something could not be measured, or an answer was wrong; the sentence says what."""
+    """A measurement was impossible, or an answer was wrong; the message says which."""
 
 
 def fail(sentence: str) -> NoReturn:
-    """End the run: whatever was started is stopped on the way out."""
+    """End the run; everything that was started is stopped on the way out."""
     raise BenchmarkFailed(sentence)
 
 
 def say(progress: str, *, often: bool = False) -> None:
-    """Show where the run stands: on one line of a terminal, else on a line each unless it changes `often`."""
+    """Show the progress: on one line of a terminal, else one line for each change unless it changes `often`."""
     if sys.stdout.isatty():
         print(f"\r\x1b[K{progress[:150]}", end="", flush=True)
     elif progress and not often:
@@ -35,7 +35,7 @@ def say(progress: str, *, often: bool = False) -> None:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Return the environment with no settings of the service but these: others would change what is measured."""
+    """Return the environment with only these settings of the service, since others would change the figures."""
     return {name: value for name, value in os.environ.items() if not name.startswith("TAPROOF_")} | more
 
 
@@ -46,7 +46,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def busy_seconds(core: int) -> float:
-    """Return how long a core has worked since the machine was started, for whomever (proc(5): stat)."""
+    """Return how long a core has worked since the machine started, for any process (proc(5): stat)."""
     for line in Path("/proc/stat").read_text(encoding="ascii").splitlines():
         name, *fields = line.split()
         if name == f"cpu{core}":
@@ -69,7 +69,7 @@ def percentile(values: list[float], share: float) -> float:
 
 
 def measure_fsync(directory: Path) -> float:
-    """Return the median milliseconds of writing 4 KiB and making it durable: what a create waits for."""
+    """Return the median milliseconds of writing 4 KiB durably, which each create waits for."""
     times = []
     with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
         for _ in range(_FSYNCS):
@@ -81,7 +81,7 @@ def measure_fsync(directory: Path) -> float:
 
 
 def facts(fsync: float) -> dict[str, str]:
-    """Return what of the machine the figures depend on."""
+    """Return facts about the machine that the figures depend on."""
     found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
     wrk = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout.split(" [")[0]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30

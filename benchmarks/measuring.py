@@ -1,4 +1,4 @@
-"""Measures a running server with wrk: requests a second, p99, and the CPU time of the server."""
+"""Measure a running server with wrk: requests a second, p99, and the server's CPU time."""
 
 import http.client
 import json
@@ -19,15 +19,15 @@ WARM_UP: Final = 1
 CONNECTIONS: Final = 64
 POOL_SIZE: Final = 2_000
 REQUESTS_OF_CYCLE: Final = 4 + 1 / 50
-"""See wrk/cycle.lua: one in fifty sign-ins is looked at once more."""
+"""See wrk/cycle.lua: one in fifty sign-ins is polled once more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One figure in one round: p99 in milliseconds, cost in microseconds of the server's CPU time a request.
+    """One figure in one round: p99 in milliseconds, cost in microseconds of the server's CPU time per request.
 
-    For a cycle p99 is that of a whole sign-in. Busy is the share of a core: of the server's what the server took, of
-    the load's what wrk, PostgreSQL and everybody else on it took.
+    For a cycle p99 is that of a whole sign-in. Busy is the share of a core: of the server's core the server's own, of
+    the load's core that of wrk, PostgreSQL and everything else on it.
     """
 
     requests: int
@@ -39,24 +39,24 @@ class Slice:
     cycles_per_second: float
 
 
-def median(rounds: Sequence[Slice], field: str) -> float:
+def median(rounds: Sequence[object], field: str) -> float:
     """Return the median of a field over the rounds."""
     return float(statistics.median(getattr(each, field) for each in rounds))
 
 
-def median_ratio(rounds: Sequence[Slice], others: Sequence[Slice], field: str) -> float:
-    """Return the median of the rounds' ratios: what the neighbours do in a round touches both sides of it."""
+def median_ratio(rounds: Sequence[object], others: Sequence[object], field: str) -> float:
+    """Return the median of the rounds' ratios. Other load on the machine affects both sides of a round alike."""
     pairs = zip(rounds, others, strict=True)
     return float(statistics.median(getattr(each, field) / getattr(other, field) for each, other in pairs))
 
 
 def write_projects(target: Target, path: Path) -> None:
-    """Write down the projects, for wrk to create sign-ins in."""
+    """Write the projects to a file, for wrk to create sign-ins in."""
     path.write_text("".join(f"{each}\n" for each in target.projects), encoding="ascii")
 
 
 def write_pool(target: Target, path: Path, size: int = POOL_SIZE) -> None:
-    """Create pending sessions through the API and write them down in random order, for wrk to poll."""
+    """Create pending sessions through the API and write them to a file in random order, for wrk to poll."""
     connection = http.client.HTTPConnection("127.0.0.1", target.port, timeout=30)
     lines = []
     for number in range(size):
@@ -74,7 +74,7 @@ def write_pool(target: Target, path: Path, size: int = POOL_SIZE) -> None:
 
 
 def measure(target: Target, script: str, pool: Path, seconds: int) -> Slice:
-    """Let wrk run against a server and return what it saw; ends the run when an answer was wrong."""
+    """Run wrk against a server and return its measurements; end the run if an answer was wrong."""
     threads = CONNECTIONS if script == "cycle" else 1  # See wrk/cycle.lua.
     command = ["wrk", f"-t{threads}", f"-c{CONNECTIONS}", f"-d{seconds}s", "--timeout", "10s"]
     command += ["-s", f"benchmarks/wrk/{script}.lua", f"http://127.0.0.1:{target.port}", "--", str(pool)]
@@ -98,6 +98,6 @@ def measure(target: Target, script: str, pool: Path, seconds: int) -> Slice:
         cost=server_used / result["requests"] * 1e6,
         server_busy=server_used / elapsed,
         load_busy=(busy_seconds(LOAD_CORE) - load_before) / elapsed,
-        # By requests, so that sign-ins that are under way at the end count too, as far as they got.
+        # By requests, so that unfinished sign-ins at the end count by the requests that they made.
         cycles_per_second=result["requests"] / elapsed / REQUESTS_OF_CYCLE if script == "cycle" else 0.0,
     )

@@ -1,4 +1,4 @@
-"""What a part of the benchmark hands back: its figures by name, for the aims and the plot, and the tables to show."""
+"""The outcome of a part of the benchmark: its figures by name, for the aims and the plot, and its tables."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from benchmarks.measuring import Slice, median
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table with its head first, and what to know when reading it."""
+    """A table with its heading first, and a note for its readers."""
 
     title: str
     rows: list[list[str]]
@@ -17,15 +17,15 @@ class Table:
 
 
 @dataclass(slots=True)
-class AttemptOutcome:
-    """What was measured. `values` are named `part.figure`; `aims.py` says which aim each is held to."""
+class PartOutcome:
+    """The measurements. `values` are named `part.figure`; `aims.py` compares them with the aims."""
 
     values: dict[str, float] = field(default_factory=dict)
     tables: list[Table] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
 
-    def add(self, other: "AttemptOutcome") -> None:
-        """Take in what another part measured."""
+    def add(self, other: "PartOutcome") -> None:
+        """Add the outcome of another part."""
         self.values |= other.values
         self.tables += other.tables
         self.versions |= other.versions
@@ -33,7 +33,7 @@ class AttemptOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How much is measured: seconds of one figure in one round, rounds that count, and sizes of the stores."""
+    """The amount of measuring: seconds of one figure in one round, counted rounds, and sizes of the stores."""
 
     directory: Path
     seconds: int

@@ -1,4 +1,4 @@
-"""Tables of where a server's CPU time goes, from the samples that `sampling.py` took."""
+"""Tables of a server's CPU time by part and function, from the samples that `sampling.py` takes."""
 
 import json
 from collections import Counter
@@ -16,14 +16,14 @@ _NOTE: Final = (
 
 
 def read_shares(path: Path, kind: str = "parts") -> dict[str, float]:
-    """Return the share of each part, or of each of the functions most seen, in all samples."""
+    """Return the share of each part, or of each of the most frequent functions, in all samples."""
     counted: dict[str, dict[str, int]] = json.loads(path.read_text(encoding="utf-8"))
     total = sum(counted["parts"].values())
     return {name: count / total for name, count in counted[kind].items()}
 
 
 def profile_table(title: str, columns: Mapping[str, Mapping[str, float]], what: str = "part") -> Table:
-    """Return a table with a column for each load, the greatest parts or functions first."""
+    """Return a table with a column for each load, the largest parts or functions first."""
     parts: Counter[str] = Counter()
     for shares in columns.values():
         for part, share in shares.items():

@@ -1,9 +1,9 @@
-"""Takes webhooks on loopback, checks each of them, and answers 200: a receiver that costs less than what is measured.
+"""Accept webhooks on loopback, check each one, and answer 200, at a lower cost than that of the measured sender.
 
-Usage: python -m benchmarks.receiver [--tls CERTIFICATE KEY]. Listens on a free port of 127.0.0.1, prints one line of
-JSON when it does, and stops when its standard input ends. The path of a webhook's URL is the webhook secret of its
-project, which spares the receiver being told; no real receiver would have that. A request without a signature is one of
-the bare client's. GET answers with what came since the last GET.
+Usage: python -m benchmarks.receiver [--tls CERTIFICATE KEY]. Listens on a free port of 127.0.0.1, then prints one line
+of JSON, and stops when its standard input ends. The path of a webhook's URL is the project's webhook secret, so the
+receiver needs no further configuration; no real receiver would do that. A request without a signature comes from the
+bare client. GET returns the counts since the last GET.
 """
 
 import argparse
@@ -23,14 +23,14 @@ _REFUSED: Final = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
 
 
 class Counts:
-    """What came since it was last asked for."""
+    """The counts since the last report."""
 
     def __init__(self) -> None:
         self._ids: set[bytes] = set()
         self._kinds: Counter[str] = Counter()
 
     def take(self, path: bytes, headers: dict[bytes, bytes], body: bytes) -> bool:
-        """Count a request; tell whether it is as it should be."""
+        """Count a request; return whether it is correct."""
         event_id, signature = json.loads(body)["id"].encode(), headers.get(b"x-service-signature")
         if signature is None:
             self._kinds["bare"] += 1
@@ -44,14 +44,14 @@ class Counts:
         return True
 
     def tell(self) -> bytes:
-        """Return the counts as JSON, and begin anew."""
+        """Return the counts as JSON and reset them."""
         counts = {"signed": 0, "bare": 0, "wrong": 0} | self._kinds | {"ids": len(self._ids)}
         self._ids, self._kinds = set(), Counter()
         return json.dumps(counts).encode()
 
 
 class Receiver(asyncio.Protocol):
-    """One connection that is kept; answers come in the order of the requests."""
+    """One kept connection; answers have the order of the requests."""
 
     def __init__(self, counts: Counts) -> None:
         self._counts = counts
@@ -59,11 +59,11 @@ class Receiver(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note what to answer to."""
+        """Store the transport."""
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one without being derived from it.
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is whole."""
+        """Answer every complete request."""
         self._received += data
         while True:
             head, end, rest = self._received.partition(b"\r\n\r\n")

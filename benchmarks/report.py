@@ -1,11 +1,11 @@
-"""Writes down what was measured: RESULTS.md with its tables, and results.svg with a plot of the speeds."""
+"""Write the results: RESULTS.md with its tables, and results.svg with a plot of the speeds."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from benchmarks.aims import aim_rows
-from benchmarks.outcome import AttemptOutcome, Plan
+from benchmarks.outcome import PartOutcome, Plan
 
 _OURS: Final = "#2563eb"
 _FLOOR: Final = "#9ca3af"
@@ -19,7 +19,7 @@ Bar = tuple[str, float, str]
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
-    """Return a table as Markdown, aligned so that it reads as well in a terminal."""
+    """Return a table as Markdown, aligned for reading in a terminal too."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
@@ -27,21 +27,21 @@ def markdown(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
-def tables_text(outcome: AttemptOutcome) -> str:
+def tables_text(outcome: PartOutcome) -> str:
     """Return the tables with their notes."""
     return "\n\n".join(
         "\n\n".join(filter(None, (f"## {each.title}", markdown(each.rows), each.note))) for each in outcome.tables
     )
 
 
-def aims_text(outcome: AttemptOutcome) -> str:
-    """Return the aims with what was measured; empty when none of them was."""
+def aims_text(outcome: PartOutcome) -> str:
+    """Return the aims with the measured values; empty if none was measured."""
     rows = aim_rows(outcome.values)
     return f"## Aims\n\n{markdown(rows)}" if len(rows) > 1 else ""
 
 
-def run_text(outcome: AttemptOutcome, plan: Plan, facts: dict[str, str]) -> str:
-    """Return how it was measured, with what, and on what."""
+def run_text(outcome: PartOutcome, plan: Plan, facts: dict[str, str]) -> str:
+    """Return the method, the versions and the machine."""
     parts = "; ".join(f"{name} {value}" for name, value in (outcome.versions | facts).items())
     return (
         f"## The run\n\nMedians of {plan.repeat} rounds of {plan.seconds} s where nothing else is said; every answer "
@@ -49,8 +49,8 @@ def run_text(outcome: AttemptOutcome, plan: Plan, facts: dict[str, str]) -> str:
     )
 
 
-def bars(outcome: AttemptOutcome, figure: str) -> list[Bar]:
-    """Return the bars of a panel: a label, a value, a colour. Ours first, then peers and floors, each by value."""
+def bars(outcome: PartOutcome, figure: str) -> list[Bar]:
+    """Return the bars of a panel: a label, a value, a colour. Ours first, then peers and the floor, each by value."""
     ours: list[Bar] = [
         (f"Taproof on {store}", outcome.values[f"{name}.{figure}"], _OURS)
         for name, store in (("sqlite", "SQLite"), ("postgres", "PostgreSQL"))
@@ -71,8 +71,8 @@ def bars(outcome: AttemptOutcome, figure: str) -> list[Bar]:
     return ours + sorted(others, key=lambda bar: -bar[1])
 
 
-def plot(outcome: AttemptOutcome, path: Path) -> bool:
-    """Draw a panel of bars for each figure; False when there is nothing to draw."""
+def plot(outcome: PartOutcome, path: Path) -> bool:
+    """Draw a panel of bars for each figure; return False if there is nothing to draw."""
     import matplotlib as mpl  # noqa: PLC0415 — it takes a second, and memory that the load could use.
 
     mpl.use("svg")
@@ -81,7 +81,7 @@ def plot(outcome: AttemptOutcome, path: Path) -> bool:
     panels = {title: found for figure, title in _PANELS.items() if (found := bars(outcome, figure))}
     if not panels:
         return False
-    # Text stays text, so that the file is small and can be searched; the same figures give the same file.
+    # Text stays text, so that the file is small and searchable; the same figures give the same file.
     mpl.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "taproof", "font.size": 9})
     heights = [len(found) + 1 for found in panels.values()]
     figure, all_axes = plt.subplots(
@@ -99,6 +99,6 @@ def plot(outcome: AttemptOutcome, path: Path) -> bool:
         axes.spines[:].set_visible(False)
     figure.savefig(path, metadata={"Date": None})
     plt.close(figure)
-    # Its lines end with spaces, which no checker of style lets pass.
+    # Its lines end with spaces, which style checkers refuse.
     path.write_text("\n".join(line.rstrip() for line in path.read_text("utf-8").splitlines()) + "\n", encoding="utf-8")
     return True

@@ -1,9 +1,9 @@
-"""Where the CPU time of a server goes: its stack is looked at once in every millisecond that it computes.
+"""Sample a server's stack once in each millisecond of its CPU time.
 
 Usage: python -m benchmarks.sampling FILE COMMAND… runs `taproof COMMAND…`, samples it from SIGUSR1 on, which leaves out
-its start, and writes FILE when it ends. Each sample is
-counted for the innermost part in the stack: a package of Taproof, or a library. Standard libraries count for whoever
-called them. What runs outside Python (the event loop, the server's own code) is counted for what it calls next.
+its start, and writes FILE when it ends. Each sample counts for the innermost part in the stack: a package of Taproof,
+or a library. Time in the standard library counts for its caller. Time outside Python (the event loop, the server's own
+code) counts for the next Python call.
 """
 
 import json
@@ -24,7 +24,7 @@ _STARTERS: Final = {"", "__main__", "cli", "command", "app"}
 
 
 def part_of(frame: FrameType | None) -> tuple[str, str]:
-    """Return the part that a stack is counted for, and the function in it."""
+    """Return the part that a stack counts for, and the function in it."""
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
         top, _, rest = name.partition(".")
@@ -43,7 +43,7 @@ def _begin(_number: int, _frame: FrameType | None) -> None:
 
 @contextmanager
 def sampled(path: Path) -> Iterator[None]:
-    """Sample this process from SIGUSR1 on; write {"parts": {...}, "functions": {...}}, the samples of each."""
+    """Sample this process from SIGUSR1 on; write the samples of each as {"parts": {...}, "functions": {...}}."""
     parts: Counter[str] = Counter()
     functions: Counter[str] = Counter()
 

@@ -1,10 +1,10 @@
-"""Fills a SQLite database with finished sign-ins: 90 days of them over 20 projects, with the counts that go with them.
+"""Fill a SQLite database with finished sign-ins: 90 days over 20 projects, with the matching counters.
 
-Usage: python -m benchmarks.seed --database FILE --sessions N. A file that already holds exactly this is left as it is.
+Usage: python -m benchmarks.seed --database FILE --sessions N. A file that already has exactly this content is kept.
 
-Schema, developer and projects are made by the service itself; the sessions are written straight into its tables. None
-of them is pending: a session is that for ten minutes only, so the pending ones are made by the run that polls them.
-`stores.py` writes the same into PostgreSQL.
+The service creates the schema, the developer and the projects; the sessions are written directly into its tables. None
+is pending, because a session is pending for ten minutes only: each run creates those that it polls. `stores.py` writes
+the same into PostgreSQL.
 """
 
 import argparse
@@ -28,16 +28,16 @@ from taproof.storage.migrate import migrations
 DAYS: Final = 90
 PROJECTS: Final = 20
 SLOTS: Final = 1_000
-"""Over which the projects are spread by their shares, so that a random slot picks a project."""
+"""The projects are spread over this many slots by their shares, so that a random slot picks a project."""
 USERS: Final = 200_000
 _MARK: Final = "benchmark_seed"
 ID_TIME: Final = " || ".join(
     f"substr('{ALPHABET}', CAST(created_at / {62**place} % 62 AS INTEGER) + 1, 1)" for place in reversed(range(7))
 )
-"""The beginning of a session's id, by which it is found: see `new_session_id`. An expression for both stores."""
+"""The beginning of a session's id, used to find it: see `new_session_id`. An expression for both stores."""
 
-# Of a hundred sessions 62 are used, 3 confirmed and never read, 6 cancelled, 29 expired, and of these a third opened.
-# MATERIALIZED, since random() would be drawn anew wherever its column is named; CROSS JOIN, which keeps the order.
+# Of a hundred sessions 62 are used, 3 confirmed and unread, 6 cancelled, 29 expired; a third of these were opened.
+# MATERIALIZED, because random() would be evaluated again at each use of its column; CROSS JOIN keeps the order.
 _INSERT: Final = f"""
 INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at, opened_at, opener_id,
   confirmed_at, cancelled_at, used_at, messenger_id, messenger_name, messenger_username)
@@ -80,11 +80,11 @@ SELECT developer_id, day, COUNT(*), SUM(CASE WHEN day = last THEN 1 ELSE 0 END) 
   SELECT developer_id, day, MAX(day) OVER (PARTITION BY developer_id, messenger_id) AS last
   FROM (SELECT DISTINCT developer_id, messenger_id, day FROM user_days) AS days) AS seen
 GROUP BY developer_id, day;"""
-"""The counts that belong to the sessions, for both stores."""
+"""The counters that belong to the sessions, for both stores."""
 
 
 def project_slots(project_ids: list[str]) -> list[str]:
-    """Return a project for each slot: earlier projects have more of them."""
+    """Return a project for each slot; earlier projects get more slots."""
     weights = [1 / (place + 1) for place in range(len(project_ids))]
     bounds = [sum(weights[: place + 1]) / sum(weights) * SLOTS for place in range(len(weights))]
     places = [next(place for place, bound in enumerate(bounds) if slot < bound + 1e-6) for slot in range(SLOTS)]
@@ -92,7 +92,7 @@ def project_slots(project_ids: list[str]) -> list[str]:
 
 
 async def make_projects(database_url: str) -> list[str]:
-    """Make the schema, the developer and the projects through the service; return the projects' ids."""
+    """Create the schema, the developer and the projects with the service; return the projects' ids."""
     async with open_services(bench_settings(database_url, 1)) as services:
         developer = await services.developers.create_developer(DEVELOPER, "business")
         made = [
@@ -105,19 +105,19 @@ async def make_projects(database_url: str) -> list[str]:
 
 
 def day_counts(sessions: int) -> list[tuple[int, int]]:
-    """Return the days that are filled, and how many sessions each gets. Today is not among them."""
+    """Return the seeded days, and the number of sessions of each. Today is not among them."""
     first = day_number(system_clock()) - DAYS
     return [(first + n, sessions * (n + 1) // DAYS - sessions * n // DAYS) for n in range(DAYS)]
 
 
 def fingerprint(sessions: int) -> bytes:
-    """Return what a fitting file is known by: this script, the schema and the number of sessions."""
+    """Return the identity of a matching file: this script, the schema and the number of sessions."""
     parts = [Path(__file__).read_text(encoding="utf-8"), str(sessions), *(step.sql for step in migrations("sqlite"))]
     return hashlib.sha256("\0".join(parts).encode()).digest()
 
 
 def fits(database: Path, sessions: int) -> bool:
-    """Tell whether the file holds exactly what `seed` would write."""
+    """Return whether the file has exactly the content that `seed` would write."""
     if not database.exists():
         return False
     connection = apsw.Connection(str(database), flags=apsw.SQLITE_OPEN_READONLY)
@@ -131,13 +131,13 @@ def fits(database: Path, sessions: int) -> bool:
 
 
 def seed(database: Path, sessions: int) -> None:
-    """Write the file anew. It gets its name only when it is whole, so that an interrupted one is never reused."""
+    """Write a new file. It gets its name only when it is complete, so that an interrupted one is never reused."""
     draft = database.with_name(f"{database.name}.draft")
     for leftover in (draft, draft.with_name(f"{draft.name}-wal"), draft.with_name(f"{draft.name}-shm")):
         leftover.unlink(missing_ok=True)
     project_ids = asyncio.run(make_projects(f"sqlite:///{draft}"))
     connection = apsw.Connection(str(draft))
-    # Nobody else reads the draft, and after a power cut it would be made again: no journal, no waiting for the disk.
+    # Nobody else reads the draft, and after a power cut it would be written again: no journal, no fsync.
     connection.execute(
         "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; "
         "PRAGMA cache_size = -524288; PRAGMA temp_store = MEMORY; PRAGMA threads = 2"
@@ -146,14 +146,14 @@ def seed(database: Path, sessions: int) -> None:
     _say("counting")
     connection.execute(f"BEGIN; {COUNT} COMMIT")
     connection.execute("INSERT INTO metadata (name, value) VALUES (?, ?)", (_MARK, fingerprint(sessions)))
-    # One file without a log beside it can be copied; the service sets its own mode when it opens the copy.
+    # A file without a log can be copied; the service sets its own mode when it opens the copy.
     connection.execute("PRAGMA journal_mode = DELETE").fetchall()
     connection.close()
     draft.replace(database)
 
 
 def _write_sessions(connection: apsw.Connection, project_ids: list[str], sessions: int) -> None:
-    # Rows come in the order of the primary key and the other indexes are built at the end: both spare most of the work.
+    # Rows in the order of the primary key, and the other indexes at the end, save most of the work.
     indexes = connection.execute(
         "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name = 'sessions' AND sql IS NOT NULL"
     ).fetchall()
@@ -176,7 +176,7 @@ def _say(progress: str) -> None:
 
 
 def main() -> None:
-    """Read the arguments; write the file if it does not fit."""
+    """Read the arguments; write the file unless it matches."""
     parser = argparse.ArgumentParser(description="Fill a database with finished sign-ins; see benchmarks/README.md.")
     parser.add_argument("--database", type=Path, required=True)
     parser.add_argument("--sessions", type=int, required=True)

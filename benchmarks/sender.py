@@ -1,15 +1,15 @@
-"""Decides sign-ins and delivers their webhooks on one core, beside decisions without webhooks and a bare HTTP client.
+"""Decide sign-ins and deliver their webhooks on one core; compare with no webhooks and with a bare HTTP client.
 
 Usage: python -m benchmarks.sender --database URL --receiver URL --events N --rounds N [--profile FILE]. Prints a line
 of JSON for each figure of each round:
 
 - "unhooked": N decisions, to confirm and to cancel in turn, in projects without a webhook;
-- "hooked": as many in projects with one, which leaves N recorded events;
-- "delivered": the sender works these off, put together as `taproof serve` does it, but for plain HTTP if the receiver
-  speaks that; an event counts when the outcome of its attempt is on the disk;
-- "bare": an aiohttp client posts as many of the same bodies, as many at once, with neither store nor signatures.
+- "hooked": as many in projects with one, which records N events;
+- "delivered": the sender, composed as in `taproof serve`, delivers these events, over plain HTTP if the receiver uses
+  that; an event counts when the outcome of its attempt is on the disk;
+- "bare": an aiohttp client posts as many of the same bodies, as many at once, without a store or signatures.
 
-With --profile deliveries alone are sampled into FILE.
+With --profile only the deliveries are sampled, into FILE.
 """
 
 import argparse
@@ -49,17 +49,17 @@ PROJECTS: Final = 20
 """With a webhook, and as many without: an endpoint each, at the same receiver."""
 AT_ONCE: Final = 64
 _USERS: Final = 100_000
-"""How many pretend users decide, so that some of them come again, as users do."""
+"""The number of simulated users who decide. Some of them sign in again, as real users do."""
 _PATIENCE: Final = 300.0
-"""Seconds until deliveries are given up, and with them the run."""
+"""Seconds after which missing deliveries end the run."""
 
 Post = Callable[[SignedRequest], Awaitable[WebhookResponse]]
 Token = tuple[str, str]
-"""The token of a session that is open, and who opened it."""
+"""The token of an opened session, and the user who opened it."""
 
 
 class Countdown:
-    """Sees every attempt, as the metrics do; sets `over` after the last event, or when one was not delivered."""
+    """Counts every attempt, like the metrics; sets `over` after the last event, or when one was not delivered."""
 
     def __init__(self, events: int) -> None:
         self.over = asyncio.Event()
@@ -75,16 +75,16 @@ class Countdown:
             self.over.set()
 
     def show_oldest_due(self, seconds: float) -> None:
-        """Do nothing: a backlog is what is meant."""
+        """Do nothing: the backlog is intended."""
 
     def check(self) -> None:
-        """End the run unless every event was delivered, and once."""
+        """End the run unless every event was delivered exactly once."""
         if self._failed or self._left:
             fail(f"An attempt was {self._failed}, with {self._left} events left.")
 
 
 class Bench:
-    """What is measured, wired."""
+    """The measured parts, wired."""
 
     def __init__(
         self, services: Services, client: WebhookClient, bare: aiohttp.ClientSession, hooked: list[Project]
@@ -97,7 +97,7 @@ class Bench:
         self._sent: list[SignedRequest] = []
 
     async def make_tokens(self, projects: list[Project], count: int) -> list[Token]:
-        """Create sign-ins and open them; what is measured comes after."""
+        """Create sign-ins and open them, before the measurement."""
         tokens: list[Token] = []
 
         async def make(number: int) -> None:
@@ -129,7 +129,7 @@ class Bench:
         await at_once(decide, len(tokens))
 
     async def deliver(self, count: int, post: Post | None = None) -> None:
-        """Work off the events that are due, which are so many."""
+        """Deliver this many due events."""
         countdown = Countdown(count)
         self._services.recorded.set()
         sender = WebhookSender(self._services.webhooks, post or self._client.post, self._services.recorded, countdown)
@@ -143,7 +143,7 @@ class Bench:
             fail(f"After {count} deliveries an event is still due.")
 
     async def deliver_and_keep(self, count: int) -> None:
-        """Do the same, and keep what is sent, for the bare client to send."""
+        """Do the same, and keep the requests for the bare client."""
 
         async def post(request: SignedRequest) -> WebhookResponse:
             self._sent.append(request)
@@ -164,7 +164,7 @@ class Bench:
         await at_once(post, count)
 
     async def check_received(self, figure: str, count: int) -> None:
-        """End the run unless the receiver has taken exactly what was sent."""
+        """End the run unless the receiver got exactly what was sent."""
         async with self._bare.get(self._receiver) as response:
             received = await response.json(content_type=None)
         expected = {"signed": count, "bare": 0, "ids": count} if figure == "delivered" else {"bare": count}
@@ -173,7 +173,7 @@ class Bench:
 
 
 async def at_once(work: Callable[[int], Awaitable[None]], count: int) -> None:
-    """Do work for each number below `count`, some of it at the same time."""
+    """Run a function for each number below `count`, several at the same time."""
     numbers = iter(range(count))
 
     async def one_after_the_other() -> None:
@@ -184,7 +184,7 @@ async def at_once(work: Callable[[int], Awaitable[None]], count: int) -> None:
 
 
 async def measured(figure: str, count: int, work: Awaitable[None]) -> dict[str, Any]:
-    """Await the work; return how long it took, of the clock, of this process and of the other core."""
+    """Await the work; return its wall-clock time, and the CPU time of this process and of the other core."""
     load_before, cpu_before, begun = busy_seconds(LOAD_CORE), time.process_time(), time.perf_counter()
     await work
     return {
@@ -197,14 +197,14 @@ async def measured(figure: str, count: int, work: Awaitable[None]) -> dict[str, 
 
 
 async def make_projects(services: Services, receiver: str) -> tuple[list[Project], list[Project]]:
-    """Make projects with a webhook, whose path is their secret (see receiver.py), and projects without one."""
+    """Create projects with a webhook, whose path is their secret (see receiver.py), and projects without one."""
     known = {each.email: each for each in await services.developers.list_developers()}
     developer = known.get(DEVELOPER) or await services.developers.create_developer(DEVELOPER, "business")
     hooked, unhooked = [], []
     for number in range(PROJECTS):
         unhooked.append((await make_project(services, developer, f"Without {number}"))[0])
         project, secret = await make_project(services, developer, f"With {number}")
-        # Past the check of the API, which lets no plain HTTP pass outside the sandbox.
+        # Bypasses the check of the API, which refuses plain HTTP outside the sandbox.
         changes = ProjectChanges(webhook_url=f"{receiver}/{secret}")
         changed = await services.storage.projects.update_project(developer.id, project.id, changes, system_clock())
         assert changed is not None
@@ -213,7 +213,7 @@ async def make_projects(services: Services, receiver: str) -> tuple[list[Project
 
 
 async def make_project(services: Services, developer: Developer, name: str) -> tuple[Project, str]:
-    """Make a project; return it with its webhook secret."""
+    """Create a project; return it with its webhook secret."""
     project, secrets = await services.projects.create_project(
         Actor(developer, "command_line"), ProjectChanges(name=name)
     )
@@ -229,11 +229,12 @@ async def open_bench(settings: Settings, receiver: str) -> AsyncIterator[tuple[B
         open_webhook_client(rules, ports, allow_http=receiver.startswith("http:")) as client,
         aiohttp.ClientSession(cookie_jar=jar, trust_env=False) as bare,
     ):
-        await Housekeeping(services.storage, system_clock, settings.session_retention_days).sweep()  # Today's room.
+        # Creates today's partition.
+        await Housekeeping(services.storage, system_clock, settings.session_retention_days).sweep()
         hooked, unhooked = await make_projects(services, receiver)
         gc.collect()
         gc.freeze()
-        gc.set_threshold(20_000, 20, 50)  # All three as `taproof serve` does.
+        gc.set_threshold(20_000, 20, 50)  # These three, as `taproof serve` does.
         yield Bench(services, client, bare, hooked), hooked, unhooked
 
 
@@ -251,7 +252,7 @@ async def run(settings: Settings, receiver: str, events: int, rounds: int, *, sa
                 os.kill(os.getpid(), signal.SIGUSR1)
                 await bench.deliver(events)
                 return
-            # Figures that are compared change places from round to round, so that neither always goes first.
+            # Compared figures alternate between rounds, so that neither always goes first.
             for figure in ("unhooked", "hooked") if number % 2 else ("hooked", "unhooked"):
                 tell(await measured(figure, events, bench.decide(tokens[figure])))
             for figure in ("delivered", "bare") if number % 2 else ("bare", "delivered"):
@@ -261,7 +262,7 @@ async def run(settings: Settings, receiver: str, events: int, rounds: int, *, sa
 
 
 def tell(figure: dict[str, Any]) -> None:
-    """Print a figure for whoever started this."""
+    """Print a figure for the parent process."""
     print(json.dumps(figure), flush=True)
 
 

@@ -1,11 +1,10 @@
-"""Starts what is measured, on one core: the service as `taproof serve` composes it, or the bare app in its place.
+"""Start the measured server on one core: the service as `taproof serve` composes it, or the bare app.
 
 Usage: python -m benchmarks.server --database URL --cores LIST [--bare] [--profile FILE]. Listens on a free port of
-127.0.0.1, prints one line of JSON when it does, and stops when its standard input ends: so it never outlives what
-started it.
+127.0.0.1, then prints one line of JSON, and stops when its standard input ends, so it never outlives its parent.
 
-Two things differ from `taproof serve`. No bot runs: the link base is given. And three routes are added, where a pretend
-user acts through the same use cases that the bot calls: /bench/open opens a deeplink, /bench/confirm taps Confirm,
+It differs from `taproof serve` in two ways. No bot runs; the link base is a setting. In three added routes a simulated
+user acts through the use cases that the bot calls: /bench/open opens a deeplink, /bench/confirm taps Confirm, and
 /bench/decide does both.
 """
 
@@ -47,7 +46,7 @@ from taproof.webhooks.sender import WebhookSender
 MASTER_KEY: Final = base64.b64encode(b"a key for made-up sessions only!").decode()
 DEVELOPER: Final = "benchmark@localhost"
 _USERS: Final = 100_000
-"""How many pretend users decide, so that some of them come again, as users do."""
+"""The number of simulated users who decide. Some of them sign in again, as real users do."""
 
 
 def bench_settings(database_url: str, port: int) -> Settings:
@@ -65,7 +64,7 @@ def bench_settings(database_url: str, port: int) -> Settings:
 
 
 class Decide:
-    """POST {session_token}: a pretend user opens the deeplink, taps Confirm, or does both."""
+    """POST {session_token}: a simulated user opens the deeplink, taps Confirm, or does both."""
 
     def __init__(self, decisions: Decisions, *, opens: bool, confirms: bool) -> None:
         self._decisions = decisions
@@ -73,12 +72,12 @@ class Decide:
         self._confirms = confirms
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer {messenger_id} of the user, with 409 when the session did not let them."""
+        """Return {messenger_id} of the user, or 409 if the session refused them."""
         token = str((await read_json_object(scope, receive))["session_token"])
         user = str(1_000_000_000 + zlib.crc32(token.encode()) % _USERS)
         try:
             done = await self._act(token, user)
-        except StoreUnavailable:  # Load that ends in the middle of a request meets a store that is being closed.
+        except StoreUnavailable:  # The load may end in the middle of a request, while the store closes.
             done = False
         body = json.dumps({"messenger_id": user}).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
@@ -95,7 +94,7 @@ class Decide:
 
 
 def free_port() -> int:
-    """Return a port that nobody listened on a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -122,14 +121,14 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
         server: Any = create_server(settings, app)
         if is_bare:
             server.target = bare
-        # What `serve` leaves to whoever holds the lease; done before the first request, which needs today's room.
+        # `serve` leaves this to the leader; here it runs before the first request, which needs today's partition.
         housekeeping = Housekeeping(services.storage, system_clock, settings.session_retention_days)
         await housekeeping.sweep()
         serving = asyncio.create_task(server.serve())
         await until_listening(settings, serving)
         gc.collect()
         gc.freeze()
-        gc.set_threshold(20_000, 20, 50)  # All three as `taproof serve` does.
+        gc.set_threshold(20_000, 20, 50)  # These three, as `taproof serve` does.
         projects = await _project_ids(services)
         print(json.dumps({"port": settings.port, "projects": projects, "versions": versions()}), flush=True)
         post = services.webhook_client.post
@@ -157,7 +156,7 @@ async def _stop_when(stopping: asyncio.Event, server: Any) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Return what the figures depend on."""
+    """Return the versions that the figures depend on."""
     packages = {"Granian": "granian", "uvloop": "uvloop", "asyncpg": "asyncpg", "Taproof": "taproof"}
     return {
         "Python": platform.python_version(),
@@ -167,7 +166,7 @@ def versions() -> dict[str, str]:
 
 
 def main() -> None:
-    """Read the arguments, take the cores, serve."""
+    """Read the arguments, pin the process, serve."""
     parser = argparse.ArgumentParser(description="Start what is measured; see benchmarks/README.md.")
     parser.add_argument("--database", required=True, metavar="URL")
     parser.add_argument("--cores", required=True, help="such as 0 or 0,1")

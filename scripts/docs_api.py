@@ -1,4 +1,4 @@
-"""The pages of the HTTP API and of its errors, from the OpenAPI document."""
+"""Generate the pages of the HTTP API and of its errors from the OpenAPI document."""
 
 import re
 from collections.abc import Sequence

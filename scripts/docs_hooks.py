@@ -1,7 +1,7 @@
-"""What MkDocs does beside its own work (see `hooks` in mkdocs.yml).
+"""Hooks of MkDocs (see `hooks` in mkdocs.yml).
 
-The site has a page for each of the directories in `SHOWN` with the files that belong to it, so that a path that is
-named in the documentation leads somewhere for those too who have no checkout at hand.
+The site has a page for each directory in `SHOWN` with the directory's files. A path in the documentation therefore
+links to its file, also for readers without a checkout.
 """
 
 import re
@@ -23,7 +23,7 @@ SHOWN: Final = (
     "deploy/kubernetes",
     "deploy/systemd",
 )
-# Only what is named here or ends so: a checkout that is in use also holds filled-in settings, keys and databases.
+# Only these names and suffixes: a checkout that is in use also has filled-in settings, keys and databases.
 _LANGUAGES: Final = {".css": "css", ".html": "html", ".js": "js", ".py": "python", ".yaml": "yaml"}
 _PLAIN: Final = {
     ".env.example",
@@ -57,13 +57,13 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Leave out what is written to the tests, and show pipes in the code of a table as a code host does."""
+    """Remove the comments for the tests, and show pipes in the code of a table as a code host does."""
     text = _FOR_TESTS.sub("", markdown)
     return _ROW.sub(lambda row: _CODE.sub(lambda code: code[0].replace("\\|", "|"), row[0]), text)
 
 
 def on_page_content(html: str, page: Page, **_: Any) -> str:
-    """Make links of the paths that the site has a page for."""
+    """Turn paths into links if the site has a page for them."""
     if page.file.src_uri.startswith("source/"):
         return html
 
@@ -81,7 +81,7 @@ def on_page_content(html: str, page: Page, **_: Any) -> str:
 
 
 def listing(directory: str) -> str:
-    """Return a page of a directory's files, each below its name."""
+    """Return a page with the files of a directory, each below its name."""
     parts = [f"# {directory}", "These files are in Taproof's repository."]
     for path in sorted((_ROOT / directory).rglob("*")):
         name = path.relative_to(_ROOT / directory)

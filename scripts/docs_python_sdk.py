@@ -1,4 +1,4 @@
-"""The page of the Python SDK, from its docstrings."""
+"""Generate the page of the Python SDK from its docstrings."""
 
 import inspect
 import re
@@ -100,7 +100,7 @@ def _entry(name: str, thing: Any) -> str:
         return "\n".join(parts)
     members = _members(thing)
     if thing is taproof.AsyncClient:
-        # The same, but to await: told of once.
+        # AsyncClient has the same methods, to be awaited, so they are listed once.
         members = [(each, method) for each, method in members if not hasattr(taproof.Client, each)]
         parts.append("It has the same methods as [`Client`](#client), to be awaited, and one more.\n")
     if members:
@@ -113,7 +113,7 @@ def _entry(name: str, thing: Any) -> str:
 
 
 def _members(thing: type) -> list[tuple[str, Any]]:
-    """Return the public methods and properties that the class, or a base of ours, defines and describes."""
+    """Return the documented public methods and properties of the class and of our base classes."""
     found = []
     for name in dir(thing):
         each = inspect.getattr_static(thing, name)
@@ -124,7 +124,7 @@ def _members(thing: type) -> list[tuple[str, Any]]:
 
 
 def _signature(thing: Any, width: int = 100) -> str:
-    """Return the parameters, each on a line of its own where all together are wider than `width`."""
+    """Return the parameters, one on each line if all together are wider than `width`."""
     try:
         signature = inspect.signature(thing)
     except (TypeError, ValueError):
@@ -145,17 +145,17 @@ def _signature(thing: Any, width: int = 100) -> str:
 
 
 def _readable(signature: str) -> str:
-    """Return how a person would write it: no modules before names, no quotes around types."""
+    """Return a signature as a person would write it: no modules before names, no quotes around types."""
     text = re.sub(r"\b(?:typing|collections\.abc|datetime|taproof(?:\.\w+)*)\.(?=\w)", "", signature)
     text = re.sub(r"(: |-> )'([^']*)'", r"\1\2", text).replace("NoneType", "None").replace("'", '"')
     return re.sub(r"<factory>|<object object at 0x[0-9a-f]+>|<[\w .-]+>", "…", text)
 
 
 def _prose(docstring: str) -> str:
-    """Turn a docstring into Markdown: its sections become lists."""
+    """Convert a docstring to Markdown: its sections become lists."""
     lines: list[str] = []
     section = ""
-    # The specification is a document of the maintainers'.
+    # The specification is an internal document of the maintainers.
     for line in re.sub(r"\s*\((?:service-spec|contract)\.md[^)]*\)", "", docstring).splitlines():
         title = line.strip().removesuffix(":")
         if line.endswith(":") and title in _SECTIONS and not line.startswith(" "):

@@ -1,7 +1,7 @@
-"""Writes the reference pages that are made from the code: `python -m scripts.docs_reference`.
+"""Write the reference pages that are generated from the code: `python -m scripts.docs_reference`.
 
-The pages are committed, so that they can be read where the repository is read. `tests/docs/test_reference.py` fails
-when one of them is not what the code says now.
+The pages are committed, so that they can be read on a code host. `tests/docs/test_reference.py` fails if one of them
+is not up to date.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from scripts.docs_markdown import cell, table
 from scripts.docs_python_sdk import python_sdk_page
 from scripts.docs_states import states_page, states_picture
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.openapi.document import build_openapi
 from taproof.cli.main import commands
 from taproof.config.options import variable
@@ -44,11 +44,11 @@ service is running.
 
 
 def openapi() -> dict[str, Any]:
-    """Return the document that `/openapi.json` answers. The services are not called to make it."""
+    """Return the document that `/openapi.json` serves. Building it calls no service."""
     unused: Any = None
     metrics = Metrics(CollectorRegistry(), "")
     return build_openapi(
-        build_developer_api(
+        DeveloperApi(
             *[unused] * 5,
             audit=unused,
             bots=unused,
@@ -56,7 +56,7 @@ def openapi() -> dict[str, Any]:
             erasure=unused,
             metrics=metrics,
             limits=unused,
-        )
+        ).build_app()
     )
 
 
@@ -77,7 +77,7 @@ def settings_page() -> str:
 
 
 def _sentence(must: str) -> str:
-    """Return what a value must be, such as "must be 1 or 0", as a sentence of its own."""
+    """Return a value's rule, such as "must be 1 or 0", as a separate sentence."""
     return f"{must[0].upper()}{must[1:]}." if must else ""
 
 
@@ -86,7 +86,7 @@ def cli_page() -> str:
     found: list[tuple[str, Any]] = []
 
     def walk(command: Any, path: str) -> None:
-        # Typer brings a click of its own, so no type is named.
+        # Typer bundles its own click, so the type is not named.
         for name, each in getattr(command, "commands", {}).items():
             if hasattr(each, "commands"):
                 walk(each, f"{path} {name}")
@@ -134,11 +134,11 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/session-states.md": states_page,
     "images/session-states.svg": states_picture,
 }
-"""What is written, by its path below docs/, and what makes it."""
+"""The generated files by their path below docs/, and the function that makes each."""
 
 
 def main() -> None:
-    """Write every page that is not what the code says."""
+    """Write every page that is not up to date."""
     for name, make in PAGES.items():
         path, text = DOCS / name, make().rstrip("\n") + "\n"
         if not path.exists() or path.read_text(encoding="utf-8") != text:

@@ -1,4 +1,4 @@
-"""The page of a session's states and its picture, drawn from the table in `core/session_state.py`."""
+"""Generate the page of the session states and its picture from the table in `core/session_state.py`."""
 
 from html import escape
 from typing import Final
@@ -65,7 +65,7 @@ _ARROWHEAD: Final = (
 
 
 def states_page() -> str:
-    """Return the page: the picture, what each state means, and the table itself."""
+    """Return the page with the picture, the meaning of each state, and the table."""
     ends = {target for _, target in _moves()} - _leaves()
     states = [(f"`{state}`", cell(text), "yes" if state in ends else "") for state, text in MEANINGS.items()]
     moves = [(f"`{source}`", cell(CAUSES[event]), f"`{target}`") for (source, event), target in TRANSITIONS.items()]
@@ -80,7 +80,7 @@ def states_page() -> str:
 
 
 def _moves() -> dict[tuple[Status, Status], list[SessionEvent]]:
-    """Return what leads from one state to another, or back to itself."""
+    """Return the events of each transition from one state to another, or back to itself."""
     moves: dict[tuple[Status, Status], list[SessionEvent]] = {}
     for (source, event), target in TRANSITIONS.items():
         moves.setdefault((source, target), []).append(event)
@@ -93,7 +93,7 @@ def _leaves() -> set[Status]:
 
 
 def states_picture() -> str:
-    """Return the picture as SVG. It has a background of its own: a page around it may be light or dark."""
+    """Return the picture as SVG. Its background is opaque, because the page around it may be light or dark."""
     leaves = _leaves()
     parts = [
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -60 950 360" role="img">',
@@ -119,7 +119,7 @@ def _arrow(source: Status, events: list[SessionEvent], target: Status) -> str:
         return f'<path d="{path}"/>{_lines(causes, x1, top - 44)}'
     start, end = x1 + _WIDTH // 2, x2 - _WIDTH // 2
     middle = (start + (60 if y1 != y2 else 0) + end) // 2
-    # Along the end's height the label has room above a line that is level there.
+    # The line is level near its end, so the label fits above it.
     path = f"M{start} {y1}C{start + 40} {y1} {start + 10} {y2} {start + 60} {y2}L{end} {y2}"
     return f'<path d="{path}"/>{_lines(causes, middle, y2 - 8)}'
 

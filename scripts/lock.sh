@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Locks requirements/*.txt: the newest versions that fit pyproject.toml, every file by its hash, no index named.
+# Locks requirements/*.txt to the newest versions that pyproject.toml allows, with hashes but no index address.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compile=(.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-annotate

@@ -1,9 +1,9 @@
-"""Takes the pictures of the README: `make screenshots`.
+"""Take the screenshots of the README and the docs: `make screenshots`.
 
-Starts the service with the sandbox in a directory of its own, signs a pretend user in with Chromium, and writes
-docs/images/phone.png (the prompt) and docs/images/demo.png (signed in). Then it lets made-up users sign in to
-made-up projects for four weeks, through the service's own use cases with a clock of its own, and takes a picture of
-each page of the console: docs/images/console-*.png.
+Starts the service with the sandbox in a new directory, signs a simulated user in with Chromium, and writes
+docs/images/phone.png (the prompt) and docs/images/demo.png (signed in). Then simulated users sign in to sample projects
+over four weeks, through the service's use cases with a simulated clock. Finally it writes a screenshot of each page of
+the console: docs/images/console-*.png.
 """
 
 import asyncio
@@ -46,9 +46,9 @@ CHROMIUM_OPTIONS = [
     "--font-render-hinting=none",
 ]
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-"""What the demo's browser calls itself, so that the prompt names one that people have."""
+"""The demo browser's user agent, so that the prompt names a common browser."""
 SIZE_LIMIT = 200_000
-"""Bytes. A picture comes along with every clone."""
+"""Bytes. Every clone contains the pictures."""
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 PROJECTS = ("Bramble Books", "Harbour Clinic", "Night Market")
 USERS = (
@@ -63,7 +63,7 @@ USERS = (
 
 
 def free_port() -> int:
-    """Return a port on loopback that nobody listens on."""
+    """Return a free port on loopback."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -84,7 +84,7 @@ async def until_listening(process: subprocess.Popen[bytes], port: int) -> None:
 
 
 async def take_pictures(browser: Browser, demo_url: str) -> None:
-    """Sign in as a new user would, taking a picture of the prompt and one of the end."""
+    """Sign in as a new user would, and take a screenshot of the prompt and one of the result."""
     context = await browser.new_context(
         viewport={"width": 1280, "height": 800},
         color_scheme="light",
@@ -120,7 +120,7 @@ class Service:
 
     @property
     def access_token(self) -> str:
-        """Of the sandbox's own developer."""
+        """The access token of the sandbox's developer."""
         return str(re.findall(r"\btap_[A-Za-z0-9]+", self.screen)[0])
 
 
@@ -147,7 +147,7 @@ async def running_service(directory: Path) -> AsyncIterator[Service]:
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
-    """Takes every second webhook, so that there is a retry to be seen."""
+    """Accepts every second webhook, so that there are retries to show."""
 
     asked = 0
 
@@ -160,7 +160,7 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"Deploying, back in a minute." if Receiver.asked == 1 else b"ok")
 
     def log_message(self, *_: object) -> None:
-        """Say nothing on stderr."""
+        """Suppress the log on stderr."""
 
 
 async def make_history(service: Service, project_ids: list[str]) -> None:
@@ -198,21 +198,21 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
 
 
 def sign_in(client: httpx.Client, session: dict[str, Any], name: str, button: str = "Confirm") -> None:
-    """Let a pretend user of the sandbox open the link of a session, and decide."""
+    """Let a simulated user of the sandbox open a session's link and decide."""
     user = client.post("/sandbox/users", json={"first_name": name}).json()["id"]
     client.post(f"/sandbox/users/{user}/open", json={"deeplink": session["deeplink"]}).raise_for_status()
     client.post(f"/sandbox/users/{user}/tap", json={"button": button}).raise_for_status()
 
 
 def make_projects(client: httpx.Client) -> list[str]:
-    """Make the projects in place of the demo's; return their ids."""
+    """Create the projects in place of the demo's; return their ids."""
     for project in ask(client, "GET", "/projects")["projects"]:
         ask(client, "DELETE", f"/projects/{project['id']}")
     return [ask(client, "POST", "/projects", json={"name": name})["id"] for name in PROJECTS]
 
 
 def make_present(client: httpx.Client, project_ids: list[str], receiver_url: str) -> tuple[str, str]:
-    """Make tokens, and sign-ins of just now; return the id of an event that was sent again, and its session's."""
+    """Create tokens and recent sign-ins; return the id of a retried event, and its session's."""
     ask(client, "PATCH", f"/projects/{project_ids[2]}", json={"is_active": False})
     ask(client, "PATCH", f"/projects/{project_ids[0]}", json={"webhook_url": receiver_url})
     for name in ("Deploy script", "Dashboard"):
@@ -223,7 +223,7 @@ def make_present(client: httpx.Client, project_ids: list[str], receiver_url: str
         sign_in(client, session, name, button)
         client.post("/api/v1/verify/public", json=body | {"session_token": session["session_token"]})
     client.post("/api/v1/generate/public", json=body)
-    while True:  # The first webhook is sent again after five seconds.
+    while True:  # The first webhook is retried after five seconds.
         for delivery in ask(client, "GET", f"/projects/{project_ids[0]}/deliveries")["deliveries"]:
             if len(delivery["attempts"]) > 1:
                 return delivery["id"], delivery["session_id"]
@@ -236,7 +236,7 @@ def ask(client: httpx.Client, method: str, path: str, **request: Any) -> Any:
 
 
 async def take(page: Page, name: str, path: str = "") -> None:
-    """Write docs/images/console-NAME.png of a page, or of what is shown."""
+    """Write docs/images/console-NAME.png of a page or of an element."""
     if path:
         await page.goto(path)
     await page.wait_for_load_state("networkidle" if "sessions" not in page.url else "load")
@@ -246,7 +246,7 @@ async def take(page: Page, name: str, path: str = "") -> None:
 async def console_context(
     browser: Browser, service: Service, theme: Literal["light", "dark"] = "light", size: dict[str, int] | None = None
 ) -> BrowserContext:
-    """Return a browser that looks like a person's."""
+    """Return a browser context that looks like a person's browser."""
     size = size or DESKTOP
     return await browser.new_context(
         base_url=service.base_url,
@@ -266,7 +266,7 @@ async def sign_in_to_console(page: Page, service: Service) -> None:
 
 
 async def take_console_pictures(browser: Browser, service: Service, receiver_url: str) -> None:
-    """Take a picture of every page of the console, of some in the dark, and of one on a phone."""
+    """Take a screenshot of every console page, of some in the dark theme, and of one on a phone."""
     headers = {"Authorization": f"Bearer {service.access_token}"}
     with httpx.Client(base_url=service.base_url, headers=headers, timeout=30) as client:
         project_ids = make_projects(client)
@@ -281,7 +281,7 @@ async def take_console_pictures(browser: Browser, service: Service, receiver_url
     await page.get_by_role("button", name="Continue", exact=True).click()
     await take(page, "invite")
     await page.get_by_role("button", name="Continue in the messenger").click()
-    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+    await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
     await page.screenshot(path=IMAGES / "console-waiting.png")
     deeplink = await page.get_by_role("link", name="Open the messenger").get_attribute("href")
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
@@ -335,7 +335,7 @@ async def take_console_pictures(browser: Browser, service: Service, receiver_url
 
 
 async def main() -> None:
-    """Take all pictures and hold them to their size."""
+    """Take all screenshots and check their size."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()

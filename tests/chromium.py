@@ -1,4 +1,4 @@
-"""Debian's Chromium, as every browser test and the screenshots start it: headless, a fresh profile, no calls home."""
+"""Start Debian's Chromium for every browser test and the screenshots: headless, a fresh profile, no calls home."""
 
 import os
 from collections.abc import AsyncIterator, Sequence
@@ -21,7 +21,7 @@ _OPTIONS = (
 async def open_chromium(options: Sequence[str] = (), *, keeps_pages: bool = False) -> AsyncIterator[Browser]:
     """Yield a browser, with further command-line `options` if any.
 
-    One that `keeps_pages` brings them back as they were left, as people's browsers do and Playwright's do not.
+    With `keeps_pages`, the back button restores pages as they were left. Users' browsers do that; Playwright's do not.
     """
     left_out = ["--disable-back-forward-cache"] if keeps_pages else None
     async with async_playwright() as playwright:

@@ -1,7 +1,7 @@
-"""Every kind of store that Taproof runs on, each on a real database made for one test.
+"""Provide every kind of store that Taproof runs on, each on a real database made for one test.
 
-`with a_database() as open_store:` makes one; each `await open_store()` opens it as another node would. A driver is
-added to `DRIVERS`; no conformance test may then leave it out.
+`with a_database() as open_store:` makes one; each `await open_store()` opens it as another node would. Every driver in
+`DRIVERS` runs all conformance tests.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ OpenStore = Callable[[], Coroutine[Any, Any, Storage]]
 
 
 class Database(Protocol):
-    """Makes an empty database for the length of a `with`, and gives what opens it.
+    """Creates an empty database for the duration of a `with`, and yields a function that opens it.
 
-    `clock` is what its stores hold deadlines to, if any. A `quick` one forgets what it was told when the power goes:
-    for tests of thousands of writes that are about something else.
+    `clock` is the clock that its stores compare deadlines with, if any. A `quick` one loses its latest writes in a
+    power cut, for tests with thousands of writes that do not test durability.
     """
 
     def __call__(self, clock: Clock | None = None, *, quick: bool = False) -> AbstractContextManager[OpenStore]: ...
@@ -58,7 +58,7 @@ def postgres_database(clock: Clock | None = None, *, quick: bool = False) -> Ite
 
 DRIVERS: dict[str, Database] = {"sqlite": sqlite_database, "postgres": postgres_database}
 
-# Back to what the migrations left. Whoever is still connected is thrown out first: it could hold a lock.
+# Restore the state after the migrations. Other connections are closed first, because they could hold a lock.
 _EMPTY = """
 DO $$ DECLARE found RECORD; BEGIN
   PERFORM pg_terminate_backend(pid, 5000) FROM pg_stat_activity
@@ -83,16 +83,16 @@ _IDLE: dict[bool, list[str]] = {True: [], False: []}
 
 @functools.cache
 def _migrated_postgres() -> str:
-    """Return a database that has the schema, to be copied; it stays until this process ends."""
+    """Return a migrated database to copy; it exists until this process ends."""
 
     async def migrate(dsn: str) -> None:
         store = await PostgresStorage.open(dsn, NOW)
         await store.close()
 
     dsn = _KEPT.enter_context(fresh_database())
-    # Ahead of the server itself, which was started before.
+    # Before the server itself, which was started earlier.
     atexit.register(_KEPT.close)
-    # In a thread, since the caller may be in a loop of its own.
+    # In a thread, because the caller may run in an event loop.
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, migrate(dsn)).result()
     return dsn
@@ -100,7 +100,7 @@ def _migrated_postgres() -> str:
 
 @contextlib.contextmanager
 def _emptied_postgres(*, quick: bool) -> Iterator[str]:
-    """Yield a database that is emptied afterwards and kept for the next test: a fifth of the time of a new one."""
+    """Yield a database that is emptied afterwards and reused: a fifth of the time of a new one."""
     if _IDLE[quick]:
         dsn = _IDLE[quick].pop()
     else:

@@ -1,4 +1,4 @@
-"""Giving projects bots of their own, straight in the store."""
+"""Give projects their own bots, directly in the store."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ from taproof.storage.protocol import Storage
 async def give_bot(
     storage: Storage, developer_id: str, project_id: str, bot: ProjectBot | None, *, entry: AuditEntry | None = None
 ) -> Literal["set", "not_found", "taken"]:
-    """Give a project this bot and change nothing else of it; with None take its bot away."""
+    """Give a project this bot and change nothing else; with None remove its bot."""
     try:
         project = await storage.projects.update_project(
             developer_id, project_id, ProjectChanges(), 1, bot=BotChange(bot, entry)

@@ -31,11 +31,11 @@ from typing import Any, Final
 import uvloop
 
 LIMIT: Final = 50_000_000
-"""ns that a step may take."""
+"""The ns that a step may take."""
 BUSY_DISK: Final = 3_000_000_000
-"""ns that one call of a service may block: a read of a database waits that long on a disk that other tests write to."""
+"""The ns that one call may block. A database read waits that long for a disk that other tests write to."""
 TICK: Final = 5_000_000
-"""ns between two samples."""
+"""The ns between two samples."""
 _SHOWN_STACKS: Final = 3
 _KEPT_SAMPLES: Final = 100
 
@@ -44,7 +44,7 @@ Position = list[tuple[CodeType, int]]
 
 
 class _Watched:
-    """What the samples say of one step."""
+    """The samples of one step."""
 
     def __init__(self, step: int) -> None:
         self.step = step
@@ -53,7 +53,7 @@ class _Watched:
 
 
 class Guard:
-    """Times the steps of one loop, and samples the stack of those that last."""
+    """Times the steps of one loop, and samples the stack during long ones."""
 
     def __init__(self, blocked_limit: int) -> None:
         self._blocked_limit = blocked_limit
@@ -66,7 +66,7 @@ class Guard:
         self._thread = 0
 
     def arm(self, report: Report | None) -> None:
-        """Report from here on, or no more; called in the loop's thread."""
+        """Start or stop reporting; called in the loop's thread."""
         self._began = time.thread_time_ns()
         self._report = report
 
@@ -98,7 +98,7 @@ class Guard:
             f"One step of the event loop {times} and was blocked for {watched.blocked / 1e6:.0f} ms: {culprit!r}\n",
         ]
         seen = Counter("".join(stack.format()) for stack in watched.stacks)
-        # The one that was seen most often comes last; of several, the latest: a call into C is seen when it returns.
+        # The most frequent stack comes last; among equals, the latest, because a call into C is seen when it returns.
         for stack, count in sorted(seen.items(), key=itemgetter(1))[-_SHOWN_STACKS:]:
             lines += [f"Seen {count} of {seen.total()} times:\n", stack]
         return "".join(lines)
@@ -107,7 +107,7 @@ class Guard:
 
     @contextmanager
     def watching(self, loop: uvloop.Loop, base: CodeType) -> Iterator[None]:
-        """Sample this thread, in which the loop runs, above the frame of `base`."""
+        """Sample this thread, which runs the loop, above the frame of `base`."""
         ended, self._thread = threading.Event(), threading.get_ident()
         arguments = (loop, base, self._thread, threading.get_native_id(), ended)
         sampler = threading.Thread(target=self._watch, args=arguments, name="loop guard", daemon=True)
@@ -135,14 +135,14 @@ class Guard:
             if frames and len(self._watched.stacks) < _KEPT_SAMPLES:
                 lines = ((each, each.f_lineno) for each in reversed(frames))
                 self._watched.stacks.append(traceback.StackSummary.extract(lines, lookup_lines=False))
-            # While this is read, the loop goes on.
+            # The loop continues while this is read.
             runs = call.read_text("ascii").startswith("running")
             if frames and not runs and position == last and step == self._step:
                 self._watched.blocked += elapsed
             if runs and self._callback is None:
-                # Several calls of transports without a callback between them are not one step.
+                # Several calls of transports without a callback between them are separate steps.
                 loop.call_soon_threadsafe(_nothing)
-            del frames  # They keep what the functions work on.
+            del frames  # They keep the objects that the functions use.
 
     def _note_collection(self, phase: str, _: dict[str, int]) -> None:
         if threading.get_ident() != self._thread:
@@ -164,7 +164,7 @@ def _nothing() -> None:
 
 
 class GuardedLoop(uvloop.Loop):
-    """uvloop, with each callback run by a guard."""
+    """uvloop with a guard that runs each callback."""
 
     def __init__(self, blocked_limit: int = LIMIT) -> None:
         super().__init__()
@@ -199,17 +199,17 @@ class GuardedLoop(uvloop.Loop):
 
 
 _read: dict[Path, int] = {}
-"""How much of each file of reports `new_reports` has returned."""
+"""The number of bytes of each report file that `new_reports` has returned."""
 
 
 def guarded(reports: Path) -> list[str]:
-    """Return the beginning of a command that runs the command line on a guarded loop, and watch its reports."""
+    """Return the first arguments of a command that runs the command line on a guarded loop, and track its reports."""
     _read.setdefault(reports, 0)
     return [sys.executable, "-P", __file__, str(reports)]
 
 
 def new_reports() -> str:
-    """Return what guarded processes have reported since the last call; "" if there is nothing."""
+    """Return the reports of guarded processes since the last call; "" if there are none."""
     found = ""
     for reports, begin in _read.items():
         if reports.exists():
@@ -238,7 +238,7 @@ def main() -> None:
 
     async def run_guarded(*arguments: Any) -> None:
         await run_parts(*arguments)
-        loops[-1].guard.arm(None)  # Everything is answered; the store that closes now holds up nobody.
+        loops[-1].guard.arm(None)  # Every call is answered; closing the store now delays nobody.
 
     app.until_listening, app._run_parts = until_guarded, run_guarded
     uvloop.new_event_loop = new_event_loop

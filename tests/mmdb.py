@@ -1,4 +1,4 @@
-"""Writes small .mmdb files: https://maxmind.github.io/MaxMind-DB/ (format 2.0, records of 24 bits)."""
+"""Write small .mmdb files: https://maxmind.github.io/MaxMind-DB/ (format 2.0, records of 24 bits)."""
 
 import ipaddress
 from pathlib import Path
@@ -18,7 +18,7 @@ class Sized:
 def write_mmdb(
     path: Path, places: dict[str, Any], *, kind: str = "GeoLite2-City", built: int = 1_795_000_000, version: int = 6
 ) -> Path:
-    """Write a database that says this of each network, such as `{"1.2.3.0/24": {"country": …}}`."""
+    """Write a database with these records by network, such as `{"1.2.3.0/24": {"country": …}}`."""
     tree: list[list[Any]] = [[None, None]]
     for network, record in places.items():
         _insert(tree, network, record, version)
@@ -50,7 +50,7 @@ def write_mmdb(
 
 
 def place(country: str = "", city: str = "") -> dict[str, Any]:
-    """Return a record as such databases have it."""
+    """Return a record in the form of such databases."""
     record: dict[str, Any] = {}
     if country:
         record["country"] = {"iso_code": country[:2].upper(), "names": {"de": f"{country} auf Deutsch", "en": country}}

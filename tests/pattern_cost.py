@@ -1,7 +1,7 @@
-"""Counts what a regular expression costs: a backtracking matcher like Python's own that counts its steps.
+"""Count the steps of a regular expression with a backtracking matcher like Python's own.
 
-A count of steps is the same on every machine, however busy. The matcher walks the tree that `re._parser` makes, tries
-what the real engine tries in the same order, and counts each character that it compares and each way that it goes back.
+The count is the same on every machine, however busy. The matcher walks the tree that `re._parser` makes, tries the
+same alternatives in the same order as the real engine, and counts each comparison and each backtrack.
 """
 
 import re
@@ -13,9 +13,9 @@ from typing import Any, Final
 
 SHORT, LONG, LONGEST = 48, 128, 512
 _GROWTH: Final = 7
-"""Times that the steps may grow when a text grows fourfold: linear cost gives 4, quadratic cost 16."""
+"""The factor by which the steps may grow when a text grows fourfold: linear cost gives 4, quadratic cost 16."""
 _PER_CHARACTER: Final = 8
-"""Steps for each character of a short text that need no second look."""
+"""Steps for each character of a short text below which a pattern needs no further check."""
 _TOO_MANY: Final = 100_000
 _STRICTEST: Final = ("sub", "fullmatch")
 _REPEATS: Final = {_constants.MAX_REPEAT, _constants.MIN_REPEAT, _constants.POSSESSIVE_REPEAT}
@@ -27,11 +27,11 @@ Part = Callable[[int, Rest], int | None]
 
 
 class TooManySteps(Exception):
-    """The cost is beyond all bounds."""
+    """The steps exceed the limit."""
 
 
 class Counted:
-    """One pattern: the matcher, and the texts that are hard for it.
+    """One pattern, its matcher, and texts that are hard for it.
 
     Raises:
         NotImplementedError: the pattern has a part, such as a backreference, that this matcher does not know.
@@ -48,7 +48,7 @@ class Counted:
     # ---- the matcher
 
     def run(self, method: str, text: str) -> tuple[int, list[tuple[int, int]]]:
-        """Return how many steps a call takes, and the spans that it finds."""
+        """Return the number of steps of a call, and the spans that it finds."""
         self._text, self.steps = text, 0
         if method in {"match", "fullmatch"}:
             end = self._match(0, (lambda at: at if at == len(text) else None) if method == "fullmatch" else int)
@@ -190,13 +190,13 @@ class Counted:
             return lambda at, rest: None if (end := go(at, int, 0)) is None else rest(end)
         return lambda at, rest: go(at, rest, 0)
 
-    # ---- texts that are hard
+    # ---- hard texts
 
     def hard_texts(self) -> Iterator[tuple[str, str, str]]:
-        """Yield beginning, what is repeated, and end.
+        """Yield a beginning, a repeated part, and an end.
 
-        What is repeated: a character of each kind that the pattern can tell apart, two of them, what a part in the
-        pattern repeats, and what the pattern begins with.
+        The repeated part is one or two characters of each kind that the pattern can tell apart, a text that a repeat in
+        the pattern matches, or the beginning of the pattern.
         """
         nodes = list(_walk(self.tree, self.flags))
         kinds = self._kinds(nodes)
@@ -218,7 +218,7 @@ class Counted:
                     yield "", first + second, end
 
     def _kinds(self, nodes: list[Any]) -> list[str]:
-        # Letters that the pattern names one by one, as in a word, are all alike.
+        # Letters that the pattern names one by one, as in a word, are equivalent.
         tests = [
             self._test(kind, value, flags)
             for kind, value, flags in nodes
@@ -230,7 +230,7 @@ class Counted:
         return list(told_apart.values())
 
     def _spine(self, nodes: Any, flags: int, before: str) -> list[str]:
-        """Return what leads to each place of a sequence, shortest first."""
+        """Return a text that leads to each place of a sequence, shortest first."""
         found, sofar = [], before
         kinds = [kind for kind, _ in nodes]
         for (kind, value), following in zip(nodes, [*kinds, None][1:], strict=True):
@@ -273,7 +273,7 @@ _ANCHORS: Final = {
 
 
 def _some(texts: list[str], count: int) -> list[str]:
-    """Return so many of them at most, evenly chosen."""
+    """Return at most this many of them, evenly chosen."""
     unlike = list(dict.fromkeys(texts))
     return unlike[:: -(-len(unlike) // count) or 1]
 
@@ -295,7 +295,7 @@ def _walk(nodes: Any, flags: int) -> Iterator[tuple[Any, Any, int]]:
 
 
 def costly_text(pattern: str, flags: int = 0, methods: tuple[str, ...] = _STRICTEST) -> str | None:
-    """Return a text whose cost grows faster than its length, as a sentence; None when none was found.
+    """Return a sentence about a text whose cost grows faster than its length, or None.
 
     Args:
         pattern: the pattern.

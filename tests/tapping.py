@@ -1,4 +1,4 @@
-"""Deciding a sign-in as a user does who sees the page: Confirm, or the match code where one is asked for."""
+"""Decide a sign-in like a user who sees the page: with Confirm, or with the match code if there is one."""
 
 from tests.whole_sign_in import WholeSignIn
 
@@ -8,7 +8,7 @@ from taproof.service.sessions.decide import SeenSession
 
 
 async def tap_right(signin: WholeSignIn, session_token: str, identity: MessengerIdentity) -> SeenSession:
-    """Confirm an opened sign-in; where it has match codes, with the one that its page shows."""
+    """Confirm an opened sign-in; with match codes, choose the one that its page shows."""
     key = session_key(session_token)
     session = None if key is None else await signin._storage.sessions.read_session(key)
     details = PromptDetails() if session is None or session.prompt is None else session.prompt

@@ -1,4 +1,4 @@
-"""The documents say what the code does: each is read here beside what it describes."""
+"""The documents match the code: each test compares one with what it describes."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from typing import Any, cast, get_args
 import pytest
 from prometheus_client import CollectorRegistry
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.openapi.document import build_openapi
 from taproof.api.openapi.reference_page import docs_page
 from taproof.config.options import variable
@@ -24,12 +24,12 @@ OF_AN_APPLICATION = {
     *("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET", "TAPROOF_GUARD"),
     "TAPROOF_SECRET_KEY",
 }
-"""What the integrations read, TAPROOF_GUARD with Django; and what the pages' own programs call the secret key."""
+"""Variables that the integrations read, TAPROOF_GUARD with Django, and the pages' own name of the secret key."""
 READERS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 def files_of_the_repository() -> Iterator[Path]:
-    """Yield every text file that belongs to the repository; caches are named with a dot or in NOT_OURS."""
+    """Yield every text file of the repository, without caches: names with a leading dot, and NOT_OURS."""
     for path in sorted(ROOT.rglob("*")):
         parts = path.relative_to(ROOT).parts
         if NOT_OURS & set(parts) or any(part.startswith(".") and part not in {".ci", ".gitignore"} for part in parts):
@@ -40,10 +40,10 @@ def files_of_the_repository() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def openapi() -> dict[str, Any]:
-    """The document that `/openapi.json` answers. The services are not called to make it."""
+    """Return the document that `/openapi.json` serves. Building it calls no service."""
     unused = cast("Any", None)
     return build_openapi(
-        build_developer_api(
+        DeveloperApi(
             *[unused] * 5,
             audit=unused,
             bots=unused,
@@ -51,25 +51,25 @@ def openapi() -> dict[str, Any]:
             erasure=unused,
             metrics=Metrics(CollectorRegistry(), "0.1.0"),
             limits=unused,
-        )
+        ).build_app()
     )
 
 
 @pytest.fixture(scope="module")
 def reference(openapi: dict[str, Any]) -> str:
-    """The page that `/docs` answers."""
+    """Return the page that `/docs` serves."""
     return docs_page(openapi).body.decode()
 
 
 def test_every_action_of_the_audit_log_is_in_its_table() -> None:
-    """Whoever reads an entry finds out what it says, in the order of the code, and no action that there is not."""
+    """The table of the audit log lists every action, in the order of the code, and no other."""
     page = (ROOT / "docs/how-to/audit.md").read_text(encoding="utf-8")
     table = page.partition("| action | subject | details |")[2].partition("\n\n")[0]
     assert re.findall(r"^\| `([a-z_.]+)` \|", table, re.MULTILINE) == list(get_args(AuditAction))
 
 
 def test_every_variable_that_is_named_is_a_setting() -> None:
-    """A reader who sets what the documents name must not set it in vain."""
+    """Every variable in the documents is a setting that exists."""
     known = {variable(name) for name in OPTIONS} | OF_AN_APPLICATION
     for path in READERS:
         named = set(re.findall(r"\bTAPROOF_[A-Z_]+\b", path.read_text(encoding="utf-8")))
@@ -77,7 +77,7 @@ def test_every_variable_that_is_named_is_a_setting() -> None:
 
 
 def test_every_route_is_on_the_reference_page(openapi: dict[str, Any], reference: str) -> None:
-    """/docs shows each operation of /openapi.json under a heading of its own."""
+    """/docs shows each operation of /openapi.json under its own heading."""
     assert len(openapi["paths"]) > 15
     for path, operations in openapi["paths"].items():
         for method in operations:
@@ -86,20 +86,20 @@ def test_every_route_is_on_the_reference_page(openapi: dict[str, Any], reference
 
 
 def test_every_error_code_is_on_the_reference_page(reference: str) -> None:
-    """A program can be written for every X-Error-Code from the page alone."""
+    """The page lists every X-Error-Code, so that a program can be written from the page alone."""
     for error in API_ERRORS:
         assert f"<tr><td>{error.status}</td><td><code>{error.code}</code></td>" in reference, error.__name__
 
 
 def anchors(path: Path) -> set[str]:
-    """Return the anchors of a page's headings, as a code host makes them; the site makes the same (mkdocs.yml)."""
+    """Return the anchors of a page's headings as a code host makes them; the site makes the same (mkdocs.yml)."""
     text = re.sub(r"^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
     headings = re.findall(r"^#{1,6} (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
 def test_links_lead_somewhere() -> None:
-    """Every relative link, and every picture, is a file of the repository; behind a # is one of its headings."""
+    """Every relative link and picture is a file of the repository; a part after # is one of its headings."""
     links = [
         (path, target)
         for path in [*READERS, *sorted(ROOT.glob("benchmarks/*.md"))]
@@ -117,7 +117,7 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_files_that_are_named_exist() -> None:
-    """Each decision names the test that holds it; whatever else the documents name is there too."""
+    """Every file that the documents name exists, in particular each decision's test."""
     broken = []
     for path in READERS:
         named = re.findall(
@@ -128,7 +128,7 @@ def test_files_that_are_named_exist() -> None:
 
 
 def test_every_decision_is_listed_and_names_its_test() -> None:
-    """A decision that nothing enforces is only an opinion."""
+    """Every decision is listed and names the test that enforces it."""
     index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
     decisions = sorted(ROOT.glob("docs/decisions/0*.md"))
     assert decisions
@@ -140,7 +140,7 @@ def test_every_decision_is_listed_and_names_its_test() -> None:
 
 
 def test_every_make_target_says_what_it_does() -> None:
-    """Each target has its sentence in the Makefile, and the documents name no other target."""
+    """Each target has a sentence in the Makefile, and the documents name no other target."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = re.search(r"^\.PHONY: (.+)$", makefile, re.MULTILINE)
     assert targets
@@ -153,7 +153,7 @@ def test_every_make_target_says_what_it_does() -> None:
 
 @pytest.mark.parametrize("name", ["run.txt", "test.txt"])
 def test_requirements_are_locked(name: str) -> None:
-    """Every requirement has a version and a hash, and none says where it comes from: that is the machine's affair."""
+    """Every requirement has a version and a hash, and none names an index, which depends on the machine."""
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
     assert "://" not in text
     assert set(re.findall(r"^\s*(-[\w-]*)", text, re.MULTILINE)) == {"--hash"}
@@ -165,7 +165,7 @@ def test_requirements_are_locked(name: str) -> None:
 
 
 def test_the_security_policy_knows_every_lock_file() -> None:
-    """Whoever watches advisories finds all that can be vulnerable; a new lock file belongs on the page too."""
+    """The security policy lists every lock file, so that readers of advisories find all dependencies."""
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     files = {path.relative_to(ROOT).as_posix() for path in files_of_the_repository()}
     locks = {name for name in files if name.startswith("requirements/") or name.endswith("/package-lock.json")}
@@ -174,7 +174,7 @@ def test_the_security_policy_knows_every_lock_file() -> None:
 
 
 def test_the_security_policy_promises_times() -> None:
-    """How soon a vulnerable part is replaced, by its severity; and a report goes to nobody who may not be there."""
+    """The security policy says how soon a vulnerable dependency is replaced, by severity; it names no mail address."""
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     promised = {
         row.split(" | ")[0].strip("| "): row.split(" | ")[1] for row in re.findall(r"^\| .* \|$", text, re.MULTILINE)
@@ -189,8 +189,8 @@ def test_the_security_policy_promises_times() -> None:
 
 
 def test_no_path_of_one_machine() -> None:
-    """Nothing in the repository depends on, or tells of, the machine that it was written on."""
-    # Written so that this file itself does not match.
+    """No file contains a path of the machine that it was written on."""
+    # Written so that this file does not match itself.
     someones = re.compile(r"(?<![\w.}])/(?:home|Users|root|work)/[\w.]")
     found = []
     for path in files_of_the_repository():

@@ -1,4 +1,4 @@
-"""Every setting can be found where a person looks for it: in the code, in --help, in the environment."""
+"""Every setting can be found in the code, in --help and in the environment."""
 
 import inspect
 
@@ -17,7 +17,7 @@ def _options(command: str) -> dict[str, typer.core.TyperOption]:
 
 
 def test_every_setting_is_described() -> None:
-    """A field of Settings without a description, or a description of nothing, is not released."""
+    """Every field of Settings has a description, and every description a field."""
     assert Settings.model_fields.keys() == OPTIONS.keys()
     for name, field in Settings.model_fields.items():
         assert field.description == OPTIONS[name].help
@@ -38,21 +38,21 @@ def test_every_setting_is_an_option_and_every_option_a_variable(command: str) ->
 
 
 def test_options_are_named_like_their_variables() -> None:
-    """--tls-cert is TAPROOF_TLS_CERT. The one exception is --database, short for what TAPROOF_DATABASE_URL holds."""
+    """--tls-cert is TAPROOF_TLS_CERT. The only exception is --database, which is short for TAPROOF_DATABASE_URL."""
     for name, option in OPTIONS.items():
         if name != "database_url":
             assert option.flag == "--" + name.replace("_", "-")
 
 
 def test_described_defaults_are_the_real_ones() -> None:
-    """A default that --help tells of is the one that holds."""
+    """The defaults in --help are the real ones."""
     for name, field in Settings.model_fields.items():
         if field.default_factory is None and field.default:
             assert getattr(load_settings({name: OPTIONS[name].default}), name) == field.default, name
 
 
 def test_every_command_says_what_it_does() -> None:
-    """No command is without a first line of help that fits a list."""
+    """Every command has a first line of help that fits into a list."""
 
     def walk(command: object, path: str) -> None:
         for name, found in getattr(command, "commands", {}).items():

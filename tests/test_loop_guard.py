@@ -1,4 +1,4 @@
-"""The guard of the event loop reports what holds it, with the culprit's stack, and nothing that other processes do."""
+"""The guard reports steps that hold the event loop, with their stack, and nothing that other processes cause."""
 
 import asyncio
 import multiprocessing
@@ -14,7 +14,7 @@ Work = Callable[[], Awaitable[None]]
 
 
 def reports_of(work: Work) -> list[str]:
-    """Run something on a guarded loop, and return what was reported."""
+    """Run a function on a guarded loop, and return the reports."""
     reports: list[str] = []
 
     async def run() -> None:
@@ -30,19 +30,19 @@ def reports_of(work: Work) -> list[str]:
 
 
 def compute(milliseconds: float) -> None:
-    """Use so much of the processor, however long that takes."""
+    """Use this much processor time, however long that takes."""
     end = time.thread_time() + milliseconds / 1e3
     while time.thread_time() < end:
         pass
 
 
 def read(pipe: int) -> None:
-    """Wait for somebody to write."""
+    """Wait for a writer."""
     os.read(pipe, 1)
 
 
 class Protocol(asyncio.Protocol):
-    """What a transport calls, which is no callback of the loop; it takes so long over each call."""
+    """A protocol whose methods, called by a transport outside of callbacks, take this long."""
 
     def __init__(self, milliseconds: float) -> None:
         self.milliseconds = milliseconds
@@ -54,7 +54,7 @@ class Protocol(asyncio.Protocol):
 
 
 async def receive(protocol: Protocol, times: int) -> None:
-    """Let a transport call a protocol so often."""
+    """Let a transport call a protocol this many times."""
     reader, writer = os.pipe()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(reader, "rb"))
     for call in range(times):
@@ -66,7 +66,7 @@ async def receive(protocol: Protocol, times: int) -> None:
 
 
 def test_a_busy_step() -> None:
-    """60 ms of the processor in one step: the report names the function."""
+    """A step that uses 60 ms of the processor is reported with the name of the function."""
 
     async def work() -> None:
         compute(60)
@@ -77,7 +77,7 @@ def test_a_busy_step() -> None:
 
 
 def test_a_timer() -> None:
-    """A callback that is called later is a step like any other."""
+    """A delayed callback is a step like any other."""
 
     async def work() -> None:
         loop = asyncio.get_running_loop()
@@ -91,7 +91,7 @@ def test_a_timer() -> None:
 
 
 def test_a_call_into_c() -> None:
-    """A function in C that keeps the interpreter to itself is seen by the line that calls it, once it returns."""
+    """A C function that does not release the interpreter is reported at the line that called it."""
 
     async def work() -> None:
         before = time.thread_time_ns()
@@ -103,7 +103,7 @@ def test_a_call_into_c() -> None:
 
 
 def test_a_protocol() -> None:
-    """What a transport calls between two callbacks is a step."""
+    """Calls of a transport between two callbacks are steps."""
 
     async def work() -> None:
         await receive(Protocol(60), 1)
@@ -114,7 +114,7 @@ def test_a_protocol() -> None:
 
 
 def test_a_blocking_call() -> None:
-    """A call that waits, and uses nothing of the processor, until the guard has looked at it long enough."""
+    """A call that blocks without using the processor is reported once the guard has seen it long enough."""
     reader, writer = os.pipe()
 
     async def work() -> None:
@@ -138,7 +138,7 @@ def test_a_blocking_call() -> None:
 
 
 def test_an_idle_loop() -> None:
-    """Waiting for something to do is no step."""
+    """Waiting for events is not a step."""
 
     async def work() -> None:
         await asyncio.sleep(0.3)
@@ -147,7 +147,7 @@ def test_an_idle_loop() -> None:
 
 
 def test_many_short_steps() -> None:
-    """A loop that is busy all the time, and looks up often enough."""
+    """A loop that is always busy with short steps is not reported."""
 
     async def work() -> None:
         for _ in range(100):
@@ -166,7 +166,7 @@ def spin() -> None:
 
 @pytest.fixture
 def starved() -> Iterator[None]:
-    """Two other processes want each processor of this machine."""
+    """Keep each processor of this machine busy with two other processes."""
     context = multiprocessing.get_context("spawn")
     neighbours = [context.Process(target=spin, daemon=True) for _ in range(2 * (os.cpu_count() or 1))]
     for each in neighbours:
@@ -179,7 +179,7 @@ def starved() -> Iterator[None]:
 
 
 def test_a_starved_machine(starved: None) -> None:
-    """Steps of 20 ms that take much longer on a machine whose processors others use are not reported."""
+    """Steps of 20 ms are not reported on a machine whose processors are busy, although they take much longer there."""
 
     async def work() -> None:
         for _ in range(50):

@@ -1,7 +1,7 @@
-"""No regular expression costs more than linear time, whatever text it meets.
+"""Every regular expression has linear cost, whatever text it meets.
 
-A quadratic one costs a second on a text of 50 KB, and all of it in the event loop. Every pattern of the source is found
-here by itself and its steps are counted (`pattern_cost.py`): nothing depends on how fast this machine is.
+A quadratic one takes a second on a text of 50 KB, all of it in the event loop. The tests find every pattern in the
+source and count its steps (`pattern_cost.py`), so the speed of this machine does not matter.
 """
 
 import ast
@@ -20,9 +20,9 @@ SDK_JS: Final = Path(__file__).parents[1] / "sdk/js/src"
 _SCANS: Final = {"sub", "subn", "split", "findall", "finditer"}
 _CALLS: Final = _SCANS | {"match", "fullmatch", "search"}
 _STRICTEST: Final = ("fullmatch", "sub")
-"""How a pattern is judged of which is not known how it is called."""
+"""The method for patterns whose call is unknown."""
 _BEFORE_A_LITERAL: Final = re.compile(r"(?:^|[(,=:\[!&|?{};+\-*%~^<>]|\b(?:return|typeof|case|of|in))\s*$")
-"""What stands before a slash that begins a regular expression in JavaScript, and no division."""
+"""Matches before a slash that begins a regular expression in JavaScript, rather than a division."""
 _JS_TOKEN: Final = re.compile(
     r"""//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`"""
     r"""|/(?P<pattern>(?:[^/\\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)/(?P<flags>[a-z]*)""",
@@ -32,7 +32,7 @@ _JS_TOKEN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A pattern, where it stands, and how it is called."""
+    """A pattern, its place in the source, and the methods called on it."""
 
     place: str
     pattern: str
@@ -71,7 +71,7 @@ def _value(place: str, node: ast.expr, names: dict[str, Any]) -> str:
         value = eval(compile(ast.Expression(node), place, "eval"), names)  # noqa: S307 — our own source.
     except NameError:
         pytest.fail(f"{place}: make the pattern a constant of its module, so that its cost can be known.")
-    if isinstance(value, bytes):  # Each byte becomes the character of its number, so the steps are the same.
+    if isinstance(value, bytes):  # Each byte becomes the character of the same number, so the steps are the same.
         return value.decode("latin-1")
     assert isinstance(value, str), place
     return value
@@ -84,7 +84,7 @@ def _flags(call: ast.Call) -> int:
 
 
 def _methods(tree: ast.Module, call: ast.Call) -> set[str]:
-    """Return the methods that are called on the name which a compiled pattern has in its module."""
+    """Return the methods that a module calls on the name of a compiled pattern."""
     names = {
         target.id
         for node in ast.walk(tree)
@@ -92,7 +92,7 @@ def _methods(tree: ast.Module, call: ast.Call) -> set[str]:
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
         if isinstance(target, ast.Name)
     }
-    if not names:  # It stands in a collection: its items are called by the name of a loop's variable.
+    if not names:  # It is in a collection, whose items are called by a loop variable.
         names = {
             node.target.elts[0].id
             for node in ast.walk(tree)
@@ -116,7 +116,7 @@ def _methods_run(methods: set[str]) -> tuple[str, ...]:
 
 
 def js_patterns() -> list[Found]:
-    """Return every regular expression that is written as a literal in JavaScript of ours, as Python spells it."""
+    """Return every regular expression literal in our JavaScript, in Python's syntax."""
     paths = [*sorted((SOURCE / "taproof").rglob("*.js")), *sorted(SDK_JS.rglob("*.js"))]
     return [found for path in paths for found in _of_script(path)]
 
@@ -143,7 +143,7 @@ def _in_python(pattern: str) -> str:
 
 
 def too_costly(patterns: list[Found]) -> list[str]:
-    """Return what is wrong with each pattern that costs more than linear time."""
+    """Return a sentence for each pattern with more than linear cost."""
     known: dict[tuple[str, int, tuple[str, ...]], str | None] = {}
     wrong = []
     for each in patterns:
@@ -156,21 +156,21 @@ def too_costly(patterns: list[Found]) -> list[str]:
 
 
 def test_no_pattern_costs_more_than_linear_time() -> None:
-    """Every call to `re` in the package, in the way it is called: anchored, or at every place of the text."""
+    """Every call to `re` in the package is linear in the way it is called: anchored, or at every place of the text."""
     patterns = python_patterns()
     assert len(patterns) > 80
     assert too_costly(patterns) == []
 
 
 def test_no_pattern_in_javascript_costs_more_than_linear_time() -> None:
-    """Those of the SDK run on a server too, on what its callers send."""
+    """The SDK's patterns, which also run on servers with their callers' input, are linear."""
     patterns = js_patterns()
     assert len(patterns) > 20
     assert too_costly(patterns) == []
 
 
 def test_patterns_are_reached_through_re_alone() -> None:
-    """Another way to a pattern would pass by the tests above."""
+    """Every pattern is reached through `re`, so that the tests above find it."""
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
@@ -202,7 +202,7 @@ def test_patterns_are_reached_through_re_alone() -> None:
     ],
 )
 def test_the_count_finds_what_is_costly(pattern: str, method: str) -> None:
-    """Nested and adjacent repeats, and a scan that begins anew at every place; the first ones were ours."""
+    """The count finds nested and adjacent repeats, and a scan that restarts everywhere; the first are former bugs."""
     assert costly_text(pattern, 0, (method,)) is not None
 
 
@@ -219,5 +219,5 @@ def test_the_count_finds_what_is_costly(pattern: str, method: str) -> None:
     ],
 )
 def test_the_count_lets_linear_patterns_pass(pattern: str, method: str) -> None:
-    """Else nobody could write one; a repeat that is bounded by 43 costs at most 43 times as much."""
+    """The count accepts linear patterns; a repeat bounded by 43 costs at most 43 times as much."""
     assert costly_text(pattern, 0, (method,)) is None

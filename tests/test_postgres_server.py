@@ -1,4 +1,4 @@
-"""The server that the tests bring along: it comes back as it was, and leaves nothing behind."""
+"""The tests' PostgreSQL server comes back unchanged after a stop, and leaves nothing behind."""
 
 import subprocess
 import sys
@@ -17,7 +17,7 @@ time.sleep(600)
 
 
 def test_what_was_committed_is_there_after_every_kind_of_stop() -> None:
-    """Stopped in order, crashed, or killed: it starts on the same port, and a commit that was answered is kept."""
+    """After a stop, a crash or a kill it starts on the same port with every acknowledged commit."""
     server = PostgresServer()
     try:
         port = server.port
@@ -36,7 +36,7 @@ def test_what_was_committed_is_there_after_every_kind_of_stop() -> None:
 
 
 def test_nothing_is_left_of_a_test_process_that_was_killed() -> None:
-    """No server goes on running and no data stays on the disk, however a test ends."""
+    """After a killed test process no server keeps running and no data stays on the disk."""
     root = Path(__file__).parents[1]
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None

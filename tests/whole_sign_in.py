@@ -1,4 +1,4 @@
-"""Both sides of a sign-in in one object, for tests that play the application and the user."""
+"""Combine both sides of a sign-in in one object, for tests that act as the application and the user."""
 
 from collections.abc import Awaitable, Callable
 
@@ -13,7 +13,7 @@ from taproof.storage.protocol import Storage
 
 
 class WholeSignIn(SignInSessions, Decisions):
-    """What applications and users do; `waiting` are the calls that wait for a decision."""
+    """The actions of applications and users; `waiting` holds the calls that wait for a decision."""
 
     def __init__(
         self,

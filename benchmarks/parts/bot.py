@@ -1,7 +1,7 @@
-"""Whole sign-ins over a real messenger's interface: bot updates over HTTP, with the Bot API server on the other core.
+"""Whole sign-ins through the bot: updates over HTTP, with the Bot API server on the other core.
 
-What is measured is `taproof serve` itself. The Bot API server is the sandbox's, in the process of the load, which also
-plays the clients and the people: create, poll while pending, open the deeplink, tap Confirm, read the proof.
+This measures `taproof serve` itself. The Bot API server is the sandbox's, in the process of the load, which also acts
+as the clients and the users: create, poll while pending, open the deeplink, tap Confirm, read the proof.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from benchmarks.bot_api import Phones, bot_api
 from benchmarks.client import check_confirmed, connect, create, verify
 from benchmarks.commands import Started, taproof_serve
 from benchmarks.machine import LOAD_CORE, busy_seconds, cpu_seconds, fail, percentile, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.profiles import profile_table, read_shares
 from benchmarks.stores import project_ids, sqlite_copy
 
@@ -30,7 +30,7 @@ _ROUND_SECONDS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One round; times in milliseconds, costs in those of CPU time for a whole sign-in: the server's and the load's."""
+    """One round; times in milliseconds, costs in milliseconds of CPU time for a whole sign-in, of server and load."""
 
     per_second: float
     p50: float
@@ -42,7 +42,7 @@ class Round:
 
 
 async def _sign_in_until(over: float, started: Started, phones: Phones, projects: Iterator[str]) -> list[float]:
-    """Sign in one after the other; return the milliseconds of each."""
+    """Sign in repeatedly; return the milliseconds of each sign-in."""
     connection = await connect(started.port)
     times = []
     while (begun := time.perf_counter()) < over:
@@ -88,14 +88,14 @@ async def _rounds(url: str, projects: list[str], updates: Updates, repeat: int, 
             if number:
                 found.append(measured)
             elif profile is not None:
-                # Not before the first updates: with them the models of the Bot API's objects are built, once.
+                # Only after the first updates, which build the models of the Bot API's objects once.
                 os.kill(started.pid, signal.SIGUSR1)
         return found
 
 
-def measure_bot(plan: Plan) -> AttemptOutcome:
-    """Measure with updates that are posted to the webhook and with updates that are polled, and profile both."""
-    outcome = AttemptOutcome()
+def measure_bot(plan: Plan) -> PartOutcome:
+    """Measure with updates by webhook and with polled updates, and profile both."""
+    outcome = PartOutcome()
     rows = [["updates by", "sign-ins/s", "p50 ms", "p99 ms", "server ms", "load ms", "server core", "load core"]]
     profiles: dict[str, dict[str, float]] = {}
     functions: dict[str, dict[str, float]] = {}

@@ -1,6 +1,6 @@
-"""How soon a page of many stored sessions is there, whatever it is filtered by and however deep it lies.
+"""Measure how fast a page of many stored sessions is answered, with any filter and at any depth.
 
-Each page is asked for over one kept connection, one request at a time: this is what somebody waits who looks at it.
+Each page is requested over one kept connection, one request at a time, so the figure is the wait of one visitor.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from benchmarks.machine import cpu_seconds, fail, percentile, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.parts.speed import STORES, Store
 from benchmarks.server import DEVELOPER, bench_settings
 from benchmarks.serving import Target, running
@@ -27,11 +27,11 @@ from taproof.runtime.services import open_services
 _API: Final = "/api/v1/dev/sessions"
 _CONSOLE: Final = "/console/sessions"
 _DEPTHS: Final = (3, 11, 26, 47, 66, 84)
-"""How many days ago the pages lie that are not the first."""
+"""The age in days of the pages that are not the first."""
 _REQUESTS: Final = 40
-"""Of each kind of page, in one round."""
+"""Requests for each kind of page in one round."""
 _BUSIEST: Final = "1000000000"
-"""The messenger account that has signed in most often: see `seed.py`."""
+"""The messenger account with the most sign-ins: see `seed.py`."""
 _NOBODY: Final = "999999999"
 _PENDING: Final = 30
 
@@ -40,7 +40,7 @@ Check = Callable[[Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A kind of page: what it is called, the addresses that are asked for in turn, and whether an answer is right."""
+    """A kind of page: its title, the addresses to request in turn, and a check of the answer."""
 
     title: str
     addresses: list[str]
@@ -49,14 +49,14 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What the developer of all projects has: for the API and for the console."""
+    """The credentials of the developer of all projects, for the API and the console."""
 
     access_token: str
     cookie: str
 
 
 class Browser:
-    """Asks one server for pages, as the developer of all its projects."""
+    """Requests pages from one server, as the developer of all its projects."""
 
     def __init__(self, port: int, credentials: Credentials) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
@@ -66,7 +66,7 @@ class Browser:
         }
 
     def get(self, address: str) -> tuple[Any, float]:
-        """Return an answer, which must be 200, and the milliseconds until all of it was there; HTML is a text."""
+        """Return an answer, which must be 200, and the milliseconds until all of it arrived; HTML is a string."""
         begun = time.perf_counter()
         self._connection.request("GET", address, headers=self._headers)
         answer = self._connection.getresponse()
@@ -77,20 +77,20 @@ class Browser:
         return content.decode() if address.startswith("/console") else json.loads(content), taken
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._connection.close()
 
 
-def measure_console(plan: Plan, postgres: Postgres) -> AttemptOutcome:
+def measure_console(plan: Plan, postgres: Postgres) -> PartOutcome:
     """Measure on both stores."""
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     with sqlite_copy(plan.sessions, plan.directory, "console") as url:
         _measure(plan, outcome, "sqlite", url)
     _measure(plan, outcome, "postgres", postgres.database("speed", plan.sessions))
     return outcome
 
 
-def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, url: str) -> None:
+def _measure(plan: Plan, outcome: PartOutcome, store: Store, url: str) -> None:
     credentials = asyncio.run(_credentials(url))
     with running(url) as target:
         _make_pending(target)
@@ -133,11 +133,11 @@ def _ask(browser: Browser, page: Page, number: int) -> float:
 
 
 async def _credentials(url: str) -> Credentials:
-    """Make an access token of the developer of all projects, and sign that developer in to the console."""
+    """Create an access token of the developer of all projects, and sign that developer in to the console."""
     async with open_services(bench_settings(url, 1)) as services:
         (developer,) = [each for each in await services.developers.list_developers() if each.email == DEVELOPER]
         created = await services.developers.create_access_token(Actor(developer, "command_line"), "benchmark")
-        cookie = await services.console_sessions.open_session(
+        cookie = await services.console_sessions.create_console_session(
             developer, opened_with=created.token, address="127.0.0.1", user_agent="benchmark"
         )
         return Credentials(created.plaintext, cookie)
@@ -156,11 +156,11 @@ def _make_pending(target: Target) -> None:
 
 
 def _pages(browser: Browser) -> list[Page]:
-    """Return every kind of page: first those of the API, then those of the console."""
+    """Return every kind of page, first those of the API, then those of the console."""
     now = system_clock()
     days_ago = {days: iso8601(now - days * DAY) for days in (*_DEPTHS, 1, 40, 50)}
     below = {days: f"until={days_ago[days]}" for days in _DEPTHS}
-    # The page after one that begins anywhere begins with its cursor, as if somebody had walked there.
+    # A page deep in the list begins with a cursor, as if a user had walked there.
     cursors = [browser.get(f"{_API}?limit=1&{each}")[0]["next_cursor"] for each in below.values()]
     spread = [browser.get(f"{_API}?limit=200&{each}")[0]["sessions"] for each in below.values()]
     ids = [session["id"] for sessions in spread for session in sessions[::20]]
@@ -243,7 +243,7 @@ def _pages(browser: Browser) -> list[Page]:
 
 
 def _shows(text: str, *, least: int = 1) -> Check:
-    """Return a check of a page of the console: whoever is signed in gets it, and it shows this text so often."""
+    """Return a check of a console page: the visitor is signed in, and this text occurs this often."""
 
     def is_right(answer: Any) -> bool:
         return DEVELOPER in answer and answer.count(text) >= least
@@ -252,7 +252,7 @@ def _shows(text: str, *, least: int = 1) -> Check:
 
 
 def _at_least(least: int, *, window: tuple[str, str] | None = None, **wanted: str) -> Check:
-    """Return a check of a page: sessions newest first, at least so many, each with these values and in this time."""
+    """Return a check of a page: sessions newest first, at least this many, each with these values and in this time."""
 
     def is_right(answer: Any) -> bool:
         sessions = answer["sessions"]

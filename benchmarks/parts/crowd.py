@@ -1,4 +1,4 @@
-"""Ten thousand clients that wait in one process: its memory, and how soon a client hears of its tap."""
+"""Ten thousand clients that wait in one process: its memory, and the time from a tap to the client's answer."""
 
 import asyncio
 import resource
@@ -10,13 +10,13 @@ from typing import Final
 import uvloop
 from benchmarks.client import Connection, check_confirmed, connect, create, verify
 from benchmarks.machine import cpu_seconds, fail, percentile, resident_megabytes, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.serving import Target, running
 from benchmarks.stores import Postgres, sqlite_copy
 
 CLIENTS: Final = 10_000
 _AT_ONCE: Final = 100
-"""Connections that are opened at the same time: fewer than the server's backlog holds."""
+"""Connections opened at the same time: fewer than the server's backlog."""
 _TAPS: Final = 500
 _TAPS_PER_SECOND: Final = 100
 _TAPPERS: Final = 8
@@ -24,7 +24,7 @@ _WAIT: Final = 30
 
 
 class Crowd:
-    """Clients that wait for their sign-in, and once it is done begin the next one: their number stays."""
+    """Clients that wait for their sign-in and then start the next one, so that their number stays constant."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -45,7 +45,7 @@ class Crowd:
             await asyncio.sleep(0.1)
 
     def check(self) -> None:
-        """End the run when a client has failed."""
+        """End the run if a client has failed."""
         for client in self._clients:
             if client.done() and not client.cancelled():
                 client.result()
@@ -86,7 +86,7 @@ class Crowd:
 
 
 async def _taps(crowd: Crowd, target: Target) -> list[float]:
-    """Tap at a steady rate, whether or not the answers keep up."""
+    """Tap at a steady rate, even if the answers do not keep up."""
     tappers = [await connect(target.port) for _ in range(_TAPPERS)]
     free: asyncio.Queue[Connection] = asyncio.Queue()
     for each in tappers:
@@ -110,7 +110,7 @@ async def _taps(crowd: Crowd, target: Target) -> list[float]:
     return found
 
 
-async def _measure(plan: Plan, target: Target, store: str) -> tuple[AttemptOutcome, list[str]]:
+async def _measure(plan: Plan, target: Target, store: str) -> tuple[PartOutcome, list[str]]:
     crowd = Crowd(target)
     try:
         return await _measure_crowd(plan, crowd, target, store)
@@ -118,7 +118,7 @@ async def _measure(plan: Plan, target: Target, store: str) -> tuple[AttemptOutco
         await crowd.leave()
 
 
-async def _measure_crowd(plan: Plan, crowd: Crowd, target: Target, store: str) -> tuple[AttemptOutcome, list[str]]:
+async def _measure_crowd(plan: Plan, crowd: Crowd, target: Target, store: str) -> tuple[PartOutcome, list[str]]:
     before, _ = resident_megabytes(target.pid)
     await crowd.gather()
     rounds, memory = [], 0.0
@@ -137,16 +137,16 @@ async def _measure_crowd(plan: Plan, crowd: Crowd, target: Target, store: str) -
     name = store.lower()
     values = {f"crowd.{name}.memory": memory, f"crowd.{name}.p50": p50, f"crowd.{name}.p99": p99}
     row = [store, f"{before:.0f}", f"{memory:.0f}", f"{p50:.1f}", f"{p99:.1f}", f"{busy:.0%}"]
-    return AttemptOutcome(values), row
+    return PartOutcome(values), row
 
 
-def measure_crowd(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
-    """Measure on SQLite, and on PostgreSQL when there is one."""
+def measure_crowd(plan: Plan, postgres: Postgres | None) -> PartOutcome:
+    """Measure on SQLite, and on PostgreSQL if it is available."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < CLIENTS + 1_000:
         fail(f"{CLIENTS:,} clients need as many file descriptors, and `ulimit -Hn` is {hard:,}.")
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     rows = [["store", "MB before", "MB, all waiting", "tap p50 ms", "tap p99 ms", "server core"]]
     with sqlite_copy(plan.sessions, plan.directory, "crowd") as url:
         _add(plan, outcome, rows, url, "SQLite")
@@ -161,7 +161,7 @@ def measure_crowd(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
     return outcome
 
 
-def _add(plan: Plan, outcome: AttemptOutcome, rows: list[list[str]], url: str, store: str) -> None:
+def _add(plan: Plan, outcome: PartOutcome, rows: list[list[str]], url: str, store: str) -> None:
     say(f"{store}: {CLIENTS:,} clients connect")
     with running(url) as target, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         found, row = runner.run(_measure(plan, target, store))

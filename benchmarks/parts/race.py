@@ -1,4 +1,4 @@
-"""Beside speed: two hundred approved sign-ins, each redeemed over eight connections at once. One may get the proof."""
+"""Redeem two hundred approved sign-ins over eight connections at once. Only one may get the proof of each."""
 
 import json
 from contextlib import ExitStack
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.machine import LOAD_CORE, SERVER_CORE, fail, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.parts.speed import STORES
 from benchmarks.peers.catalog import PEERS
 from benchmarks.peers.measuring import Message, ask
@@ -21,7 +21,7 @@ _HEAD: Final = ["who", "processes", "attempts", "more than one result", "exactly
 
 
 def race_taproof(url: str, processes: int) -> Race:
-    """Approve the attempts at one process, and let the redeems of each meet at all of them."""
+    """Approve the sign-ins on one process, and redeem each on all of them at once."""
     cores = str(SERVER_CORE) if processes == 1 else f"{SERVER_CORE},{LOAD_CORE}"
     with ExitStack() as stack:
         services = [stack.enter_context(running(url, cores=cores)) for _ in range(processes)]
@@ -51,9 +51,9 @@ def _is_result(status: int, body: bytes) -> bool:
     return fail(f"The race ended: a redeem was answered {status} {body[:300].decode(errors='replace')}")
 
 
-def measure_race(plan: Plan, postgres: Postgres | None, *, with_peers: bool) -> AttemptOutcome:
+def measure_race(plan: Plan, postgres: Postgres | None, *, with_peers: bool) -> PartOutcome:
     """Race Taproof on its stores, then each peer."""
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     rows = [_HEAD]
     with sqlite_copy(plan.few, plan.directory, "race") as sqlite:
         urls = {STORES["sqlite"]: sqlite}

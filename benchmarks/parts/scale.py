@@ -1,11 +1,11 @@
-"""Poll and create with many stored sessions against a few: does a sign-in cost more as the store grows?"""
+"""Poll and create with many stored sessions and with few: does a sign-in cost more as the store grows?"""
 
 from contextlib import ExitStack
 from typing import Final
 
 from benchmarks.machine import say
 from benchmarks.measuring import WARM_UP, Slice, measure, median, median_ratio, write_pool, write_projects
-from benchmarks.outcome import SPEED_HEAD, AttemptOutcome, Plan, Table, speed_row
+from benchmarks.outcome import SPEED_HEAD, PartOutcome, Plan, Table, speed_row
 from benchmarks.parts.speed import STORES, Store
 from benchmarks.serving import running
 from benchmarks.stores import Postgres, sqlite_copy
@@ -13,9 +13,9 @@ from benchmarks.stores import Postgres, sqlite_copy
 _FIGURES: Final = ("poll", "create")
 
 
-def measure_scale(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
-    """Measure on SQLite, and on PostgreSQL when there is one; a size of 0 leaves a store out."""
-    outcome = AttemptOutcome()
+def measure_scale(plan: Plan, postgres: Postgres | None) -> PartOutcome:
+    """Measure on SQLite, and on PostgreSQL if it is available; a size of 0 leaves a store out."""
+    outcome = PartOutcome()
     if plan.many:
         with (
             sqlite_copy(plan.few, plan.directory, "few") as few,
@@ -28,7 +28,7 @@ def measure_scale(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
     return outcome
 
 
-def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, urls: dict[int, str]) -> None:
+def _measure(plan: Plan, outcome: PartOutcome, store: Store, urls: dict[int, str]) -> None:
     rounds: dict[tuple[int, str], list[Slice]] = {(size, figure): [] for figure in _FIGURES for size in urls}
     projects = plan.directory / "projects.txt"
     with ExitStack() as stack:
@@ -46,7 +46,7 @@ def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, urls: dict[int, 
     few, many = urls
     notes = []
     for figure in _FIGURES:
-        # The time of one request, so the ratio the other way round than that of requests a second.
+        # This is the time of one request, so the ratio is inverted compared with requests a second.
         ratio = median_ratio(rounds[few, figure], rounds[many, figure], "per_second")
         cpu_ratio = median(rounds[many, figure], "cost") / median(rounds[few, figure], "cost")
         outcome.values |= {f"scale.{store}.{figure}": ratio, f"scale.{store}.{figure}_cpu": cpu_ratio}

@@ -1,4 +1,4 @@
-"""Poll, durable create and full cycle of one store with a million sessions, beside the bare ASGI app."""
+"""Poll, durable create and full cycle of one store with a million sessions, compared with the bare ASGI app."""
 
 import os
 import signal
@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from benchmarks.machine import say
 from benchmarks.measuring import WARM_UP, Slice, measure, median, median_ratio, write_pool, write_projects
-from benchmarks.outcome import SPEED_HEAD, AttemptOutcome, Plan, Table, speed_row
+from benchmarks.outcome import SPEED_HEAD, PartOutcome, Plan, Table, speed_row
 from benchmarks.profiles import profile_table, read_shares
 from benchmarks.serving import Target, bare_url, running
 from benchmarks.stores import Postgres, sqlite_copy
@@ -22,18 +22,18 @@ TITLES: Final = {
     "cycle": "full cycle (4 requests)",
 }
 _POOL_KEPT: Final = 240
-"""Seconds that a pool is polled before a new one is made: a session stays pending for 600."""
+"""Seconds for which a pool is polled before a new one is created: a session stays pending for 600."""
 _STATISTICS_DELAY: Final = 1.5
-"""Seconds until PostgreSQL's statistics have heard of all that was done."""
+"""Seconds until PostgreSQL's statistics include all statements."""
 
 
-def measure_sqlite(plan: Plan) -> AttemptOutcome:
+def measure_sqlite(plan: Plan) -> PartOutcome:
     """Measure on SQLite."""
     with sqlite_copy(plan.sessions, plan.directory, "speed") as url:
         return _measure(plan, "sqlite", url)
 
 
-def measure_postgres(plan: Plan, postgres: Postgres) -> AttemptOutcome:
+def measure_postgres(plan: Plan, postgres: Postgres) -> PartOutcome:
     """Measure on PostgreSQL, and count the statements of polls."""
     url = postgres.database("speed", plan.sessions)
     outcome = _measure(plan, "postgres", url)
@@ -46,7 +46,7 @@ def measure_postgres(plan: Plan, postgres: Postgres) -> AttemptOutcome:
     return outcome
 
 
-def _measure(plan: Plan, store: Store, url: str) -> AttemptOutcome:
+def _measure(plan: Plan, store: Store, url: str) -> PartOutcome:
     with ExitStack() as stack:
         bare = stack.enter_context(running(bare_url(plan.directory), "--bare"))
         service = stack.enter_context(running(url))
@@ -65,7 +65,7 @@ def _measure(plan: Plan, store: Store, url: str) -> AttemptOutcome:
     )
     rows = [SPEED_HEAD, *(speed_row(TITLES[figure], measured) for figure, measured in rounds.items())]
     tables = [Table(f"{STORES[store]} beside the bare app", rows, note), _profile(plan, store, url)]
-    return AttemptOutcome(values, tables, dict(service.versions))
+    return PartOutcome(values, tables, dict(service.versions))
 
 
 def _rounds(plan: Plan, store: Store, bare: Target, service: Target) -> dict[str, list[Slice]]:
@@ -77,7 +77,7 @@ def _rounds(plan: Plan, store: Store, bare: Target, service: Target) -> dict[str
         if time.monotonic() - made >= _POOL_KEPT:
             write_pool(service, pool)
             made = time.monotonic()
-        # Bare and poll change places from round to round, so that neither always goes first.
+        # Bare and poll alternate between rounds, so that neither always goes first.
         for figure in ("bare", "poll", "create", "cycle") if number % 2 else ("poll", "bare", "create", "cycle"):
             target = bare if figure == "bare" else service
             script, file = ("poll", pool) if figure in {"bare", "poll"} else (figure, projects)
@@ -103,7 +103,7 @@ def _statements_per_poll(plan: Plan, postgres: Postgres, url: str) -> float:
 
 
 def _profile(plan: Plan, store: Store, url: str) -> Table:
-    """Sample each figure once more, in runs that count for nothing else: being sampled costs time."""
+    """Sample each figure once more in separate runs, because sampling costs time."""
     pool, projects = plan.directory / "pool.txt", plan.directory / "projects.txt"
     columns: dict[str, dict[str, float]] = {}
     for figure in ("poll", "create", "cycle"):

@@ -1,4 +1,4 @@
-"""How soon `taproof serve` answers after its start, and how much memory it takes when nothing happens."""
+"""Measure how soon `taproof serve` answers after its start, and its memory when idle."""
 
 import asyncio
 import statistics
@@ -7,12 +7,12 @@ from typing import Final
 from benchmarks.bot_api import bot_api
 from benchmarks.commands import taproof_serve
 from benchmarks.machine import resident_megabytes, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.stores import project_ids, sqlite_copy
 
 _STARTS: Final = 5
 _IDLE_SECONDS: Final = 3
-"""How long it is left alone before its memory is looked at."""
+"""Seconds that it is left alone before its memory is read."""
 
 
 async def _measure(url: str) -> tuple[list[float], list[float], list[float]]:
@@ -30,7 +30,7 @@ async def _measure(url: str) -> tuple[list[float], list[float], list[float]]:
     return answered, created, memory
 
 
-def measure_start(plan: Plan) -> AttemptOutcome:
+def measure_start(plan: Plan) -> PartOutcome:
     """Measure with the store that the other parts use."""
     with sqlite_copy(plan.sessions, plan.directory, "start") as url:
         answered, created, memory = asyncio.run(_measure(url))
@@ -52,4 +52,4 @@ def measure_start(plan: Plan) -> AttemptOutcome:
         "5 ms; a created sign-in needs the bot's user name too, for which the bot is imported. Memory is looked at "
         f"{_IDLE_SECONDS} s later."
     )
-    return AttemptOutcome(middle, [Table("Start and idle memory", rows, note)])
+    return PartOutcome(middle, [Table("Start and idle memory", rows, note)])

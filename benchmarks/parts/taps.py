@@ -1,4 +1,4 @@
-"""From the tap to the answer of a client that waits with `wait`: on both stores, in one process and across two.
+"""Measure from the tap to the answer of a client that waits with `wait`: on both stores, in one process and across two.
 
 And how many requests a sign-in takes then. A tap is the call of the use case that the bot makes when Confirm is tapped;
 the time runs from sending it until the waiting client has the whole answer, with identity and proof.
@@ -15,7 +15,7 @@ from typing import Final
 import uvloop
 from benchmarks.client import Connection, check_confirmed, connect, create, verify
 from benchmarks.machine import fail, percentile, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.parts.speed import STORES, Store
 from benchmarks.serving import Target, running
 from benchmarks.stores import Postgres, sqlite_copy
@@ -23,11 +23,11 @@ from benchmarks.stores import Postgres, sqlite_copy
 _SIGN_INS: Final = 400
 _AT_ONCE: Final = 8
 _THINKING: Final = (0.03, 0.12)
-"""Seconds between the beginning of the wait and the tap."""
+"""Seconds between the start of the wait and the tap."""
 _WAIT: Final = 30
 _SLOW_SIGN_INS: Final = 20
 _SLOW_THINKING: Final = 33.0
-"""Longer than one call may wait: then it takes one request more."""
+"""Longer than one call may wait, so it takes one more request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SignedIn:
 
 
 async def sign_in(client: Connection, tapper: Connection, project_id: str, thinking: float) -> SignedIn:
-    """Sign in as a client does that waits, while somebody taps elsewhere; every answer is checked."""
+    """Sign in as a waiting client, while the tap comes elsewhere; every answer is checked."""
     begun = client.requests
     token = await create(client, project_id)
     await tapper.post("/bench/open", {"session_token": token})
@@ -61,7 +61,7 @@ async def sign_in(client: Connection, tapper: Connection, project_id: str, think
 
 
 async def sign_ins(waiting_at: Target, tapped_at: Target, count: int, thinking: tuple[float, float]) -> list[SignedIn]:
-    """Sign in so many times, some at once: clients wait at one process, taps come in at the other."""
+    """Sign in this many times, several at once: clients wait on one process, taps reach the other."""
     left = iter(range(count))
     found: list[SignedIn] = []
 
@@ -77,9 +77,9 @@ async def sign_ins(waiting_at: Target, tapped_at: Target, count: int, thinking: 
     return found
 
 
-def measure_taps(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
-    """Measure on SQLite, and on PostgreSQL when there is one."""
-    outcome = AttemptOutcome()
+def measure_taps(plan: Plan, postgres: Postgres | None) -> PartOutcome:
+    """Measure on SQLite, and on PostgreSQL if it is available."""
+    outcome = PartOutcome()
     rows = [["store", "processes", "p50 ms", "p99 ms", "slowest ms", "requests per sign-in"]]
     for store in STORES:
         with ExitStack() as stack:
@@ -103,7 +103,7 @@ def measure_taps(plan: Plan, postgres: Postgres | None) -> AttemptOutcome:
     return outcome
 
 
-def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, waiting_at: Target, tapped_at: Target) -> list[str]:
+def _measure(plan: Plan, outcome: PartOutcome, store: Store, waiting_at: Target, tapped_at: Target) -> list[str]:
     processes = 1 if waiting_at is tapped_at else 2
     rounds = []
     for number in range(plan.repeat + 1):
@@ -121,7 +121,7 @@ def _measure(plan: Plan, outcome: AttemptOutcome, store: Store, waiting_at: Targ
     return [STORES[store], str(processes), f"{p50:.1f}", f"{p99:.1f}", f"{max(map(max, times)):.1f}", f"{requests:.2f}"]
 
 
-def _measure_slow(outcome: AttemptOutcome, service: Target) -> list[str]:
+def _measure_slow(outcome: PartOutcome, service: Target) -> list[str]:
     """Sign in with users who take longer than one wait lasts."""
     say(f"taps {_SLOW_THINKING:.0f} s after the wait began")
 

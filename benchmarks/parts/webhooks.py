@@ -1,7 +1,6 @@
-"""Deliveries a second on one core, beside a bare HTTP client; and what a webhook adds to the cost of a decision."""
+"""Deliveries a second on one core, compared with a bare HTTP client, and the cost that a webhook adds to a decision."""
 
 import json
-import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,7 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.machine import ROOT, environment, fail, say
-from benchmarks.outcome import AttemptOutcome, Plan, Table
+from benchmarks.measuring import median, median_ratio
+from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.parts.speed import STORES, Store
 from benchmarks.profiles import profile_table, read_shares
 from benchmarks.sender import AT_ONCE, PROJECTS
@@ -19,7 +19,7 @@ from benchmarks.serving import stop
 from benchmarks.stores import Postgres, sqlite_copy
 
 _EVENTS: Final = 5_000
-"""Events of a round for each second that a figure is to take."""
+"""Events in a round for each second that a figure should take."""
 _SCHEMES: Final = ("http", "https")
 _NEW_CERTIFICATE: Final = (
     "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=benchmark "
@@ -38,12 +38,12 @@ class Figure:
 
 
 Rounds = dict[str, list[Figure]]
-"""The rounds of each figure that sender.py has."""
+"""The rounds of each figure in the output of sender.py."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where the events lie, and how the receiver is spoken to. It is trusted by its own certificate."""
+    """The store of the events, and the receiver's protocol. The receiver is trusted by its own certificate."""
 
     store: Store
     scheme: str
@@ -53,11 +53,11 @@ class Setting:
 
     @property
     def title(self) -> str:
-        """How it is called in tables."""
+        """Return its title in tables."""
         return f"{STORES[self.store]}, {self.scheme.upper()}"
 
 
-def measure_webhooks(plan: Plan, postgres: Postgres) -> AttemptOutcome:
+def measure_webhooks(plan: Plan, postgres: Postgres) -> PartOutcome:
     """Measure on both stores, with a receiver over HTTP and with one over HTTPS."""
     certificate, key = plan.directory / "receiver.pem", plan.directory / "receiver.key"
     command = [*_NEW_CERTIFICATE.split(" "), "-keyout", str(key), "-out", str(certificate)]
@@ -75,7 +75,7 @@ def measure_webhooks(plan: Plan, postgres: Postgres) -> AttemptOutcome:
                 pass
             profiles[setting.title] = read_shares(path)
             functions[setting.title] = read_shares(path, "functions")
-    outcome = AttemptOutcome()
+    outcome = PartOutcome()
     outcome.tables = [
         _deliveries(plan, outcome, found),
         profile_table("Where the time of deliveries goes", profiles),
@@ -85,14 +85,14 @@ def measure_webhooks(plan: Plan, postgres: Postgres) -> AttemptOutcome:
     return outcome
 
 
-def _deliveries(plan: Plan, outcome: AttemptOutcome, found: dict[Setting, Rounds]) -> Table:
+def _deliveries(plan: Plan, outcome: PartOutcome, found: dict[Setting, Rounds]) -> Table:
     head = ["store", "over", "deliveries/s", "sender µs", "sender core", "load core"]
     rows = [[*head, "bare/s", "bare µs", "rate against bare", "µs against bare"]]
     for setting, rounds in found.items():
         ours, bare = rounds["delivered"], rounds["bare"]
-        rate, cost = _ratio(ours, bare, "per_second"), _ratio(ours, bare, "cost")
+        rate, cost = median_ratio(ours, bare, "per_second"), median_ratio(ours, bare, "cost")
         name = f"webhooks.{setting.store}.{setting.scheme}"
-        outcome.values |= {name: _middle(ours, "per_second"), f"{name}.rate": rate, f"{name}.cost": cost}
+        outcome.values |= {name: median(ours, "per_second"), f"{name}.rate": rate, f"{name}.cost": cost}
         row = [STORES[setting.store], setting.scheme.upper(), *_shown(ours), *_shown(bare)[:2]]
         rows.append([*row, f"{rate:.2f} ×", f"{cost:.2f} ×"])
     note = (
@@ -104,13 +104,13 @@ def _deliveries(plan: Plan, outcome: AttemptOutcome, found: dict[Setting, Rounds
     return Table("Webhook deliveries", rows, note)
 
 
-def _decisions(plan: Plan, outcome: AttemptOutcome, found: dict[Setting, Rounds]) -> Table:
+def _decisions(plan: Plan, outcome: PartOutcome, found: dict[Setting, Rounds]) -> Table:
     head = ["store", "webhook", "decisions/s", "server µs", "server core", "load core"]
     rows = [[*head, "rate against none", "µs against none"]]
     for store, title in STORES.items():
         of_store = [rounds for setting, rounds in found.items() if setting.store == store]
         without, with_one = ([each for rounds in of_store for each in rounds[kind]] for kind in ("unhooked", "hooked"))
-        rate, cost = _ratio(with_one, without, "per_second"), _ratio(with_one, without, "cost")
+        rate, cost = median_ratio(with_one, without, "per_second"), median_ratio(with_one, without, "cost")
         outcome.values |= {f"webhooks.{store}.decision_rate": rate, f"webhooks.{store}.decision_cost": cost}
         rows.append([title, "none", *_shown(without), "", ""])
         rows.append([title, "one", *_shown(with_one), f"{rate:.2f} ×", f"{cost:.2f} ×"])
@@ -121,22 +121,12 @@ def _decisions(plan: Plan, outcome: AttemptOutcome, found: dict[Setting, Rounds]
     return Table("What a webhook adds to a decision", rows, note)
 
 
-def _middle(rounds: list[Figure], field: str) -> float:
-    return float(statistics.median(getattr(each, field) for each in rounds))
-
-
-def _ratio(rounds: list[Figure], others: list[Figure], field: str) -> float:
-    """Return the median of the rounds' ratios: what the neighbours do in a round touches both sides of it."""
-    pairs = zip(rounds, others, strict=True)
-    return float(statistics.median(getattr(each, field) / getattr(other, field) for each, other in pairs))
-
-
 def _shown(rounds: list[Figure]) -> list[str]:
     return [
-        f"{_middle(rounds, 'per_second'):,.0f}",
-        f"{_middle(rounds, 'cost'):.0f}",
-        f"{_middle(rounds, 'busy'):.0%}",
-        f"{_middle(rounds, 'load_busy'):.0%}",
+        f"{median(rounds, 'per_second'):,.0f}",
+        f"{median(rounds, 'cost'):.0f}",
+        f"{median(rounds, 'busy'):.0%}",
+        f"{median(rounds, 'load_busy'):.0%}",
     ]
 
 
@@ -153,7 +143,7 @@ def _rounds(plan: Plan, setting: Setting) -> Rounds:
 
 
 def _lines(plan: Plan, setting: Setting, *options: str) -> Iterator[str]:
-    """Run sender.py with a receiver of its own, and yield what it prints. It gets SIGTERM should this process die."""
+    """Run sender.py with a separate receiver, and yield its output. It gets SIGTERM if this process dies."""
     with _receiver(setting) as port:
         command = ["setpriv", "--pdeathsig", "TERM", sys.executable, "-m", "benchmarks.sender"]
         command += ["--database", setting.database_url, "--receiver", f"{setting.scheme}://127.0.0.1:{port}"]

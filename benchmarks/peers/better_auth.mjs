@@ -33,7 +33,7 @@ const auth = betterAuth({
 });
 
 async function signUp() {
-  const body = { name: 'Pretend user', email: `user-${process.pid}@example.org`, password: 'correct horse battery' };
+  const body = { name: 'Simulated user', email: `user-${process.pid}@example.org`, password: 'correct horse battery' };
   const { headers } = await auth.api.signUpEmail({ body, returnHeaders: true });
   const cookies = headers.getSetCookie().map((cookie) => cookie.split(';')[0]);
   return new Headers({ cookie: cookies.join('; ') });

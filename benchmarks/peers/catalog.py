@@ -1,4 +1,4 @@
-"""What is measured beside Taproof: each peer, its storage, how it likes its requests, the versions of its parts."""
+"""The peers compared with Taproof: storage, request format and versions of each."""
 
 import json
 import platform
@@ -22,18 +22,18 @@ ALL_FIGURES: Final[tuple[FigureName, ...]] = ("poll", "create", "cycle")
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The peer's way of the device flow (RFC 8628): where its endpoints are and how their bodies are written."""
+    """The peer's form of the device flow (RFC 8628): the paths of its endpoints and the format of their bodies."""
 
     body: Literal["form", "json"]
     create_path: str
     token_path: str
     result_field: str
-    """The field of a redeem's answer without which nobody is signed in."""
+    """The field that an answer to a redeem must have to count as a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """One program in one configuration. `processes` is how many of it work on one core when it is measured."""
+    """One program in one configuration. `processes` is how many of it run on one core when it is measured."""
 
     name: str
     program: Program
@@ -45,7 +45,7 @@ class Peer:
     """Packages whose versions belong to the figures."""
     processes: int = 1
     most_processes: int = 2
-    """More than these cannot work on the same sign-ins: memory is not shared."""
+    """More processes than this cannot share the sign-ins, because memory is not shared."""
     figures: tuple[FigureName, ...] = ALL_FIGURES
 
 
@@ -118,12 +118,12 @@ FLOOR: Final = Peer(
 
 
 def node() -> str:
-    """Return the Node.js that npm installed beside the peers, or the machine's own where none fits it."""
+    """Return the Node.js that npm installed with the peers, or the machine's own if none fits it."""
     return next((str(each) for each in MODULES.glob("node-linux-*/bin/node")), "node")
 
 
 def versions(peer: Peer) -> dict[str, str]:
-    """Return what the figures of a peer depend on, by name. Its parts must be installed."""
+    """Return the versions that a peer's figures depend on, by name. The peer must be installed."""
     if peer.program == "nginx":
         told = subprocess.run(["nginx", "-v"], capture_output=True, text=True, check=True).stderr
         found = re.search(r"nginx/(\S+)", told)
@@ -134,5 +134,5 @@ def versions(peer: Peer) -> dict[str, str]:
         return {"Node.js": runtime.strip().lstrip("v")} | {part: each["version"] for part, each in packages.items()}
     libraries = [str(each) for each in PYTHON_HOME.glob("lib/python*/site-packages")]
     installed = {each.metadata["Name"].lower(): each.version for each in distributions(path=libraries)}
-    # The virtual environment was made by the Python that runs this.
+    # The virtual environment was created by the Python that runs this.
     return {"Python": platform.python_version()} | {part: installed[part.lower()] for part in peer.parts}

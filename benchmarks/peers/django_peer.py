@@ -19,7 +19,7 @@ settings.configure(
     ALLOWED_HOSTS=["127.0.0.1"],
     ROOT_URLCONF=__name__,
     USE_TZ=True,
-    # No middleware: the endpoints of the device flow need none, and each one would cost them time.
+    # No middleware: the endpoints of the device flow need none, and each one would cost time.
     MIDDLEWARE=[],
     INSTALLED_APPS=["django.contrib.auth", "django.contrib.contenttypes", "oauth2_provider"],
     LOGGING_CONFIG=None,
@@ -58,13 +58,13 @@ _user: Any = None
 
 
 def decide(request: HttpRequest) -> JsonResponse:
-    """Let the pretend user enter the code and accept, through the two views of the toolkit that do so."""
+    """Enter the code and accept as the simulated user, through the toolkit's two views for that."""
     global _user  # noqa: PLW0603 — Read once a process, like a session that is kept in memory.
     if _user is None:
-        _user = get_user_model().objects.get(username="pretend-user")
+        _user = get_user_model().objects.get(username="simulated-user")
     request.user = _user
     entered = _enter_code(request)
-    # Both answer with a redirect when they are content, and with a page when they are not.
+    # Both redirect on success and return a page on failure.
     accepted = entered.status_code == 302 and _confirm(
         request, client_id=CLIENT_ID, user_code=request.POST["user_code"]
     )
@@ -80,9 +80,9 @@ application = get_wsgi_application()
 
 
 def prepare() -> None:
-    """Make the tables, the user who approves and the client that polls."""
+    """Create the tables, the user who approves and the client that polls."""
     call_command("migrate", verbosity=0)
-    get_user_model().objects.create_user("pretend-user")
+    get_user_model().objects.create_user("simulated-user")
     model = get_application_model()
     model.objects.create(
         client_id=CLIENT_ID,
@@ -91,7 +91,7 @@ def prepare() -> None:
         name="Benchmark",
     )
     with connection.cursor() as cursor:
-        # The toolkit looks a user code up without an index; any operator with a few thousand of them adds one.
+        # The toolkit looks up user codes without an index; an operator with a few thousand of them would add one.
         cursor.execute("CREATE INDEX device_by_user_code ON oauth2_provider_devicegrant (user_code)")
 
 

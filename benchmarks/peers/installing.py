@@ -1,6 +1,6 @@
-"""Installs the peers as they are locked: npm's into node_modules here, Python's into build/bench/peers-venv.
+"""Install the locked peers: npm's into node_modules here, Python's into build/bench/peers-venv.
 
-What is installed already is left as it is, until a lock file changes.
+Existing installations are kept until a lock file changes.
 """
 
 import filecmp
@@ -14,7 +14,7 @@ from benchmarks.peers.catalog import HERE, MODULES, PYTHON_HOME
 
 
 def install() -> None:
-    """Install whatever is missing; end with a sentence when that cannot be done."""
+    """Install what is missing; end with a sentence if that fails."""
     for program in ("npm", "nginx", "wrk"):
         if shutil.which(program) is None:
             raise SystemExit(f"{program} is missing: run `make bench`, or install Debian's package {program}.")
@@ -31,12 +31,12 @@ def _install_once(lock: Path, into: Path, installer: Callable[[], None]) -> None
         installer()
     except subprocess.CalledProcessError as failed:
         raise SystemExit(f"{failed.cmd[0]} could not install the peers; what it printed above says why.") from failed
-    shutil.copyfile(lock, done)  # Last, so that an interrupted installation is made again.
+    shutil.copyfile(lock, done)  # Last, so that an interrupted installation is repeated.
 
 
 def _install_npm() -> None:
-    # No script has to compile or fetch anything: better-sqlite3 and Node.js come as they run, inside the packages that
-    # the lock file holds by their hashes.
+    # No install script is needed: better-sqlite3 and Node.js come as binaries inside packages that the lock file pins
+    # by hash.
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
     subprocess.run(command, cwd=HERE, check=True)
 

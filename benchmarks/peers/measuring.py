@@ -1,4 +1,4 @@
-"""Measures running peers with wrk, round after round: requests a second, p99, and the CPU time of the server."""
+"""Measure running peers with wrk, round after round: requests a second, p99, and the server's CPU time."""
 
 import json
 import os
@@ -22,7 +22,7 @@ POOL_SIZE: Final = 2_000
 WARM_UP: Final = 1
 """Seconds of each figure before the first round that counts."""
 _CYCLE_REQUESTS: Final = 4
-"""Create, poll, decide, redeem. Sign-ins a second follow from it, so that those under way at the end count in part."""
+"""Create, poll, decide, redeem. Sign-ins a second are a quarter of the requests: unfinished ones count in part."""
 _LONGEST: Final = 60
 _GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
 _CONTENT_TYPES: Final = {"form": "application/x-www-form-urlencoded", "json": "application/json"}
@@ -30,7 +30,7 @@ _CONTENT_TYPES: Final = {"form": "application/x-www-form-urlencoded", "json": "a
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """One figure in one round: p99 in milliseconds, cost in microseconds of the server's CPU time a request.
+    """One figure in one round: p99 in milliseconds, cost in microseconds of the server's CPU time per request.
 
     For a cycle p99 is that of a whole sign-in. Busy is the share of a core.
     """
@@ -67,18 +67,18 @@ class Message:
 
 
 def create_message(dialect: Dialect) -> Message:
-    """Return the request that begins a sign-in."""
+    """Return the request that starts a sign-in."""
     return _message(dialect, dialect.create_path, {"client_id": "bench", "scope": "openid"})
 
 
 def token_message(dialect: Dialect, device_code: str) -> Message:
-    """Return the request that polls, and redeems once the sign-in is approved."""
+    """Return the request that polls, and that redeems once the sign-in is approved."""
     fields = {"grant_type": _GRANT, "device_code": device_code, "client_id": "bench"}
     return _message(dialect, dialect.token_path, fields)
 
 
 def decide_message(user_code: str) -> Message:
-    """Return the request by which the pretend user approves; only the peers as started here have this route."""
+    """Return the request that approves as the simulated user; only peers started here have this route."""
     body = urlencode({"user_code": user_code, "action": "accept"}).encode()
     return Message("/bench/decide", _CONTENT_TYPES["form"], body)
 
@@ -89,7 +89,7 @@ def _message(dialect: Dialect, path: str, fields: dict[str, str]) -> Message:
 
 
 def ask(connection: HTTPConnection, message: Message) -> dict[str, Any]:
-    """Send one request whose answer must be 200; return its JSON object, or end the run with what came instead."""
+    """Send one request whose answer must be 200; return its JSON object, or end the run with the answer."""
     connection.request("POST", message.path, message.body, {"Content-Type": message.content_type})
     answer = connection.getresponse()
     content = answer.read()
@@ -111,8 +111,8 @@ def create_sign_ins(server: Running, size: int) -> Iterator[tuple[str, str]]:
 
 
 def write_pool(server: Running, size: int, path: Path) -> None:
-    """Create pending sign-ins and write them down in random order, for wrk to poll. They stay pending for an hour."""
-    if server.peer.program == "nginx":  # It keeps nothing, so any will do.
+    """Create pending sign-ins, valid for an hour, and write them to a file in random order, for wrk to poll."""
+    if server.peer.program == "nginx":  # It stores nothing, so any value works.
         lines = [f"project {number:043d}\n" for number in range(size)]
     else:
         lines = [f"{user_code} {device_code}\n" for user_code, device_code in create_sign_ins(server, size)]
@@ -121,9 +121,9 @@ def write_pool(server: Running, size: int, path: Path) -> None:
 
 
 def measure(server: Running, figure: FigureName, pool: Path, seconds: int, connections: int) -> Slice:
-    """Let wrk run against a server and return what it saw; ends the run when an answer was wrong.
+    """Run wrk against a server and return its measurements; end the run if an answer was wrong.
 
-    A peer too slow to finish one whole sign-in is given twice the time, until it does: its redeems are checked as well.
+    A peer too slow for one whole sign-in gets twice the time until it finishes one: its redeems are checked too.
     """
     while True:
         server_before, load_before = _server_seconds(server.pids), _children_seconds()
@@ -183,7 +183,7 @@ def _server_seconds(pids: Sequence[int]) -> float:
 
 
 def _children_seconds() -> float:
-    """Return the CPU time of all children that have ended: wrk, between two calls."""
+    """Return the CPU time of all children that have ended, which is wrk between two calls."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
@@ -204,10 +204,10 @@ def measure_peers(
     connections: int,
     tell: Callable[[str], None] = lambda _: None,
 ) -> list[Figure]:
-    """Measure every figure of every peer in each round, all started at once, so that a busy spell hits them alike.
+    """Measure every figure of every peer in each round, all started at once, so that other load affects them equally.
 
-    The peers must be installed (installing.py), and this process be pinned to the core of the load, which wrk inherits.
-    `tell` hears where the run stands.
+    The peers must be installed (installing.py), and this process must be pinned to the load's core, which wrk inherits.
+    `tell` receives the progress.
     """
     rounds: dict[tuple[Peer, FigureName], list[Slice]] = {(peer, each): [] for peer in peers for each in peer.figures}
     with ExitStack() as stack:

@@ -53,7 +53,7 @@ async function decide(userCode) {
   if (!code?.isValid || code.error || code.accountId || code.inFlight) return false;
   code.inFlight = true;
   await code.save();
-  const accountId = 'pretend-user';
+  const accountId = 'simulated-user';
   const grant = new provider.Grant({ accountId, clientId: code.clientId });
   grant.addOIDCScope('openid');
   const grantId = await grant.save();

@@ -1,4 +1,4 @@
-"""The race: approved sign-ins, each redeemed by several callers at the same instant. One of them may get a result."""
+"""The race: several callers redeem each approved sign-in at the same instant. Only one of them may get a result."""
 
 import json
 import socket
@@ -10,9 +10,10 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any, Final
 
+from benchmarks.machine import LOAD_CORE, SERVER_CORE
 from benchmarks.peers.catalog import Dialect, Peer
 from benchmarks.peers.measuring import Message, ask, create_sign_ins, decide_message, token_message
-from benchmarks.peers.running import LOAD_CORE, SERVER_CORE, running
+from benchmarks.peers.running import running
 
 ATTEMPTS: Final = 200
 REDEEMS: Final = 8
@@ -20,20 +21,20 @@ REDEEMS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """How many of the attempts gave more than one result, exactly one, and none at all."""
+    """The number of attempts that gave more than one result, exactly one, and none."""
 
     attempts: int
     doubled: int
     single: int
     none: int
     results: int
-    """Of all attempts together."""
+    """The total over all attempts."""
 
 
 def race(peer: Peer, processes: int, directory: Path) -> Race:
-    """Start a peer afresh in so many processes, approve the attempts, and let the redeems of each meet.
+    """Start a peer with this many processes, approve the attempts, and redeem each several times at once.
 
-    Two processes may use both cores, as they would in production; ValueError when the peer cannot run in so many.
+    Two processes may use both cores, as in production; ValueError if the peer cannot run with so many.
     """
     cores = (SERVER_CORE,) if processes == 1 else (SERVER_CORE, LOAD_CORE)
     with running(peer, directory, processes=processes, cores=cores) as server:
@@ -47,9 +48,10 @@ def race(peer: Peer, processes: int, directory: Path) -> Race:
 
 
 def contend(ports: Sequence[int], redeems: Sequence[Message], is_result: Callable[[int, bytes], bool]) -> Race:
-    """Send each of the redeems over eight connections at once, spread over the ports, and count the results.
+    """Send each redeem over eight connections at once, spread over the ports, and count the results.
 
-    `is_result` tells a result from a refusal, and ends the run when an answer is neither. Works for any HTTP service.
+    `is_result` returns whether an answer is a result or a refusal, and ends the run if it is neither. Works for any
+    HTTP service.
     """
     counts: Counter[int] = Counter()
     with ExitStack() as stack:
@@ -61,7 +63,7 @@ def contend(ports: Sequence[int], redeems: Sequence[Message], is_result: Callabl
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for redeem in redeems:
             encoded = _encoded(redeem)
-            # All eight are on their way before the first answer is read.
+            # All eight are in flight before the first answer is read.
             for connection in connections:
                 connection.sendall(encoded)
             counts[sum(is_result(*_read_answer(connection)) for connection in connections)] += 1

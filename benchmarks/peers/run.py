@@ -1,4 +1,4 @@
-"""Measures the peers alone and races them; `make bench` does the same beside Taproof. See README.md here.
+"""Measure only the peers and race them; `make bench` includes the same. See README.md here.
 
 Usage: python -m benchmarks.peers.run [--seconds S] [--repeat R] [--connections N] [--only NAME], in the project's root.
 """
@@ -6,36 +6,31 @@ Usage: python -m benchmarks.peers.run [--seconds S] [--repeat R] [--connections 
 import argparse
 import os
 import shutil
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from benchmarks.machine import LOAD_CORE, SERVER_CORE, say
 from benchmarks.peers.catalog import BUILD, FLOOR, PEERS, Peer, versions
 from benchmarks.peers.installing import install
 from benchmarks.peers.measuring import Figure, measure_peers
 from benchmarks.peers.race import Race, race
-from benchmarks.peers.running import LOAD_CORE, SERVER_CORE
+from benchmarks.report import markdown
 
 TITLES = {"poll": "poll pending", "create": "create", "cycle": "full cycle (4 requests)"}
 
 
-def say(progress: str) -> None:
-    """Show where the run stands, on one line of a terminal."""
-    if sys.stdout.isatty():
-        print(f"\r\x1b[K{progress}", end="", flush=True)
-
-
 def race_all(peers: Sequence[Peer], directory: Path) -> dict[tuple[Peer, int], Race | None]:
-    """Race each peer in one process and in two; None where two have no store to share."""
+    """Race each peer in one process and in two; None if two have no shared store."""
     outcomes: dict[tuple[Peer, int], Race | None] = {}
     for number, peer in enumerate(peers):
         for processes in (1, 2):
             if processes > peer.most_processes:
                 outcomes[peer, processes] = None
                 continue
-            say(f"race: {peer.name}, processes: {processes}")
+            say(f"race: {peer.name}, processes: {processes}", often=True)
             own = directory / f"race-{number}-{processes}"
             own.mkdir()
             outcomes[peer, processes] = race(peer, processes, own)
@@ -43,12 +38,12 @@ def race_all(peers: Sequence[Peer], directory: Path) -> dict[tuple[Peer, int], R
 
 
 def racers(peers: Sequence[Peer]) -> list[Peer]:
-    """Return the peers to race: each once, as the race itself sets the number of processes."""
+    """Return the peers to race, each once: the race itself sets the number of processes."""
     return [peer for peer in peers if peer.processes == 1 and peer is not FLOOR]
 
 
 def figure_rows(figures: Sequence[Figure]) -> list[list[str]]:
-    """Return the table of the figures, its head first."""
+    """Return the table of the figures, with its heading."""
     rows = [["peer", "storage", "figure", "req/s", "cycles/s", "p99 ms", "server µs", "server core", "load core"]]
     for each in figures:
         cycles = f"{each.cycles_per_second:,.0f}" if each.figure == "cycle" else ""
@@ -58,7 +53,7 @@ def figure_rows(figures: Sequence[Figure]) -> list[list[str]]:
 
 
 def race_rows(outcomes: dict[tuple[Peer, int], Race | None]) -> list[list[str]]:
-    """Return the table of the race, its head first."""
+    """Return the table of the race, with its heading."""
     rows = [["peer", "processes", "attempts", "more than one result", "exactly one", "none", "results in all"]]
     for (peer, processes), outcome in outcomes.items():
         cells = ["not possible: memory is not shared", "", "", "", ""]
@@ -67,15 +62,6 @@ def race_rows(outcomes: dict[tuple[Peer, int], Race | None]) -> list[list[str]]:
             cells = [str(each) for each in numbers]
         rows.append([peer.name, str(processes), *cells])
     return rows
-
-
-def markdown(rows: list[list[str]]) -> str:
-    """Return a table as Markdown, aligned so that it reads as well in a terminal."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
-    ]
-    return "\n".join([lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]])
 
 
 def arguments() -> argparse.Namespace:
@@ -104,7 +90,7 @@ def main() -> None:
         )
     BUILD.mkdir(parents=True, exist_ok=True)
     install()
-    os.sched_setaffinity(0, {LOAD_CORE})  # wrk inherits it; each peer is given its own core.
+    os.sched_setaffinity(0, {LOAD_CORE})  # wrk inherits this; each peer gets its own core.
     directory = Path(tempfile.mkdtemp(dir=BUILD, prefix="peers-"))
     try:
         figures = measure_peers(
@@ -113,7 +99,7 @@ def main() -> None:
             seconds=given.seconds,
             repeat=given.repeat,
             connections=given.connections,
-            tell=say,
+            tell=partial(say, often=True),
         )
         outcomes = race_all(racers(given.peers), directory)
     finally:

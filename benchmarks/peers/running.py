@@ -1,4 +1,4 @@
-"""Starts a peer on loopback, pinned to its core, and stops it and its children whatever happens."""
+"""Start a peer on loopback, pinned to its core, and always stop it with its children."""
 
 import os
 import signal
@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from benchmarks.machine import SERVER_CORE
 from benchmarks.peers.catalog import HERE, PYTHON_HOME, Peer, node
 
-SERVER_CORE: Final = 0
-LOAD_CORE: Final = 1
 _START_SECONDS: Final = 60
 _STOP_SECONDS: Final = 20
 _THREADS: Final = 4
-"""Of one gunicorn worker, of the kind that keeps connections and therefore needs threads. One to four differ little."""
+"""Threads of one gunicorn worker of the kind that keeps connections. One to four make little difference."""
 
 _NGINX: Final = """\
 daemon off;
@@ -45,16 +44,16 @@ http {{
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """A peer that listens: on one port, or on one for each process that does not share it."""
+    """A listening peer: on one port, or on one for each process that does not share a port."""
 
     peer: Peer
     ports: tuple[int, ...]
     pids: tuple[int, ...]
-    """The processes that were started; their children are theirs."""
+    """The started processes, without their children."""
 
     @property
     def url(self) -> str:
-        """The address that load goes to."""
+        """The address for the load."""
         return f"http://127.0.0.1:{self.ports[0]}"
 
 
@@ -62,14 +61,14 @@ class Running:
 def running(
     peer: Peer, directory: Path, *, processes: int | None = None, cores: Sequence[int] = (SERVER_CORE,)
 ) -> Iterator[Running]:
-    """Start a peer with files of its own in the directory, and stop it in the end.
+    """Start a peer with files in the directory, and finally stop it.
 
-    Every process may use all the given cores. It gets SIGTERM should this process die without stopping it.
+    Every process may use all the given cores. It gets SIGTERM if this process dies without stopping it.
     """
     count = peer.processes if processes is None else processes
     if not 1 <= count <= peer.most_processes:
         raise ValueError(f"{peer.name} runs in at most {peer.most_processes} processes")
-    shared_port = peer.program != "node"  # gunicorn's and nginx's workers listen together.
+    shared_port = peer.program != "node"  # The workers of gunicorn and nginx share a port.
     ports = tuple(_free_port() for _ in range(1 if shared_port else count))
     started: list[subprocess.Popen[bytes]] = []
     log = directory / "peer.log"
@@ -78,7 +77,7 @@ def running(
             if peer.program == "gunicorn":
                 _prepare_django(directory, output.fileno())
             for port in ports:
-                # One after the other: the first one makes the tables.
+                # One after the other, because the first one creates the tables.
                 process = subprocess.Popen(
                     [*_wrapper(cores), *_command(peer, directory, port, count)],
                     cwd=HERE,
@@ -86,7 +85,7 @@ def running(
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
-                    start_new_session=True,  # A group of its own, which is ended as a whole.
+                    start_new_session=True,  # A separate process group, which is ended as a whole.
                 )
                 started.append(process)
                 _wait_until_listening(peer, port, process, log)
@@ -138,7 +137,7 @@ def _wait_until_listening(peer: Peer, port: int, process: subprocess.Popen[bytes
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group, gently at first: its first process may be gone while others are there."""
+    """End the whole group, gently at first: its first process may be gone while others still run."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, number)

@@ -8,7 +8,7 @@ async function readForm(request) {
   return new URLSearchParams(Buffer.concat(parts).toString());
 }
 
-/** Serve on loopback. `decide(userCode)` lets the pretend user approve, and returns whether that was done. */
+/** Serve on loopback. `decide(userCode)` lets the simulated user approve, and returns whether that was done. */
 export function serve(port, answer, decide) {
   const server = http.createServer(async (request, response) => {
     if (request.url !== '/bench/decide') {

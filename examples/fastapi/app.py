@@ -55,7 +55,7 @@ async def send_security_headers(request: Request, proceed: Callable[[Request], A
 
 @app.get("/", response_class=HTMLResponse)
 def show_home(request: Request, next: str = "/members") -> Response:  # noqa: A002 — the name in the URL.
-    """Show the page with the button; `next` is where its sign-in leads."""
+    """Show the page with the button; `next` is the page to open after sign-in."""
     context = {"taproof": settings.for_pages, "user": current_identity(request), "next": next}
     return templates.TemplateResponse(request, "home.html", context)
 

@@ -1,4 +1,4 @@
-// Makes the one file that the service gives to browsers: node build.mjs [folder]
+// Builds the file that the service sends to browsers: node build.mjs [folder]
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build, transform } from "esbuild";
@@ -6,7 +6,7 @@ import { build, transform } from "esbuild";
 const here = (/** @type {string} */ path) => fileURLToPath(new URL(path, import.meta.url));
 const { version } = JSON.parse(readFileSync(here("package.json"), "utf8"));
 
-/** Style sheets are strings to esbuild, which makes only code small. */
+/** Minifies the style sheet, which is a string in the source, so esbuild would not minify it. */
 const smallStyle = {
   name: "small-style",
   setup: (/** @type {import("esbuild").PluginBuild} */ { onLoad }) =>

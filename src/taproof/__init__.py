@@ -1,31 +1,25 @@
-"""Taproof: sign users in with their messenger account. This package's own names are the SDK's."""
+"""Taproof: sign users in with their messenger account. This module exports the SDK's names, imported on first use."""
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from taproof.sdk import (
-        AccessToken,
-        Account,
-        Analytics,
-        AnalyticsDay,
-        AnalyticsFunnel,
-        AsyncClient,
-        AuditEntry,
+    from taproof.sdk.api_errors import (
         AuthenticationFailed,
-        Client,
         ConnectionFailed,
-        CreatedAccessToken,
-        CreatedProject,
-        Delivery,
-        DeliveryAttempt,
-        Identity,
         InvalidRequest,
-        MemoryGuard,
-        MessengerUser,
         NotFound,
-        Project,
-        ProjectName,
-        ProjectSecrets,
+        RateLimited,
+        ServiceUnavailable,
+        TaproofApiError,
+        UnexpectedAnswer,
+    )
+    from taproof.sdk.async_client import AsyncClient
+    from taproof.sdk.client import Client
+    from taproof.sdk.code_challenge import code_challenge, new_code_verifier
+    from taproof.sdk.guard import MemoryGuard, SingleUseGuard, SqliteGuard
+    from taproof.sdk.proof import (
+        Identity,
         ProofAlreadyUsed,
         ProofError,
         ProofExpired,
@@ -33,28 +27,35 @@ if TYPE_CHECKING:
         ProofNotYetValid,
         ProofSignatureInvalid,
         ProofWrongProject,
-        RateLimited,
-        ServiceUnavailable,
+        verify_proof,
+    )
+    from taproof.sdk.results import (
+        AccessToken,
+        Account,
+        Analytics,
+        AnalyticsDay,
+        AnalyticsFunnel,
+        AuditEntry,
+        CreatedAccessToken,
+        CreatedProject,
+        Delivery,
+        DeliveryAttempt,
+        Project,
+        ProjectName,
+        ProjectSecrets,
         Session,
-        SignIn,
-        SignInResult,
-        SignInStatus,
-        SingleUseGuard,
-        SqliteGuard,
-        TaproofApiError,
-        UnexpectedAnswer,
         Usage,
+        WebhookSecret,
+        WebhookTurnedOff,
+    )
+    from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult, SignInStatus
+    from taproof.sdk.webhook import (
         WebhookError,
         WebhookEvent,
         WebhookFromFuture,
         WebhookMalformed,
-        WebhookSecret,
         WebhookSignatureInvalid,
         WebhookTooOld,
-        WebhookTurnedOff,
-        code_challenge,
-        new_code_verifier,
-        verify_proof,
         verify_webhook,
     )
 
@@ -113,16 +114,30 @@ __all__ = [
     "verify_webhook",
 ]
 
-if not TYPE_CHECKING:  # A type checker would take it for a promise that every name is there.
+_MODULES: Final = (
+    "code_challenge",
+    "guard",
+    "proof",
+    "webhook",
+    "api_errors",
+    "results",
+    "session_calls",
+    "client",
+    "async_client",
+)
+"""The modules that define these names. The clients are last, so that checking a proof does not load them."""
+
+if not TYPE_CHECKING:  # With `__getattr__`, a type checker would assume that every name exists.
 
     def __getattr__(name: str) -> Any:
-        """Return one of the SDK's names. It is imported when it is first used: the service's own commands use none."""
-        if name not in __all__:
-            raise AttributeError(f"module 'taproof' has no attribute {name!r}")
-        from taproof import sdk  # noqa: PLC0415 — this is where it is first used.
-
-        return getattr(sdk, name)
+        """Return an SDK name from the module that defines it. The service's own commands use no such names."""
+        if name in __all__:
+            for module in _MODULES:
+                found = getattr(import_module(f"taproof.sdk.{module}"), name, None)
+                if found is not None:
+                    return globals().setdefault(name, found)
+        raise AttributeError(f"module 'taproof' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        """Return the SDK's names, which are not here before they are used."""
+        """Return all names, including those that are not imported yet."""
         return sorted({*globals(), *__all__})

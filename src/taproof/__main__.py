@@ -8,15 +8,15 @@ try:
 except ModuleNotFoundError as missing:
     if (missing.name or "").startswith("taproof"):
         raise
-    # The package alone is the SDK, and comes with the command all the same.
-    sys.exit("This is Taproof's SDK only. The service and its command come with: pip install 'taproof[server]'")
+    # The package without extras is only the SDK, but pip installs the `taproof` command with it too.
+    sys.exit("This is Taproof's SDK only. To install the service and its command: pip install 'taproof[server]'")
 
 
 def main() -> None:
-    """Run the command that the arguments name, and exit with its code."""
+    """Run the command named by the arguments, and exit with its exit code."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # A terminal that cannot show a character must not cost a token that is shown only once.
+            # Printing a token that is shown only once must not fail because the terminal cannot show a character.
             stream.reconfigure(errors="backslashreplace")
     commands(prog_name="taproof")
 

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry
 from tests.whole_sign_in import WholeSignIn
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.openapi.document import build_openapi
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
@@ -55,7 +55,7 @@ class ManualClock:
 
 
 class Receiver:
-    """What a webhook leads to: it answers `answer`, and keeps what it was sent."""
+    """A webhook's receiver: it answers `answer`, and keeps the requests."""
 
     def __init__(self) -> None:
         self.answer = WebhookResponse(5, 200, body=b"ok")
@@ -208,10 +208,10 @@ def clock() -> ManualClock:
 
 @pytest.fixture(scope="session")
 def documented() -> DocumentedAnswers:
-    """What `/openapi.json` says: the same whatever the services, and it takes longer to make than most tests take."""
+    """Return the document of `/openapi.json`. It is built once, because that takes longer than most tests."""
     unused = cast("Any", None)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
-    app = build_developer_api(
+    app = DeveloperApi(
         *[unused] * 5,
         audit=unused,
         bots=unused,
@@ -219,7 +219,7 @@ def documented() -> DocumentedAnswers:
         erasure=unused,
         metrics=metrics,
         limits=unused,
-    )
+    ).build_app()
     return DocumentedAnswers(build_openapi(app))
 
 
@@ -235,7 +235,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
     bot_father = BotFather()
     limits = RateLimits(metrics, clock, generate_address=None, generate_project=None, local_only=True)
-    app = build_developer_api(
+    app = DeveloperApi(
         developers,
         projects,
         SessionReader(storage, encryptor, clock),
@@ -247,7 +247,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
         erasure=Erasure(storage, clock, system_entropy),
         metrics=metrics,
         limits=limits,
-    )
+    ).build_app()
     signin = WholeSignIn(
         storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
     )

@@ -101,7 +101,7 @@ async def test_each_problem_has_its_code(api: Api, method: str, problem: str, st
 
 
 async def test_too_many_tokens_of_one_developer(api: Api) -> None:
-    """However they are sent, the messenger is asked so often for one developer; requests without a token go on.
+    """One limit covers all of a developer's token checks; requests without a token still work.
 
     `Retry-After` says when the next one is let in.
     """
@@ -135,7 +135,7 @@ async def test_a_bot_is_left_alone_when_the_rest_is_wrong(api: Api) -> None:
 
 
 async def test_a_strangers_project_gets_no_bot(api: Api) -> None:
-    """It is not found, and the messenger is not asked."""
+    """Another developer's project is not found, and the messenger is not asked."""
     _, token = await api.sign_up("ada@example.com")
     _, stranger = await api.sign_up("eve@example.com")
     project = await create(api, token)

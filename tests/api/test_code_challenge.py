@@ -118,7 +118,7 @@ async def test_a_verifier_that_is_none_is_named(client: Client, verifier: object
 
 
 async def test_a_session_without_a_challenge_is_read_once_as_ever(client: Client) -> None:
-    """Whatever a client sends as its verifier is of no consequence, null for an absent one included."""
+    """Without a challenge, any verifier is ignored, valid or not, null included."""
     token = (await client.call("generate")).json()["session_token"]
     await client.api.signin.open_session(token, USER)
     await client.api.signin.confirm_session(token, MessengerIdentity(USER, "Ada", "ada"))

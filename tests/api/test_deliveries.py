@@ -285,7 +285,7 @@ async def test_a_project_tells_since_when_its_webhook_fails(api: Api) -> None:
 
 
 async def test_a_project_tells_why_its_webhook_was_turned_off(api: Api) -> None:
-    """Where it led, why, when, and what to do; setting the webhook URL again, also the same, ends it."""
+    """The project shows URL, reason, time and advice until a webhook URL is set again, also the same one."""
     token, path, project = await own_project(api)
     await decide(api, project)
     await attempt(api, WebhookResponse(0, 410))

@@ -1,4 +1,4 @@
-"""Who may call the developer endpoints, and what everybody else learns (service-spec.md, Authentication)."""
+"""Authentication of the developer endpoints; strangers learn nothing (service-spec.md, Authentication)."""
 
 import json
 import re
@@ -124,7 +124,7 @@ async def dump(api: Api, project_id: str, token: str) -> Any:
 
 @pytest.mark.parametrize(("method", "path"), OWNED)
 async def test_another_developers_anything_is_not_found(api: Api, method: str, path: str) -> None:
-    """What belongs to somebody else is 404, never 403, and is not changed."""
+    """Another developer's object is 404, never 403, and is not changed."""
     ada, ada_token = await api.sign_up("ada@example.com")
     _, eve_token = await api.sign_up("eve@example.com")
     project = await api.post("/projects", ada_token, {"name": "Acme", "webhook_url": "https://example.com/"})

@@ -1,4 +1,4 @@
-"""What the body of a developer request may be (contract.md, Everywhere)."""
+"""The allowed bodies of developer requests (contract.md, Everywhere)."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import pytest
 from tests.api.conftest import Api, assert_error
 
 ORIGINS = 'allowed_origins must be a list of strings, such as ["https://shop.example.com"]; [] allows any page.'
-BOT_TOKEN = 'bot_token must be a string: the token that @BotFather gave, or "" to go back to the service\'s own bot.'
+BOT_TOKEN = 'bot_token must be a string: the token from @BotFather, or "" to use the service\'s own bot again.'
 BAD_BODIES: list[tuple[bytes, str]] = [
     (b"", "JSON"),
     (b"{", "JSON"),
@@ -51,9 +51,9 @@ BAD_BODIES: list[tuple[bytes, str]] = [
     (b'{"name":"a","match_code":true}', "match_code must be off or on."),
     (b'{"name":"a","colour":1}', "colour is not a field of this request."),
     (b'{"name":"a","is_active":true}', "is_active is not a field of this request."),
-    (b'{"name":"a","\\ud800":1}', "a field that is not known"),
-    (b'{"name":"a","<b>\\u0000":1}', "a field that is not known"),
-    (b'{"name":"a","":1}', "a field that is not known"),
+    (b'{"name":"a","\\ud800":1}', "an unknown field"),
+    (b'{"name":"a","<b>\\u0000":1}', "an unknown field"),
+    (b'{"name":"a","":1}', "an unknown field"),
 ]
 
 

@@ -45,7 +45,7 @@ async def test_erase_takes_what_ones_own_projects_keep(api: Api) -> None:
 
 
 async def test_the_audit_log_tells_of_it_once_and_not_of_whom(api: Api) -> None:
-    """It is kept for good, so it must not hold what was erased, nor anything that it could be found from."""
+    """The log is kept for long, so it must hold neither the erased data nor anything that identifies the user."""
     _, token = await api.sign_up("ada@example.com")
     project = (await api.post("/projects", token, {"name": "One"}))["id"]
     for _ in range(3):

@@ -121,7 +121,7 @@ def test_a_bug_tells_nothing(error: Exception) -> None:
 
 
 async def test_every_route_answers_a_bug_alike(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever breaks behind any route, the caller gets the one shape and the log no secret."""
+    """After any failure behind any route, the caller gets the error shape and the log holds no secret."""
 
     async def fail(*_: object) -> None:
         raise RuntimeError(SECRET)
@@ -141,7 +141,7 @@ async def test_every_route_answers_a_bug_alike(api: Api, monkeypatch: pytest.Mon
 
 
 async def test_frameworks_own_errors_have_the_shape_too() -> None:
-    """What FastAPI or Starlette raise by themselves is put into the one shape."""
+    """Errors that FastAPI or Starlette raise get the error shape, too."""
     app = FastAPI(openapi_url=None)
     install_error_handlers(app)
 

@@ -48,7 +48,7 @@ async def test_each_answers_get_and_head_only(operations: httpx.AsyncClient, pat
 
 
 async def test_unknown_addresses_are_404(operations: httpx.AsyncClient) -> None:
-    """What is none of the pages gets the error shape."""
+    """An unknown address gets the error shape."""
     assert_error(await operations.get("/docs/other"), 404, "not_found")
 
 
@@ -224,7 +224,7 @@ async def test_the_page_needs_nothing_from_elsewhere(operations: httpx.AsyncClie
 
 
 async def test_the_page_has_every_endpoint_and_every_error_code(operations: httpx.AsyncClient, api: Api) -> None:
-    """Whatever can be called and whatever can go wrong is on the page."""
+    """The page lists every endpoint and every error code."""
     text = (await operations.get("/docs")).text
     for path, methods in api.documented.document["paths"].items():
         assert f"<code>{path}</code>" in text
@@ -235,7 +235,7 @@ async def test_the_page_has_every_endpoint_and_every_error_code(operations: http
 
 
 async def test_the_page_tells_how_deliveries_go(operations: httpx.AsyncClient) -> None:
-    """Why an attempt may fail, when the next ones are made, and how a secret is rotated (contract.md, Webhooks)."""
+    """The page explains failures, retries and the rotation of secrets (contract.md, Webhooks)."""
     text = (await operations.get("/docs")).text.split('<section id="webhooks">')[1]
     for code, sentence in SENTENCES.items():
         assert f"<tr><td><code>{code}</code></td><td>{escape(sentence)}</td></tr>" in text
@@ -281,7 +281,7 @@ async def test_each_call_says_how_it_can_fail(operations: httpx.AsyncClient) -> 
 
 
 async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
-    """What a field that is left out stands for is on the page; a change has no defaults."""
+    """The page shows the default of each optional field; the fields of a change have no defaults."""
     text = (await operations.get("/docs")).text
     calls = {call.split('"', 1)[0]: call for call in text.split('<section id="')[1:]}
     shown = {
@@ -305,7 +305,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
         "read_analytics": {"days": "30"},
         "list_audit_entries": {"limit": "50"},
     }
-    assert "The next_cursor of the page before" in calls["list_sessions"]
+    assert "The next_cursor of the previous page" in calls["list_sessions"]
     assert "<code>sessions[].messenger_username</code>" in calls["list_sessions"]
 
 

@@ -125,7 +125,7 @@ async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:
     assert (listed["id"], listed["name"]) == (got["token_id"], TOKEN_NAME)
     assert got["expires_in"] == 90 * 86_400
     assert listed["expires_at"] == iso8601(login.api.clock.now + 90 * DAY)
-    assert "gave its access token already" in assert_error(await login.ask(), 400, "expired_token")
+    assert "has already been exchanged" in assert_error(await login.ask(), 400, "expired_token")
     assert len(await login.api.developers.list_access_tokens(ada.id)) == 1
 
 
@@ -160,7 +160,7 @@ async def test_of_many_who_ask_one_gets_the_token(login: Login, ada: Developer) 
 
 
 async def test_the_audit_log_tells_of_it(login: Login, ada: Developer) -> None:
-    """Which token, and from which address; neither the token nor the device code stands there."""
+    """The entry has the token's id and the address, but neither the token nor the device code."""
     await login.tap()
     got = (await login.ask()).json()
     entries = (await login.api.call("GET", "/audit", got["access_token"])).json()["entries"]
@@ -282,7 +282,7 @@ async def test_the_wait_ends(login: Login) -> None:
 
 
 async def test_too_many_wait(login: Login) -> None:
-    """Whoever gets no place is answered at once, and counted."""
+    """A call without a place is answered at once, and counted."""
     login.api.signin.waiting.stop()
     assert_error(await login.ask(wait=WAIT_LIMIT), 400, "authorization_pending")
     assert login.metric("taproof_waits_without_place_total") == 1
@@ -331,7 +331,7 @@ async def test_what_is_no_wait(login: Login, ada: Developer, wait: Any) -> None:
 
 @pytest.mark.parametrize("code", ["x", "\u00e9", "A" * 300, "A" * 10_000])
 async def test_what_is_no_device_code(login: Login, code: str) -> None:
-    """Whatever else is sent is not found; the link and its token are no device code either."""
+    """Any other text is not found, and neither the link nor its token is a device code."""
     link = login.started["verification_uri_complete"]
     for each in (code, link, link.rpartition("=")[2], login.started["device_code"][:-2]):
         response = await login.post("/api/v1/login/token", {"device_code": each, "wait": WAIT_LIMIT})

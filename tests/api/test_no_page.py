@@ -1,4 +1,4 @@
-"""What answers that are no pages tell a browser: Fetch, `X-Content-Type-Options`; CSP Level 3, `frame-ancestors`."""
+"""Headers that keep browsers from showing answers as pages (Fetch; CSP Level 3, `frame-ancestors`)."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -87,7 +87,7 @@ async def test_everything_else(api: Api, client: httpx.AsyncClient) -> None:
 
 
 async def test_the_reference_has_a_policy_of_its_own(client: httpx.AsyncClient) -> None:
-    """One that lets its stylesheet in: two policies would both hold, and forbid it."""
+    """Its policy allows its stylesheet. A second policy would also apply, and forbid it."""
     answer = await client.get("/docs")
     [policy] = answer.headers.get_list("content-security-policy")
     assert "style-src 'self'" in policy

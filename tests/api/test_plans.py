@@ -1,4 +1,4 @@
-"""What plans have room for, as the API tells of it. On pro there are 2 projects and 3 sign-ins: see conftest.py."""
+"""The limits of plans in the API. Here pro allows 2 projects and 3 sign-ins: see conftest.py."""
 
 import pytest
 from tests.api.conftest import Api, assert_error
@@ -30,7 +30,7 @@ async def test_one_project_too_many_is_400(api: Api) -> None:
     made = [await api.post("/projects", token, {"name": "A"}) for _ in range(2)]
     response = await api.call("POST", "/projects", token, json={"name": "A"})
     assert assert_error(response, 400, "plan_limit_reached") == (
-        "The pro plan has room for 2 projects, and this account has as many. Delete one that is not in use any more, "
+        "The pro plan allows 2 projects, and this account has reached that limit. Delete an unused project, "
         "or ask the operator of this service for another plan."
     )
     await api.call("DELETE", f"/projects/{made[0]['id']}", token)

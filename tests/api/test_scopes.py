@@ -1,4 +1,4 @@
-"""What an access token may do by its scopes, on every route of the developer API (docs/explanation/rights.md)."""
+"""The scopes of an access token, on every route of the developer API (docs/explanation/rights.md)."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""What anybody can call is known, written down, cheap, and limited where it is not (docs: Unauthenticated routes)."""
+"""Every unauthenticated route is known, documented, and either cheap or limited (docs: Unauthenticated routes)."""
 
 import re
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ SIGN_IN: Final = "/console/sign-in"
 CHEAP: Final = 1_000
 """Functions that one call may make run: far less than a millisecond. Drawing a QR code takes 8,000, or 60,000."""
 COSTLY: Final = {f"POST {SIGN_IN}": 12_000, "GET /metrics": 8_000}
-"""What is limited, and draws a QR code or writes every counter."""
+"""Limited routes that draw a QR code or write every counter."""
 
 
 @pytest.fixture(params=[False, True], ids=["service", "sandbox"])

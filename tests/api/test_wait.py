@@ -167,7 +167,7 @@ async def test_no_numbers_of_json(verifier: Verifier, sent: str) -> None:
 
 
 async def test_one_of_many_waiting_readers_gets_the_proof(verifier: Verifier) -> None:
-    """However many wait for one session, one gets identity and proof, and all others are told that it is used."""
+    """Of many calls that wait for one session, one gets identity and proof; all others get used."""
     calls = [await verifier.wait() for _ in range(5)]
     await verifier.tap("Confirm")
     statuses = [(await call).json()["status"] for call in calls]

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from taproof.api.router import AsgiApp, Router
+from taproof.api.router import Router
 from taproof.config.settings import load_settings
 from taproof.core.accounts import Actor
 from taproof.core.model import ProjectChanges
@@ -36,7 +37,7 @@ SIGN_IN: Final = "/console/sign-in"
 
 @dataclass(frozen=True)
 class WebhookResponse:
-    """What came back."""
+    """The answer of a call."""
 
     status: int
     headers: dict[str, str]
@@ -47,7 +48,7 @@ class WebhookResponse:
 class Running:
     """The whole application in this process; each call may come from an address of its own."""
 
-    app: AsgiApp
+    app: ASGIApp
     services: Services
     project_id: str
     _calls: int = 0
@@ -122,22 +123,14 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
     settings = load_settings(given)
     async with open_services(settings) as services:
         await Housekeeping(services.storage, lambda: time.time_ns() // 1_000_000, 30).sweep()
-        apps: dict[str, AsgiApp] = {}
+        apps: dict[str, ASGIApp] = {}
         started = None
         if sandbox:
-            started = await start_sandbox(settings, services.developers, services.projects, services.invitations)
+            started = await start_sandbox(settings, services)
             apps |= started.apps
             services.deeplinks.set_service_bot(started.link_base, started.bot_id)
-        messenger = connect_messenger(
-            settings,
-            services.decisions,
-            services.storage,
-            services.encryptor,
-            started,
-            bots=services.bots,
-            show_project_bots=services.metrics.show_project_bots,
-        )
-        webhooks = webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
+        messenger = connect_messenger(settings, services, started)
+        webhooks = webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
         apps = console_apps(build_console(settings, services)) | apps | webhooks
         app = build_app(settings, services, apps)
         developer = await services.developers.create_developer("ada@example.com", "business")
@@ -147,7 +140,7 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
         yield Running(app, services, project.id)
 
 
-def routes_of(app: AsgiApp) -> Iterator[tuple[str, str]]:
+def routes_of(app: ASGIApp) -> Iterator[tuple[str, str]]:
     """Return method and path of every route; of what takes any method, GET and POST."""
     assert isinstance(app, Router)
     below = {stem for stem, _ in app._below}

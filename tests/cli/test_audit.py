@@ -74,7 +74,7 @@ def test_one_developers_log_is_shown(run_json: RunJson) -> None:
         (["nobody@example.com"], 1, "taproof developers add"),
         (["ada@example.com", "--limit", "0"], 2, "--limit must be a whole number from 1 to 10000."),
         (["ada@example.com", "--limit", "x"], 2, "--limit must be a whole number from 1 to 10000."),
-        (["ada@example.com", "--database", "sqlite:///none.db"], 1, "There is no database"),
+        (["ada@example.com", "--database", "sqlite:///none.db"], 1, "There is no Taproof database"),
     ],
 )
 def test_a_mistake_gets_one_sentence(run: Run, run_json: RunJson, arguments: list[str], code: int, says: str) -> None:

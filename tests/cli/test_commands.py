@@ -51,7 +51,7 @@ def test_people_get_the_token_on_a_line_of_its_own(run: Run) -> None:
     """Without --json the token stands alone on a line, to be copied, below a word that it will not come again."""
     result = run("developers", "add", "ada@example.com")
     assert result.exit_code == 0
-    assert "never again" in result.stdout
+    assert "not shown again" in result.stdout
     assert [line for line in result.stdout.split("\n") if is_key(line.strip(), "tap")]
     assert result.stderr == ""
 
@@ -106,7 +106,7 @@ def test_the_master_key_is_made_once_beside_the_database(tmp_path: Path, run: Ru
     assert key.read_text() == before
     wrong = run("projects", "list", "ada@example.com", TAPROOF_MASTER_KEY="A" * 43 + "=")
     assert wrong.exit_code == 1
-    assert "does not fit this database" in wrong.stderr
+    assert "does not belong to this database" in wrong.stderr
     key.unlink()
     assert "is missing" in run("projects", "list", "ada@example.com").stderr
     assert not key.exists()
@@ -165,7 +165,7 @@ def test_the_sandbox_keeps_to_its_own_database(tmp_path: Path, run: Run, run_jso
     assert run_json("projects", "create", "ada@example.com", "Shop", "--sandbox", *webhook)["webhook_url"]
     mixed = run("projects", "list", "ada@example.com", "--database", "sqlite:///taproof-sandbox.db")
     assert mixed.exit_code == 1
-    assert "made in sandbox mode" in mixed.stderr
+    assert "created in sandbox mode" in mixed.stderr
 
 
 @pytest.mark.parametrize("place", ["directory", "not a database", "no directory"])
@@ -224,7 +224,7 @@ def test_webhook_secrets_are_not_said_to_be_lost(run: Run) -> None:
     """Only the secret key is shown once; where the webhook secret is read again is said."""
     run("developers", "add", "ada@example.com")
     created = run("projects", "create", "ada@example.com", "Shop").stdout
-    assert "The secret key is shown this once" in created
+    assert "The secret key is not shown again" in created
     assert "/webhook-secret" in created
 
 
@@ -265,9 +265,9 @@ def test_https_that_nobody_speaks_is_warned_of(run: Run, monkeypatch: pytest.Mon
     arguments = ["serve", "--bot-token", "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"]
     arguments += ["--base-url", "https://signin.example.com"]
     warned = run(*arguments).stderr
-    assert "nothing here speaks TLS" in warned
+    assert "no certificate and no trusted proxy is set" in warned
     assert "--trusted-proxy (TAPROOF_TRUSTED_PROXY)" in warned
-    assert "nothing here" not in run(*arguments, "--trusted-proxy", "127.0.0.1").stderr
+    assert "no certificate" not in run(*arguments, "--trusted-proxy", "127.0.0.1").stderr
 
 
 # ---- as a real process
@@ -352,5 +352,5 @@ def test_the_command_without_the_service_says_what_to_install() -> None:
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert ended.stderr == (
-        "This is Taproof's SDK only. The service and its command come with: pip install 'taproof[server]'\n"
+        "This is Taproof's SDK only. To install the service and its command: pip install 'taproof[server]'\n"
     )

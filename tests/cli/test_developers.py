@@ -11,7 +11,8 @@ from taproof.core.identifiers import is_key
 
 Run = Callable[..., Result]
 _ELSEWHERE = (
-    "The link is for a service at http://127.0.0.1:8080. If yours is elsewhere, give --base-url (TAPROOF_BASE_URL)."
+    "The link is for a service at http://127.0.0.1:8080. If your service has another address, set --base-url "
+    "(TAPROOF_BASE_URL)."
 )
 
 
@@ -28,7 +29,7 @@ def test_no_database_is_made(run: Run, tmp_path: Path, monkeypatch: pytest.Monke
     for options in ([], ["--sandbox"]):
         refused = run("developers", "invite", "ada@example.com", *options)
         assert refused.exit_code == 1
-        assert refused.stderr.startswith("There is no database of Taproof at ")
+        assert refused.stderr.startswith("There is no Taproof database at ")
     assert list(elsewhere.iterdir()) == []
 
 
@@ -59,13 +60,13 @@ def test_an_invitation_is_a_link_with_its_code_in_the_fragment(run: Run, run_jso
     assert is_key(code, "inv")
     result = run("developers", "invite", "ada@example.com")
     assert [line for line in result.stdout.splitlines() if is_key(line.partition("/console/invite#")[2], "inv")]
-    assert "never again" in result.stdout
+    assert "not shown again" in result.stdout
     assert result.stdout.count("http://127.0.0.1:8080/console/invite#inv_") == 1
     assert run_json("developers", "list") == {"developers": []}
 
 
 def test_owners_and_those_who_are_there(run: Run, run_json: Callable[..., Any]) -> None:
-    """Later ones are owners when that is said; a developer who is there gets a link that binds their account."""
+    """Later developers are owners with --owner only; an existing one gets a link that replaces the account."""
     added = run_json("developers", "add", "ada@example.com")
     assert run_json("developers", "invite", "bob@example.com")["is_owner"] is False
     assert run_json("developers", "invite", "bob@example.com", "--owner")["is_owner"] is True
@@ -73,17 +74,17 @@ def test_owners_and_those_who_are_there(run: Run, run_json: Callable[..., Any]) 
     for option in (["--owner"], ["--plan", "pro"]):
         refused = run("developers", "invite", "ada@example.com", *option)
         assert refused.exit_code == 1
-        assert "Leave them out" in refused.stderr
+        assert "Leave out --plan and --owner" in refused.stderr
     assert "e-mail address" in run("developers", "invite", "no address").stderr
     assert "--plan must be free" in run("developers", "invite", "eve@example.com", "--plan", "gold").stderr
 
 
-def test_binding_tells_of_access_tokens(run: Run) -> None:
-    """Who binds another account because the old one is lost learns that tokens live on, and how to revoke them."""
+def test_linking_another_account_mentions_access_tokens(run: Run) -> None:
+    """A developer who links another account learns that tokens stay valid, and how to revoke them."""
     assert "tokens" not in run("developers", "invite", "eve@example.com").stdout
     run("developers", "add", "ada@example.com")
     said = run("developers", "invite", "ada@example.com").stdout
-    assert "access tokens live on" in said
+    assert "access tokens stay valid" in said
     assert "taproof tokens list ada@example.com\n" in said
     assert "taproof tokens revoke ada@example.com TOKEN_ID" in said
 

@@ -81,7 +81,7 @@ def test_a_sign_in_goes_on_in_the_other_store(run: Run, run_json: RunJson, proje
         assert imported.exit_code == 0, imported.stderr
         assert "sessions\t1" in imported.stdout
         assert "taproof serve" in imported.stdout
-        assert "keep TAPROOF_MASTER_KEY safe" in imported.stdout
+        assert "Keep TAPROOF_MASTER_KEY safe" in imported.stdout
         proof, status = finish(dsn, project_id, key, token)
         assert (proof is not None, status) == (True, "used")
         assert run("export", "back.jsonl", TAPROOF_DATABASE_URL=dsn).exit_code == 0
@@ -103,7 +103,7 @@ def test_an_export_is_its_owners_alone_and_whole(run: Run, project_id: str) -> N
     before = Path("all.jsonl").read_bytes()
     again = run("export", "all.jsonl", *OLD)
     assert again.exit_code == 1
-    assert "already a file all.jsonl" in again.stderr
+    assert "all.jsonl already exists" in again.stderr
     assert Path("all.jsonl").read_bytes() == before
     assert run("export", "all.jsonl.gz", *OLD).exit_code == 0
     assert gzip.decompress(Path("all.jsonl.gz").read_bytes()).splitlines()[1:-1] == before.splitlines()[1:-1]
@@ -133,7 +133,7 @@ def test_a_missing_or_wrong_master_key_is_refused(run: Run, project_id: str) -> 
     assert not Path("new.db.key").exists()
     wrong = run("import", "all.jsonl", *NEW, "--master-key", new_master_key(system_entropy))
     assert wrong.exit_code == 1
-    assert "not that of the exported database" in wrong.stderr
+    assert "not the master key of the exported database" in wrong.stderr
     shutil.copy("taproof.db.key", "new.db.key")
     assert run("import", "all.jsonl", *NEW).exit_code == 0
     assert run("projects", "list", "ada@example.com", *NEW).stdout.splitlines()[1].startswith(project_id)
@@ -173,7 +173,7 @@ def test_there_must_be_something_to_export(run: Run) -> None:
     """A wrong directory does not make an empty database and export that."""
     result = run("export", "all.jsonl", *OLD)
     assert result.exit_code == 1
-    assert "There is no database" in result.stderr
+    assert "There is no Taproof database" in result.stderr
     assert list(Path().iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""`taproof login`, `logout` and `token` against a real service; a pretend phone confirms."""
+"""`taproof login`, `logout` and `token` against a real service; a simulated phone confirms."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ def accept(service: Service, code: str, phone: Phone) -> None:
 
 @pytest.fixture(scope="module")
 def ada(service: Service, client: httpx.Client) -> Phone:
-    """The phone that signs in the sandbox's own developer: bound with the link that `developers invite` printed."""
+    """The phone that signs in the sandbox's own developer: linked with the link that `developers invite` printed."""
     done = service.command("developers", "invite", OWNER, "--json")
     assert done.returncode == 0, done.stderr
     phone = make_phone(client)
@@ -168,7 +168,7 @@ def test_logout_of_a_token_that_is_gone(service: Service, terminal: Terminal, ad
     assert service.command("tokens", "revoke", OWNER, kept["token_id"]).returncode == 0
     done = terminal.run("logout")
     assert (done.returncode, terminal.kept()) == (0, {})
-    assert "had ended already" in done.stdout
+    assert "was already invalid" in done.stdout
 
 
 def test_cancelled_and_unknown_accounts(terminal: Terminal, ada: Phone, client: httpx.Client) -> None:
@@ -229,7 +229,7 @@ def _on_a_terminal(service: Service, home: Path, until: str) -> str:
 
 
 def test_the_start_screen_shows_the_way_in(service: Service, ada: Phone, tmp_path: Path) -> None:
-    """The console's address, and a one-time link as long as nobody is bound; the log never has its code."""
+    """It has the console's address and, until an account is linked, a one-time link; the log never has its code."""
     code = re.findall(r"/console/invite#(inv_\w+)", service.screen())[0]
     assert is_key(code, "inv")
     assert f"Console       {service.base_url}/console\n" in service.screen()

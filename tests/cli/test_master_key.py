@@ -12,7 +12,7 @@ from tests.docs.blocks import block_of
 from tests.postgres_server import fresh_database
 from typer.testing import Result
 
-from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.runtime import key_rotation
 from taproof.runtime.key_file import held_key_file, read_master_keys, write_master_keys
@@ -53,7 +53,8 @@ def opens(key: str, project: Any) -> bool:
     encrypted = encrypted_secret(project)
     return (
         encryptor.knows(encrypted)
-        and encryptor.decrypt(encrypted, webhook_secret_associated_data(project["id"])) == (project["webhook_secret"])
+        and encryptor.decrypt(encrypted, associated_data_of("webhook_secret", project["id"]))
+        == (project["webhook_secret"])
     )
 
 
@@ -79,7 +80,7 @@ def test_rotate_puts_a_new_key_in_the_place_of_the_old_one(run: Run, project: An
     assert not opens(old, project)
     assert str(KEY_FILE.absolute()) in result.stdout
     assert "Back up" in result.stdout
-    assert "Made a new key" in result.stderr
+    assert "Created a new key" in result.stderr
     assert "Waiting" in result.stderr
     assert old not in result.output
     assert new not in result.output
@@ -123,7 +124,7 @@ def test_rotate_tells_of_what_does_not_open(run: Run, run_json: RunJson, project
     connection.close()
     result = run("master-key", "rotate")
     assert result.exit_code == 0, result.output
-    assert "2 values do not open" in result.stdout
+    assert "2 values cannot be decrypted" in result.stdout
     for each in (project, other):
         assert f"webhook_secret of {each['id']}" in result.stdout
     assert encrypted_secret(project) == second
@@ -168,7 +169,7 @@ def test_rotate_needs_a_database(run: Run) -> None:
     """In the wrong directory nothing is made."""
     result = run("master-key", "rotate")
     assert result.exit_code == 1
-    assert "no database" in result.stderr
+    assert "no Taproof database" in result.stderr
     assert not KEY_FILE.exists()
 
 
@@ -222,8 +223,8 @@ def test_the_steps_of_a_rotation_with_the_environment(run: Run, database: str) -
     result = with_key(run, database, f"{NEW},{OLD}", "master-key", "reseal")
     assert result.exit_code == 0, result.stderr
     # Two secrets under the old key, and the check; the third was made by a command that had the new one first.
-    assert "Encrypted 3 values anew" in result.stdout
-    assert "alone" in result.stdout
+    assert "Encrypted 3 values again" in result.stdout
+    assert "the new key only" in result.stdout
     assert NEW not in result.output
     finding = master_key_finding(run, TAPROOF_DATABASE_URL=database, TAPROOF_MASTER_KEY=f"{NEW},{OLD}")
     assert finding["status"] == "ok"
@@ -237,14 +238,14 @@ def test_the_steps_of_a_rotation_with_the_environment(run: Run, database: str) -
 def test_reseal_says_when_an_older_key_is_still_needed(
     run: Run, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node that encrypts on under it: exit code 1, keep that key. What that node encrypted is not stranded."""
+    """A node that encrypts on under it: exit code 1, Keep that key. What that node encrypted is not stranded."""
     with_key(run, database, OLD, "developers", "add", "ada@example.com")
     with_key(run, database, OLD, "projects", "create", "ada@example.com", "Shop")
     monkeypatch.setattr(reencryption, "PASSES", 1)
     result = with_key(run, database, f"{NEW},{OLD}", "master-key", "reseal", "--json")
     assert result.exit_code == 1
     assert json.loads(result.stdout)["left"] == 2
-    assert "keep that key" in result.stderr
+    assert "Keep that key" in result.stderr
 
 
 def test_reseal_leaves_a_key_file_to_rotate(run: Run, project: Any) -> None:
@@ -303,6 +304,6 @@ def test_an_import_tells_of_values_under_a_key_that_was_not_given(run: Run, run_
     assert json.loads(both.stdout)["under_other_keys"] == 0
     one = run("import", "all.jsonl", "--database", "sqlite:///other.db", TAPROOF_MASTER_KEY=old)
     assert one.exit_code == 0, one.stderr
-    assert "1 values in it are encrypted under a key that was not given" in one.stdout
+    assert "1 imported values are encrypted under another key" in one.stdout
     none = run("import", "all.jsonl", "--database", "sqlite:///third.db", TAPROOF_MASTER_KEY=OTHER)
     assert none.exit_code == 1

@@ -34,11 +34,11 @@ def test_a_plan_is_changed_and_the_audit_log_tells(run: Run, run_json: Callable[
     assert (changed["email"], changed["plan"], changed["plan_before"]) == ("ada@example.com", "pro", "free")
     assert run_json("developers", "list")["developers"][0]["plan"] == "pro"
     again = run("developers", "plan", "ada@example.com", "pro")
-    assert (again.exit_code, again.stdout) == (0, "ada@example.com is on the plan pro already.\n")
+    assert (again.exit_code, again.stdout) == (0, "ada@example.com is already on the pro plan.\n")
     back = run("developers", "plan", "ada@example.com", "free")
     assert back.stdout.splitlines() == [
-        "ada@example.com is on the plan free now; before it was pro.",
-        "Their projects collect no phone numbers from here on. Those that were collected are kept.",
+        "Changed the plan of ada@example.com from pro to free.",
+        "The developer's projects no longer collect phone numbers. Numbers already collected are kept.",
     ]
     entries = run_json("audit", "ada@example.com")["entries"]
     found = [(each["details"], each["actor"]) for each in entries if each["action"] == "developer.plan_changed"]
@@ -63,7 +63,7 @@ def test_a_plan_s_projects_are_counted_on_the_command_line_too(run: Run) -> None
     assert run("projects", "create", "ada@example.com", "One", **limit).exit_code == 0
     refused = run("projects", "create", "ada@example.com", "Two", **limit)
     assert refused.exit_code == 1
-    assert refused.stderr.startswith("The free plan has room for 1 project, and this account has as many.")
+    assert refused.stderr.startswith("The free plan allows 1 project, and this account has reached that limit.")
     assert run("projects", "create", "ada@example.com", "Two", "--plan-projects", "free=2").exit_code == 0
 
 
@@ -104,8 +104,8 @@ def test_a_user_is_erased_everywhere(run: Run, run_json: Callable[..., Any], dat
     assert run_json("users", "erase", "1001", "--yes") == {"erased": True, "rows": 4, "developer": None}
     assert _users(database) == ["2002"] * 3
     again = run("users", "erase", "1001", "--yes")
-    assert (again.exit_code, again.stdout) == (0, "Nothing is kept of a user 1001.\n")
-    assert run("users", "erase", "2002", "--yes").stdout.startswith("Erased all that was kept of the user 2002: 4 rows")
+    assert (again.exit_code, again.stdout) == (0, "There is no data for the user 1001.\n")
+    assert run("users", "erase", "2002", "--yes").stdout.startswith("Erased all data of the user 2002: 4 rows")
 
 
 @pytest.mark.parametrize("answer", ["", "n\n", "\n"])
@@ -113,8 +113,8 @@ def test_nothing_goes_unless_it_is_meant(database: Path, answer: str) -> None:
     """The question goes to stderr; without an answer, or somebody to give one, nothing is done."""
     asked = CliRunner().invoke(commands, ["users", "erase", "1001"], input=answer, prog_name="taproof")
     assert (asked.exit_code, asked.stdout) == (1, "")
-    assert "Erase all that is kept of the user 1001, in all projects?" in asked.stderr
-    assert "Nothing was erased. To go ahead without being asked, add --yes." in asked.stderr
+    assert "Erase all data of the user 1001, in all projects?" in asked.stderr
+    assert "Nothing was erased. To skip the question, add --yes." in asked.stderr
     assert _users(database) == ["1001"] * 3 + ["2002"] * 3
     meant = CliRunner().invoke(commands, ["users", "erase", "1001"], input="y\n", prog_name="taproof")
     assert meant.exit_code == 0
@@ -126,7 +126,7 @@ def test_an_account_that_signs_in_a_developer_is_named(run: Run, run_json: Calla
     storage = SqliteStorage.open(database, system_clock())
     storage.database.writer._connection.execute("UPDATE developers SET messenger_id = '2002'")
     asyncio.run(storage.close())
-    assert "also signs in the developer ada@example.com" in run("users", "erase", "2002", "--yes").stdout
+    assert "developer ada@example.com can still sign in to the console" in run("users", "erase", "2002", "--yes").stdout
     assert run_json("users", "erase", "2002", "--yes")["developer"] == "ada@example.com"
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from taproof.core.encryption import Encryptor, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.core.signature import signature_headers
@@ -234,15 +234,15 @@ def test_what_does_not_verify_is_answered_401_and_said_why(listen: Listen) -> No
     fits = signed(body)
     cases: list[tuple[bytes, dict[str, str], str, str, str]] = [
         (body, signed(body, other), "invalid", "invalid", "secret"),
-        (body + b" ", fits, "invalid", "invalid", "bytes exactly as they came"),
+        (body + b" ", fits, "invalid", "invalid", "body exactly as received"),
         (body, signed(body, seconds=-400), "valid", "too_old", "too long ago"),
         (body, signed(body, seconds=400), "valid", "from_future", "in the future"),
         (body, {}, "missing", "missing", "not signed"),
         (body, fits | {"webhook-signature": ""}, "valid", "malformed", "webhook-signature is missing"),
         (body, fits | {"webhook-timestamp": "soon"}, "valid", "malformed", "webhook-timestamp"),
-        (body, {"X-Service-Signature": "00"}, "invalid", "missing", "X-Service-Signature fits no secret"),
+        (body, {"X-Service-Signature": "00"}, "invalid", "missing", "X-Service-Signature matches no given secret"),
         (b"[]", signed(b"[]"), "malformed", "malformed", "JSON object"),
-        (b"", signed(b""), "malformed", "malformed", "not the JSON"),
+        (b"", signed(b""), "malformed", "malformed", "not an event"),
     ]
     reasons = []
     for sent, headers, _, _, _ in cases:
@@ -339,7 +339,7 @@ def test_a_projects_secrets_are_followed_through_a_rotation(tmp_path: Path, run_
 
     storage = SqliteStorage.open(tmp_path / "taproof-sandbox.db", milliseconds())
     encryptor = Encryptor((tmp_path / "taproof-sandbox.db.key").read_text())
-    encrypted = encryptor.encrypt(following, webhook_secret_associated_data(project["id"]), system_entropy)
+    encrypted = encryptor.encrypt(following, associated_data_of("webhook_secret", project["id"]), system_entropy)
 
     async def rotate() -> bool:
         now = milliseconds()
@@ -470,11 +470,11 @@ def test_a_taken_port_gets_one_sentence(run: Run, tmp_path: Path) -> None:
         (
             ["--project", "proj_aaaaaaaaaaaaaaaaaaaa", "--sandbox"],
             1,
-            "Run this in the directory in which",
+            "Run this command in the directory in which",
         ),
         (["--secret-file", "nowhere"], 1, "nowhere cannot be read: No such file or directory."),
         (["--secret-file", "key"], 1, "secret key (sk_…)"),
-        (["--secret-file", "words"], 1, "words must hold one webhook secret a line"),
+        (["--secret-file", "words"], 1, "words must contain only webhook secrets, one per line"),
         (["--secret-file", "empty"], 1, "at least one"),
         (["--secret-file", "secret", "--status", "100"], 2, "--status must be an HTTP status from 200 to 599."),
         (["--secret-file", "secret", "--port", "x"], 2, "--port must be a whole number from 0 to 65535."),

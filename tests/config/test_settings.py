@@ -251,7 +251,7 @@ def test_misspelt_variables_are_told_with_the_nearest_name() -> None:
 def test_an_application_s_variables_are_no_typing_errors() -> None:
     """Whoever tries an application in the same terminal is told whose they are, and no other name."""
     (sentence,) = unknown_variables(["TAPROOF_WEBHOOK_SECRET", "TAPROOF_BASE_URL"])
-    assert sentence.startswith("TAPROOF_WEBHOOK_SECRET is not a setting of Taproof")
+    assert sentence.startswith("TAPROOF_WEBHOOK_SECRET is not a Taproof setting")
     assert "application" in sentence
     assert "Did you mean" not in sentence
 

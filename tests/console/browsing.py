@@ -1,4 +1,4 @@
-"""A browser on a diet for page tests: cookies, headers and forms sent as they stand in a page."""
+"""A minimal browser for page tests: sends the cookies, headers and forms of a page."""
 
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
@@ -37,7 +37,7 @@ class _Parser(HTMLParser):
 
 
 def parse_html(text: str) -> Element:
-    """Return the root element; raise AssertionError when the elements do not nest."""
+    """Return the root element; raise AssertionError if the elements are not nested correctly."""
     assert text.startswith("<!doctype html>"), text[:100]
     parser = _Parser()
     parser.feed(text.removeprefix("<!doctype html>").strip())
@@ -46,7 +46,7 @@ def parse_html(text: str) -> Element:
 
 
 def text_of(element: Element) -> str:
-    """Return the text in an element as it is read out: white space is one space."""
+    """Return the text of an element as it is read out, with single spaces."""
     return " ".join("".join(element.itertext()).split())
 
 
@@ -63,7 +63,7 @@ class Shown:
 
     @property
     def location(self) -> str:
-        """Where the answer leads, as a path; "" when it does not."""
+        """Return the path that the answer redirects to; "" if it does not redirect."""
         return str(self.response.headers.get("location", ""))
 
     @property
@@ -78,7 +78,7 @@ class Shown:
 
     @property
     def text(self) -> str:
-        """What a reader reads in the page's main part."""
+        """Return the text of the page's main part."""
         return text_of(self.one(".//main"))
 
     @property
@@ -104,7 +104,7 @@ class Shown:
         return self.one(f".//form[@action='{action}']")
 
     def fields(self, action: str) -> dict[str, str]:
-        """Return what a browser would send for a form when nobody touched it."""
+        """Return the fields that a browser sends for an untouched form."""
         sent: dict[str, str] = {}
         for control in self.form(action).iter():
             name = control.get("name", "")
@@ -122,7 +122,7 @@ class Shown:
 
 
 class Browsing:
-    """One browser; it does not follow redirects by itself."""
+    """One browser; it does not follow redirects automatically."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
@@ -136,7 +136,7 @@ class Browsing:
         return Shown(await self.client.post(path, data=fields or {}, headers=sent | _form(fields)))
 
     async def follow(self, shown: Shown) -> Shown:
-        """Go where an answer to a form leads."""
+        """Follow the redirect that answers a form."""
         assert shown.status == 303, (shown.status, shown.html)
         return await self.get(shown.location)
 

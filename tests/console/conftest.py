@@ -1,4 +1,4 @@
-"""The console over the real services and a real SQLite file; only the clock and the messenger are made up."""
+"""The console over the real services and a real SQLite file; only the clock and the messenger are fakes."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -56,7 +56,7 @@ GRACE = MessengerIdentity("1002", "Grace", "")
 
 @dataclass
 class Messenger:
-    """A pretend messenger: it opens sign-in links and taps their buttons."""
+    """A simulated messenger: it opens sign-in links and taps their buttons."""
 
     signin: WholeSignIn
 
@@ -71,7 +71,7 @@ class Messenger:
         return seen
 
     async def report(self, deeplink: str, identity: MessengerIdentity = ADA) -> SeenSession:
-        """Say of a sign-in that was confirmed that it was not them."""
+        """Report a confirmed sign-in as not one's own."""
         key = session_key(_token(deeplink))
         assert key is not None
         seen = await self.signin.report_sign_in(key, identity.messenger_id)
@@ -105,7 +105,7 @@ class Installation:
     _clients: AsyncExitStack = field(default_factory=AsyncExitStack)
 
     async def browser(self) -> Browsing:
-        """Return a browser that was never used."""
+        """Return a new browser."""
         client = httpx.AsyncClient(transport=httpx.ASGITransport(self.app.app), base_url=BASE_URL)
         return Browsing(await self._clients.enter_async_context(client))
 
@@ -113,9 +113,9 @@ class Installation:
         return await self.services.developers.create_developer(email, plan, is_owner=is_owner)
 
     async def sign_in(self, developer: Developer) -> "Visitor":
-        """Return a browser in which a developer is signed in, without the pages that lead there."""
+        """Return a browser in which a developer is signed in, without using the sign-in pages."""
         browser = await self.browser()
-        cookie = await self.services.console_sessions.open_session(
+        cookie = await self.services.console_sessions.create_console_session(
             developer,
             opened_with=await stored_sign_in(self.storage, self.clock.now),
             address="192.0.2.1",
@@ -135,7 +135,7 @@ class Visitor(Browsing):
         self._console = console
 
     async def create_project(self, name: str = "Shop", *, webhook_url: str = "") -> tuple[Project, ProjectSecrets]:
-        """Make a project through the service."""
+        """Create a project through the service."""
         return await self._console.services.projects.create_project(
             self.actor, ProjectChanges(name=name, webhook_url=webhook_url)
         )
@@ -152,7 +152,7 @@ def clock() -> ManualClock:
 
 @pytest.fixture
 def in_sandbox() -> bool:
-    """Whether the console tells of the sandbox's pretend phone."""
+    """Return whether the console runs in the sandbox."""
     return False
 
 
@@ -171,7 +171,7 @@ async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> As
     services = ConsoleServices(
         developers=Developers(storage, clock, system_entropy),
         projects=projects,
-        sessions=SessionReader(storage, encryptor, clock),
+        session_reader=SessionReader(storage, encryptor, clock),
         analytics=AnalyticsReader(storage, clock),
         deliveries=Deliveries(
             storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded

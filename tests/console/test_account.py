@@ -1,4 +1,4 @@
-"""The account: who one is here, the browsers that are signed in, and every way to sign out."""
+"""The account page: the developer's details, the signed-in browsers, and every way to sign out."""
 
 import pytest
 from tests.console.browsing import Browsing
@@ -21,7 +21,7 @@ async def second_browser(console: Installation, visitor: Visitor, *, token: Acce
     """Sign the same developer in with another browser, a minute later."""
     console.clock.now += MINUTE
     browser = await console.browser()
-    cookie = await console.services.console_sessions.open_session(
+    cookie = await console.services.console_sessions.create_console_session(
         visitor.developer,
         opened_with=token or await stored_sign_in(console.storage, console.clock.now),
         address="198.51.100.7",
@@ -38,7 +38,7 @@ async def session_id(console: Installation, browser: Visitor) -> str:
 
 
 async def test_facts(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """The page says e-mail address, plan, role, and which messenger account signs in, whose name is only text."""
+    """The page shows e-mail address, plan, role and the linked messenger account, with its name as text."""
     shown = await visitor.get(ACCOUNT)
     assert shown.heading == "Your account"
     for fact in ("ada@example.com", "Business", "Owner", "You sign in with access tokens only"):
@@ -53,19 +53,19 @@ async def test_facts(console: Installation, visitor: Visitor, stranger: Visitor)
 
 
 async def test_browsers(console: Installation, visitor: Visitor) -> None:
-    """Each browser is listed with what it is, from where, when, and by which means; this one is marked."""
+    """Each browser is listed with its name, address, times and means of sign-in; this one is marked."""
     token = await console.services.developers.create_access_token(visitor.actor, "laptop")
     await second_browser(console, visitor, token=token.token)
     newest, oldest = (await visitor.get(ACCOUNT)).rows()
     assert newest[:2] == ["Safari on iPhone", "198.51.100.7"]
     assert newest[4] == "Access token laptop"
-    assert oldest[:2] == ["Another program This one", "192.0.2.1"]
+    assert oldest[:2] == ["Another program This browser", "192.0.2.1"]
     assert oldest[4] == "Messenger"
     assert newest[2] != oldest[2]
 
 
 async def test_another_browser_is_signed_out(console: Installation, visitor: Visitor) -> None:
-    """The form beside a browser signs that one out, and no other."""
+    """The form beside a browser signs out that browser and no other."""
     other = await second_browser(console, visitor)
     shown = await visitor.submit(ACCOUNT, f"{ACCOUNT}/sessions/{await session_id(console, other)}/end")
     assert (await visitor.follow(shown)).texts(".//p[@role='status']") == ["The browser is signed out."]
@@ -74,14 +74,14 @@ async def test_another_browser_is_signed_out(console: Installation, visitor: Vis
 
 
 async def test_this_browser_is_signed_out(console: Installation, visitor: Visitor) -> None:
-    """The form beside one's own browser does what signing out does."""
+    """The form beside the visitor's own browser signs the visitor out."""
     shown = await visitor.submit(ACCOUNT, f"{ACCOUNT}/sessions/{await session_id(console, visitor)}/end")
     assert shown.location == "/console/sign-in"
     assert SESSION_COOKIE not in visitor.client.cookies
 
 
 async def test_sessions_of_others(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Nobody sees or ends a session of another developer, an owner neither; made-up ids are answered alike."""
+    """Nobody, not even an owner, sees or ends another developer's session; an unknown id gets the same answer."""
     foreign = await session_id(console, stranger)
     assert foreign not in (await visitor.get(ACCOUNT)).html
     sentences = set()
@@ -94,7 +94,7 @@ async def test_sessions_of_others(console: Installation, visitor: Visitor, stran
 
 
 async def test_signing_out(console: Installation, visitor: Visitor) -> None:
-    """Signing out ends the session on the server, takes the cookie away, and says so on the sign-in page."""
+    """Signing out ends the session on the server, deletes the cookie, and is confirmed on the sign-in page."""
     cookie = visitor.client.cookies[SESSION_COOKIE]
     other = await second_browser(console, visitor)
     shown = await visitor.submit(ACCOUNT, "/console/sign-out")
@@ -110,13 +110,13 @@ async def test_signing_out(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_signing_out_everywhere(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Signing out everywhere ends every session of this developer and of nobody else; access tokens work on."""
+    """Signing out everywhere ends every session of this developer only; access tokens still work."""
     token = await console.services.developers.create_access_token(visitor.actor, "laptop")
     browsers = [await second_browser(console, visitor), visitor]
     browsers.append(await second_browser(console, visitor, token=token.token))
     shown = await visitor.submit(ACCOUNT, "/console/sign-out-everywhere")
     assert shown.location == "/console/sign-in"
-    notice = "You are signed out everywhere: 3 browsers. Access tokens still work."
+    notice = "You are signed out everywhere (3 browsers). Access tokens still work."
     assert (await visitor.follow(shown)).texts(".//p[@role='status']") == [notice]
     assert [await is_signed_in(each) for each in browsers] == [False] * 3
     assert await is_signed_in(stranger)
@@ -124,14 +124,14 @@ async def test_signing_out_everywhere(console: Installation, visitor: Visitor, s
 
 
 async def test_it_is_in_the_log(console: Installation, visitor: Visitor) -> None:
-    """Every way to sign out is written down with the session that did it and the address it came from."""
+    """The audit log records every sign-out with the session that did it and its address."""
     other = await second_browser(console, visitor)
     other_id, own_id = await session_id(console, other), await session_id(console, visitor)
     await visitor.post(f"{ACCOUNT}/sessions/{other_id}/end")
     await visitor.post("/console/sign-out-everywhere")
     again = await console.sign_in(visitor.developer)
     await again.post("/console/sign-out")
-    entries = (await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)).entries
+    entries = (await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None)).entries
     found = {entry.action: entry for entry in entries}
     revoked, everywhere = found["console.session_revoked"], found["console.signed_out_everywhere"]
     assert (revoked.subject, revoked.via, revoked.via_id, revoked.address) == (other_id, "console", own_id, "127.0.0.1")
@@ -140,7 +140,7 @@ async def test_it_is_in_the_log(console: Installation, visitor: Visitor) -> None
 
 
 async def test_messenger_sessions(console: Installation, anonymous: Browsing) -> None:
-    """A browser that came in with the messenger is listed so, under the name that it gave itself, cut to 200."""
+    """A session opened with the messenger is listed so; its user agent is cut to 200 characters."""
     code = await console.services.invitations.invite_first()
     anonymous.client.headers["User-Agent"] = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Firefox/140.0" + "x" * 500
     await anonymous.submit("/console/invite", "/console/invite", code=code or "")
@@ -150,7 +150,7 @@ async def test_messenger_sessions(console: Installation, anonymous: Browsing) ->
     await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
     await anonymous.submit("/console/sign-in/waiting", "/console/invite/confirm")
     [[browser, address, *_, means, _]] = (await anonymous.get(ACCOUNT)).rows()
-    assert (browser, address, means) == ("Firefox on Linux This one", "127.0.0.1", "Messenger")
+    assert (browser, address, means) == ("Firefox on Linux This browser", "127.0.0.1", "Messenger")
 
 
 @pytest.mark.parametrize(
@@ -174,12 +174,12 @@ async def test_messenger_sessions(console: Installation, anonymous: Browsing) ->
     ],
 )
 def test_browsers_in_words(user_agent: str, words: str) -> None:
-    """A browser is named in words that a person knows, never by the text that it sent."""
+    """A browser is shown by a common name, never by the text that it sent."""
     assert browser_in_words(user_agent) == words
 
 
 async def test_the_command_to_paste_is_quoted(console: Installation) -> None:
-    """An e-mail address with what a shell would run is quoted in the command that the page shows."""
+    """An e-mail address with shell syntax is quoted in the command that the page shows."""
     visitor = await console.sign_in(await console.add_developer("$(id)@x.example"))
     command = "taproof developers invite '$(id)@x.example' --base-url https://console.example"
     assert (await visitor.get(ACCOUNT)).texts(".//main//code") == [command]

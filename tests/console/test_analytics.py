@@ -1,4 +1,4 @@
-"""The analytics page and its CSV file show what the API answers, and only to whose figures they are."""
+"""The analytics page and its CSV file show the figures of the API, only to the developer whose they are."""
 
 import csv
 import io
@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, Installation, Visitor
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.console.analytics import as_csv
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.entropy import system_entropy
@@ -32,10 +32,10 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
     """The developer API of the same installation, called with an access token of `visitor`."""
     asked = console.services
     metrics = Metrics(CollectorRegistry(), "1.2.3")
-    app = build_developer_api(
+    app = DeveloperApi(
         asked.developers,
         asked.projects,
-        asked.sessions,
+        asked.session_reader,
         asked.analytics,
         asked.deliveries,
         audit=asked.audit,
@@ -44,7 +44,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         erasure=asked.erasure,
         metrics=metrics,
         limits=RateLimits(metrics, console.clock, generate_address=None, generate_project=None, local_only=True),
-    )
+    ).build_app()
     created = await asked.developers.create_access_token(visitor.actor, "test")
     headers = {"Authorization": f"Bearer {created.plaintext}"}
     transport = httpx.ASGITransport(app)
@@ -86,7 +86,7 @@ def number(text: str) -> int:
 
 
 def figures_of_page(shown: Shown) -> dict[str, Any]:
-    """Return what the page says, in the shape of the API's answer."""
+    """Return the figures of the page, in the shape of the API's answer."""
     names, values = shown.texts(".//dl[@class='figures']/div/dt"), shown.texts(".//dl[@class='figures']/div/dd")
     figures = dict(zip(names, values, strict=True))
     steps = {row[0]: number(row[1]) for row in shown.rows(".//table[@id='steps']")}
@@ -115,7 +115,7 @@ def figures_of_page(shown: Shown) -> dict[str, Any]:
 
 
 def figures_of_csv(text: str) -> dict[str, Any]:
-    """Return what the sums of the file's columns say, in the shape of the API's answer, as far as they can."""
+    """Return the sums of the file's columns in the shape of the API's answer, without those that cannot be added."""
     rows = list(csv.DictReader(io.StringIO(text, newline="")))
     total = {name: sum(int(row[name]) for row in rows) for name in rows[0] if name not in {"date", "unique_users"}}
     return {
@@ -131,7 +131,7 @@ def figures_of_csv(text: str) -> dict[str, Any]:
 async def test_page_file_and_api_say_the_same(
     console: Installation, visitor: Visitor, api: httpx.AsyncClient, seed: int
 ) -> None:
-    """Every figure of the API, for every window, over all projects and for one."""
+    """Every figure of the API is shown, for every window, over all projects and for one."""
     chance = random.Random(seed)  # noqa: S311 — to be drawn again as it was.
     shop, *_ = await live_through(console, visitor, chance, days=40)
     for days in ("7", "30", "90"):
@@ -148,7 +148,7 @@ async def test_page_file_and_api_say_the_same(
 
 
 async def test_the_file_is_a_csv_file_with_a_safe_name(visitor: Visitor) -> None:
-    """RFC 4180: a header, lines that end in CR LF; nothing that anybody chose is in its name."""
+    """The file follows RFC 4180: a header, lines that end in CR LF. Its name holds no text that users chose."""
     project, _ = await visitor.create_project('"; filename="x.exe')
     answer = (await visitor.get(PATHS[1], days="7", project_id=project.id)).response
     assert answer.headers["content-type"] == "text/csv; charset=utf-8; header=present"
@@ -162,7 +162,7 @@ async def test_the_file_is_a_csv_file_with_a_safe_name(visitor: Visitor) -> None
 
 
 async def test_a_spreadsheet_finds_no_formula(console: Installation, visitor: Visitor) -> None:
-    """Cells are dates and numbers, whatever projects and users call themselves."""
+    """Cells are dates and numbers, regardless of the names of projects and users."""
     project, _ = await visitor.create_project("=HYPERLINK(1)")
     started = await visitor.start_session(project.id)
     await console.messenger.confirm(started.deeplink, MessengerIdentity("1", "@SUM(1)", "cmd"))
@@ -171,11 +171,11 @@ async def test_a_spreadsheet_finds_no_formula(console: Installation, visitor: Vi
     assert {cell for cell in cells if not re.fullmatch(r"[0-9]+|\d{4}-\d{2}-\d{2}", cell)} == set()
 
 
-async def test_windows_and_projects_are_links_that_keep_each_other(visitor: Visitor) -> None:
-    """Changing the window keeps the project, and the other way round, without a script."""
+async def test_links_keep_the_window_and_the_project(visitor: Visitor) -> None:
+    """A change of the window keeps the project, and the reverse, without JavaScript."""
     project, _ = await visitor.create_project()
     shown = await visitor.get(PATHS[0], days="90", project_id=project.id)
-    links = {link.get("href"): link.get("aria-current") for link in shown.all(".//nav[@aria-label='Window']/a")}
+    links = {link.get("href"): link.get("aria-current") for link in shown.all(".//nav[@aria-label='Period']/a")}
     assert links == {
         f"/console/analytics?days=7&project_id={project.id}": None,
         f"/console/analytics?days=30&project_id={project.id}": None,
@@ -186,8 +186,8 @@ async def test_windows_and_projects_are_links_that_keep_each_other(visitor: Visi
     assert (await visitor.get(PATHS[0])).fields("/console/analytics") == {"days": "30", "project_id": ""}
 
 
-async def test_whoever_has_nothing_is_told_what_to_do(visitor: Visitor) -> None:
-    """Without a project, and without sessions, the page leads on."""
+async def test_an_empty_page_says_what_to_do(visitor: Visitor) -> None:
+    """Without a project, or without sessions, the page says what to do next."""
     shown = await visitor.get(PATHS[0])
     assert "You have no projects yet" in shown.text
     assert not shown.all(".//main//svg")
@@ -198,15 +198,15 @@ async def test_whoever_has_nothing_is_told_what_to_do(visitor: Visitor) -> None:
 
 
 async def test_a_hostile_name_is_only_text(visitor: Visitor) -> None:
-    """A project named like a tag, with marks that turn text around, is shown as what can be seen of it."""
+    """A project name with markup or direction marks is shown as visible text."""
     await visitor.create_project("<script>alert(1)</script>\u202e</option>")
     shown = await visitor.get(PATHS[0])
     assert not shown.all(".//main//script")
     assert shown.texts(".//select/option")[1] == "<script>alert(1)</script></option>"
 
 
-async def test_reports_are_told_of_and_explained(console: Installation, visitor: Visitor) -> None:
-    """The figure is there at once; what it means is said as soon as there is a report, in the chart too."""
+async def test_reports_are_shown_and_explained(console: Installation, visitor: Visitor) -> None:
+    """The number of reports is always shown; its explanation appears with the first report, also in the chart."""
     project, _ = await visitor.create_project()
     started = await visitor.start_session(project.id)
     await console.messenger.open(started.deeplink)
@@ -220,8 +220,8 @@ async def test_reports_are_told_of_and_explained(console: Installation, visitor:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("query", [{"days": "8"}, {"days": "x"}, {"days": "٧"}, {"project_id": "x"}])
-async def test_what_is_not_on_offer_is_refused(visitor: Visitor, path: str, query: dict[str, str]) -> None:
-    """With a sentence that says what is."""
+async def test_wrong_parameters_are_refused(visitor: Visitor, path: str, query: dict[str, str]) -> None:
+    """Wrong parameters are refused with a sentence."""
     shown = await visitor.get(path, **query)
     assert shown.status == 400
     assert "days must be 7, 30 or 90." in shown.text or "project_id must be" in shown.text
@@ -231,7 +231,7 @@ async def test_what_is_not_on_offer_is_refused(visitor: Visitor, path: str, quer
 async def test_nobody_sees_figures_of_others(
     console: Installation, visitor: Visitor, stranger: Visitor, anonymous: Browsing, path: str
 ) -> None:
-    """A foreign project is as unknown as one that does not exist, and counts in no figure."""
+    """Another developer's project gets the same answer as an unknown one, and counts in no figure."""
     project, _ = await visitor.create_project("Secret shop")
     await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
     await stranger.create_project("Mine")

@@ -1,4 +1,4 @@
-"""The audit log in the console: every kind of entry in words, whose it is, and paging."""
+"""The audit log in the console: every kind of entry in words, its owner, and its pages."""
 
 import dataclasses
 import itertools
@@ -18,14 +18,14 @@ AUDIT = "/console/audit"
 
 
 def test_every_action_has_words() -> None:
-    """Whatever can be in the log has a phrase of its own, in plain words."""
+    """Every action has its own phrase, in plain words."""
     assert set(PHRASES) == set(get_args(AuditAction))
     assert len(set(PHRASES.values())) == len(PHRASES)
     assert not [phrase for phrase in PHRASES.values() if "_" in phrase or "." in phrase]
 
 
 async def test_every_action_can_be_shown(console: Installation, visitor: Visitor) -> None:
-    """Every action, by every means, is shown with its phrase and its means in words."""
+    """Every action, by every means, is shown with its phrase and its means."""
     token = await console.services.developers.create_access_token(visitor.actor, "old laptop")
     session = await by_console(console.storage, visitor.developer, console.clock.now)
     ids = {"access_token": token.token.id, "console": session.via_id}
@@ -47,18 +47,18 @@ async def test_every_action_can_be_shown(console: Installation, visitor: Visitor
 
 
 def means_of(cell: str) -> str:
-    """Return a cell without the address that it ends with."""
+    """Return a cell without the address at its end."""
     return cell.rpartition(" from ")[0] or cell
 
 
 async def write(console: Installation, entry: AuditEntry) -> None:
-    """Put an entry into the log, with a change as every entry has one: here a developer that nobody knows."""
+    """Add an entry to the log, with a change, as every entry has one: here, an unknown developer."""
     email = f"{entry.id}@example.com"
     assert await console.storage.developers.create_developer(Developer(entry.id, email, "free", 0), entry=entry)
 
 
 async def every_page(visitor: Visitor) -> list[Shown]:
-    """Follow the log to its end."""
+    """Read all pages of the log."""
     pages = [await visitor.get(AUDIT)]
     while (older := next_page(pages[-1])) is not None:
         pages.append(await visitor.get(older))
@@ -70,8 +70,8 @@ def next_page(shown: Shown) -> str | None:
     return links[0].get("href") if links else None
 
 
-async def test_what_was_done(console: Installation, visitor: Visitor) -> None:
-    """What a developer does through the console is there with who, what, on which page, with what, and from where."""
+async def test_an_entry_shows_the_whole_action(console: Installation, visitor: Visitor) -> None:
+    """An action in the console is logged with the developer, the action, its subject, the means and the address."""
     console.clock.now += 60_000
     await visitor.submit("/console/tokens", "/console/tokens", name="<b>laptop</b>", expiry="never")
     newest = (await visitor.get(AUDIT)).rows()[0]
@@ -84,7 +84,7 @@ async def test_what_was_done(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_the_subject(console: Installation, visitor: Visitor) -> None:
-    """The subject is named and linked while it is there; of a deleted project the id and the name remain."""
+    """The subject is named and linked while it exists; of a deleted project, the id and the name remain."""
     kept, _ = await visitor.create_project("Kept")
     gone, _ = await visitor.create_project("Gone")
     await console.services.projects.delete_project(visitor.actor, gone.id)
@@ -100,7 +100,7 @@ async def test_the_subject(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_a_delivery_is_linked(console: Installation, visitor: Visitor) -> None:
-    """What was sent again has a page of its own."""
+    """A delivery that was sent again is linked."""
     actor = await by_console(console.storage, visitor.developer, console.clock.now)
     subject = "evt_" + "A" * 22
     await write(console, audit_entry(actor, "delivery.resent", console.clock.now + 1, system_entropy, subject=subject))
@@ -109,7 +109,7 @@ async def test_a_delivery_is_linked(console: Installation, visitor: Visitor) -> 
 
 
 async def test_by_access_token(console: Installation, visitor: Visitor) -> None:
-    """What was done through the API names the access token, and its id once it is revoked."""
+    """An action through the API is shown with the name of the access token, or with its id after its revocation."""
     token = await console.services.developers.create_access_token(visitor.actor, "deploy script")
     actor = Actor(visitor.developer, "access_token", token.token.id, "198.51.100.9", token.token.grant)
     console.clock.now += 1
@@ -122,7 +122,7 @@ async def test_by_access_token(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_paging(console: Installation, visitor: Visitor) -> None:
-    """Pages lead from the newest entry to the oldest, each entry once, and back to the newest."""
+    """The pages lead from the newest entry to the oldest, each entry once, and back to the newest."""
     for number in range(PAGE_SIZE + 3):
         console.clock.now += 1
         await visitor.create_project(f"Project {number}")
@@ -133,15 +133,15 @@ async def test_paging(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_wrong_cursor(visitor: Visitor) -> None:
-    """A cursor that no page gave out is refused with a page."""
+    """A made-up cursor is refused with a page."""
     for cursor in ("x", "", "é", "../", "A" * 3000):
         shown = await visitor.get(AUDIT, cursor=cursor)
         assert shown.status == 400
         assert shown.heading == "Something went wrong"
 
 
-async def test_only_ones_own(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Nobody sees the log of another, an owner neither, nor through a cursor of the other's pages."""
+async def test_only_the_own_log_is_shown(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
+    """Nobody, not even an owner, sees another developer's log, also not with a cursor of that log."""
     for number in range(PAGE_SIZE + 1):
         console.clock.now += 1
         await stranger.create_project(f"Private {number}")
@@ -154,7 +154,7 @@ async def test_only_ones_own(console: Installation, visitor: Visitor, stranger: 
 
 
 async def test_hostile_details(console: Installation, visitor: Visitor) -> None:
-    """Names in details are text, on one line, and cannot turn around what stands beside them."""
+    """Names in details are text on one line, and cannot change the direction of the text around them."""
     await visitor.create_project("<script>alert(1)</script>\u202etxt")
     shown = await visitor.get(AUDIT)
     assert "\u202e" not in shown.html
@@ -163,7 +163,7 @@ async def test_hostile_details(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_details_in_words(console: Installation, visitor: Visitor) -> None:
-    """Values are shown as words, lists as JSON, a browser as what it is, and what is not there is left out."""
+    """Values are shown as words, lists as JSON, a user agent as a browser name; missing values are left out."""
     details = {
         "is_owner": True,
         "plan": "pro",
@@ -194,12 +194,12 @@ async def test_details_in_words(console: Installation, visitor: Visitor) -> None
 
 
 async def test_not_signed_in(anonymous: Browsing) -> None:
-    """Without a sign-in there is no log to see, and the page is come back to afterwards."""
+    """A visitor who is not signed in is sent to the sign-in page, which then returns to the log."""
     assert (await anonymous.get(AUDIT)).location == "/console/sign-in?next=%2Fconsole%2Faudit"
 
 
 async def test_entries_of_a_newer_release_are_shown(console: Installation, visitor: Visitor) -> None:
-    """In a rolling deploy another node may have written what this one has no words for."""
+    """During a rolling deploy, values that another node wrote and this one does not know are shown as they are."""
     actor = visitor.actor
     entry = audit_entry(actor, "project.created", console.clock.now, system_entropy, subject="new_1")
     newer = dataclasses.replace(entry, action=cast("AuditAction", "moon.visited"), via=cast("Via", "rocket"))

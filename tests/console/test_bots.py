@@ -1,4 +1,4 @@
-"""The bot of a project's own in the console: given, taken away, and told of when it is broken."""
+"""A project's own bot in the console: set, removed, and shown as broken."""
 
 import pytest
 from tests.console.conftest import Installation, Visitor
@@ -30,7 +30,7 @@ async def break_bot(console: Installation) -> None:
 
 
 async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installation) -> None:
-    """The settings say that it asks from then on; the token is on no page again, and in no field."""
+    """The settings name the bot that now asks; the token is on no later page and in no field."""
     project, _ = await visitor.create_project()
     before = await visitor.get(settings(project))
     assert "The service's own bot asks people to confirm." in before.text
@@ -48,11 +48,11 @@ async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installati
 
 
 async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None:
-    """The service's own asks again; the form for that is there only with a bot."""
+    """After the removal the service's bot asks again; the form to remove a bot is shown only if there is one."""
     project, _ = await visitor.create_project()
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
     shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
-    assert "The bot is removed. The service's own bot now asks people to confirm." in shown.text
+    assert "The bot was removed. The service's own bot now asks people to confirm." in shown.text
     assert not shown.all(f".//form[@action='{bot_form(project)}/remove']")
     assert (await read(console, project)).bot_username is None
 
@@ -62,15 +62,15 @@ async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None
     [
         ("empty", 400, "Paste the token that @BotFather shows"),
         ("malformed", 400, "The token must be a bot's token as @BotFather shows it"),
-        ("refused", 400, "The messenger knows no bot with this token."),
+        ("refused", 400, "The messenger does not recognise this bot token. Copy the whole token from @BotFather here."),
         ("taken", 400, "This bot already serves another project."),
         ("away", 503, "The messenger cannot be reached right now"),
     ],
 )
-async def test_a_token_that_cannot_be_used_is_told_beside_its_field(
+async def test_a_refused_token_is_reported_beside_its_field(
     visitor: Visitor, console: Installation, problem: str, status: int, words: str
 ) -> None:
-    """What was typed is not in the page again; the project keeps the bot that it has."""
+    """The page does not repeat a refused token; the project keeps its bot."""
     project, _ = await visitor.create_project()
     token = console.bot_father.make_bot("Shop_Bot")
     if problem == "empty":
@@ -93,8 +93,8 @@ async def test_a_token_that_cannot_be_used_is_told_beside_its_field(
     assert (await read(console, project)).bot_username is None
 
 
-async def test_a_broken_bot_is_told_wherever_its_project_is(visitor: Visitor, console: Installation) -> None:
-    """On the list, the project's pages and its settings, with what to do, until there is another token."""
+async def test_a_broken_bot_is_reported_on_every_page_of_its_project(visitor: Visitor, console: Installation) -> None:
+    """A broken bot is reported on the list, the project's pages and its settings until a new token is set."""
     project, _ = await visitor.create_project()
     well, _ = await visitor.create_project("Well")
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
@@ -118,7 +118,7 @@ async def test_a_broken_bot_is_told_wherever_its_project_is(visitor: Visitor, co
 
 
 async def test_a_strangers_project_is_not_found(visitor: Visitor, stranger: Visitor, console: Installation) -> None:
-    """Nobody gives or takes the bot of a project that is not theirs."""
+    """Nobody sets or removes the bot of another developer's project."""
     project, _ = await visitor.create_project()
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
     token = console.bot_father.make_bot("Other_Bot", 7_000_000_002)
@@ -128,8 +128,8 @@ async def test_a_strangers_project_is_not_found(visitor: Visitor, stranger: Visi
     assert (await read(console, project)).bot_username == "Shop_Bot"
 
 
-async def test_too_many_tokens_are_told_beside_the_field(visitor: Visitor, console: Installation) -> None:
-    """With how long to wait, for people and for programs."""
+async def test_too_many_tokens_are_reported_beside_the_field(visitor: Visitor, console: Installation) -> None:
+    """A refusal says how long to wait, in words and in a header."""
     project, _ = await visitor.create_project()
     wrong = f"7000000009:{'A' * 35}"
     for _ in range(CHECKS.number):
@@ -144,7 +144,7 @@ async def test_too_many_tokens_are_told_beside_the_field(visitor: Visitor, conso
 async def test_a_project_that_lost_its_bot_is_shown_as_broken(
     visitor: Visitor, stranger: Visitor, console: Installation
 ) -> None:
-    """Until its developer sets another, or removes what is left of it; the log says that the service took it."""
+    """A bot that moved to another project is shown as broken until its developer acts; the log records the move."""
     project, _ = await visitor.create_project()
     other, _ = await stranger.create_project("Other")
     await console.services.bots.set_bot(visitor.actor, project.id, console.bot_father.make_bot("Shop_Bot"))

@@ -34,7 +34,7 @@ def bars(root: ET.Element, kind: str) -> list[float]:
 
 @given(st.lists(st.tuples(NUMBERS, NUMBERS), min_size=7, max_size=90))
 def test_bars_are_as_high_as_their_numbers(counts: list[tuple[int, int]]) -> None:
-    """Bars are in proportion and inside the drawing; a day without sessions has none, and one with any can be seen."""
+    """Bars are in proportion and inside the drawing; an empty day has none, and any other day a visible one."""
     sessions, confirmed = [sum(pair) for pair in counts], [pair[1] for pair in counts]
     root = drawn(daily_chart(an_analytics(sessions, confirmed)))
     top = max(scale(max(sessions))[0], 1)
@@ -63,12 +63,12 @@ def test_a_scale_has_room_and_few_lines(highest: int) -> None:
     ("value", "text"), [(0, "0"), (950, "950"), (1500, "1.5k"), (20_000, "20k"), (3_000_000, "3M"), (10**9, "1G")]
 )
 def test_numbers_of_the_scale_are_short(value: int, text: str) -> None:
-    """They stand in a narrow column on a phone."""
+    """Numbers of the scale fit into the narrow margin on a phone."""
     assert short(value) == text
 
 
-def test_each_day_says_its_figures(a_week: Analytics) -> None:
-    """Who points at a bar reads the day and both numbers: colour is not the only way to tell the bars apart."""
+def test_each_bar_has_a_tooltip_with_its_figures(a_week: Analytics) -> None:
+    """Pointing at a bar shows the day and both numbers, so colour is not the only way to tell bars apart."""
     root = drawn(daily_chart(a_week))
     said = [title.text for group in root.iter("g") for title in group.iter("title")]
     assert len(said) == 7
@@ -81,8 +81,8 @@ def test_each_day_says_its_figures(a_week: Analytics) -> None:
 
 
 @pytest.mark.parametrize("draw", [daily_chart, funnel_chart])
-def test_a_screen_reader_is_told_what_is_drawn(a_week: Analytics, draw: object) -> None:
-    """An image with a name and a description that it refers to; nothing is styled in the drawing itself."""
+def test_the_drawing_has_a_description(a_week: Analytics, draw: object) -> None:
+    """The drawing is an image with a name and a description, and has no inline styles."""
     chart = draw(a_week)  # type: ignore[operator]
     root = drawn(chart)
     assert root.get("role") == "img"
@@ -98,7 +98,7 @@ def test_a_screen_reader_is_told_what_is_drawn(a_week: Analytics, draw: object) 
 
 
 def test_the_description_names_the_busiest_day(a_week: Analytics) -> None:
-    """What a glance at the chart tells is said in a sentence."""
+    """The description says in a sentence what the chart shows."""
     description = drawn(daily_chart(a_week)).findtext("desc")
     assert description == (
         "2026-11-14 to 2026-11-20, by day of creation (UTC): 1,203 sessions, 901 confirmed. "
@@ -107,7 +107,7 @@ def test_the_description_names_the_busiest_day(a_week: Analytics) -> None:
 
 
 def test_without_sessions_there_are_only_lines() -> None:
-    """Nothing is divided by zero, and the description says that there is nothing."""
+    """Without sessions, nothing is divided by zero, and the description says that there are none."""
     empty = an_analytics([0] * 30, [0] * 30)
     for chart in (daily_chart(empty), funnel_chart(empty)):
         assert "<rect" not in chart
@@ -115,7 +115,7 @@ def test_without_sessions_there_are_only_lines() -> None:
 
 
 def test_the_funnel_shows_shares(a_week: Analytics) -> None:
-    """A bar is as long as its share of the sessions that were requested, and its words say both numbers."""
+    """The length of a bar is its share of the requested sessions; its label shows both numbers."""
     a_week.totals.update(requested=200, opened=150, confirmed=100, used=0)
     root = drawn(funnel_chart(a_week))
     assert [text.text for text in root.iter("text")] == [
@@ -129,7 +129,7 @@ def test_the_funnel_shows_shares(a_week: Analytics) -> None:
 
 @pytest.mark.parametrize("days", [7, 30, 90])
 def test_today_has_its_date_and_dates_do_not_meet(days: int) -> None:
-    """At most four dates, at least a fifth of the width apart: on the narrowest phone they stand side by side."""
+    """There are at most four dates, at least a fifth of the width apart, so that they fit on the narrowest phone."""
     root = drawn(daily_chart(an_analytics([1] * days, [0] * days)))
     dates = [text for text in root.iter("text") if "-" in (text.text or "")]
     assert 3 <= len(dates) <= 4
@@ -147,7 +147,7 @@ def test_today_has_its_date_and_dates_do_not_meet(days: int) -> None:
 
 
 def test_percentages_have_one_decimal() -> None:
-    """As in the API."""
+    """Percentages are written as in the API."""
     assert (percent(0.0), percent(66.666), percent(100.0)) == ("0.0 %", "66.7 %", "100.0 %")
 
 

@@ -1,4 +1,4 @@
-"""Which cookies of a request are the console's own: none that another host of the same domain could have set."""
+"""The console accepts only its own cookies, never one that another host of the same domain could have set."""
 
 import httpx
 import pytest
@@ -30,19 +30,19 @@ def read(*headers: bytes, scheme: str = "https") -> str | None:
     ],
 )
 def test_our_cookie_is_found(headers: list[bytes]) -> None:
-    """Wherever it stands among others, in one header or in several, as HTTP/2 sends them, quoted or not."""
+    """The cookie is found at any position, in one header or in several (HTTP/2), quoted or not."""
     assert read(*headers) == "ours"
 
 
 @pytest.mark.parametrize("value", [b"a=b==", b'"a=b=="'])
 def test_equals_signs_belong_to_the_value(value: bytes) -> None:
-    """Only the first one ends the name: the padding of base64 is kept."""
+    """Only the first equals sign ends the name, so base64 padding is kept."""
     assert read(NAME + b"=" + value) == "a=b=="
 
 
 @pytest.mark.parametrize("value", [b'"', b'"x', b'x"'])
 def test_half_a_pair_of_quotes_stays(value: bytes) -> None:
-    """Quotes are taken off as a pair only."""
+    """Quotes are removed only as a pair."""
     assert read(NAME + b"=" + value) == value.decode()
 
 
@@ -62,7 +62,7 @@ PLANTED = [
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_name_that_only_looks_like_ours_is_not_ours(name: bytes) -> None:
-    """Browsers keep `__Host-` for this host by the bytes of the name, so nothing but those bytes is the name."""
+    """Browsers protect `__Host-` by the bytes of the name, so only those bytes are accepted."""
     assert read(name + b"=theirs") is None
     assert read(name + b"=theirs; " + NAME + b"=ours") == "ours"
     assert read(NAME + b"=ours; " + name + b"=theirs") == "ours"
@@ -71,7 +71,7 @@ def test_a_name_that_only_looks_like_ours_is_not_ours(name: bytes) -> None:
 
 @pytest.mark.parametrize("name", [b"\xa0" + NAME, b"\x85" + NAME])
 async def test_a_planted_session_is_not_used(console: Installation, visitor: Visitor, name: bytes) -> None:
-    """An attacker's own session, planted by a sibling host, neither signs a victim in nor displaces the victim's."""
+    """A session that a sibling host planted neither signs a victim in nor replaces the victim's own."""
     attacker = await console.sign_in(await console.add_developer("mallory@example.com"))
     theirs = name + b"=" + attacker.client.cookies[SESSION_COOKIE].encode()
     ours = NAME + b"=" + visitor.client.cookies[SESSION_COOKIE].encode()
@@ -98,31 +98,31 @@ async def test_a_planted_session_is_not_used(console: Installation, visitor: Vis
         [NAME[:-1]],
     ],
 )
-def test_two_of_one_name_count_as_none(headers: list[bytes]) -> None:
-    """Two readers of such a request could each believe another one."""
+def test_two_cookies_of_one_name_are_refused(headers: list[bytes]) -> None:
+    """Two cookies with one name are refused, because two readers could each use a different one."""
     assert read(*headers) is None
 
 
-def test_the_empty_cookie_is_one() -> None:
-    """A cookie without a value is there."""
+def test_an_empty_cookie_exists() -> None:
+    """A cookie with an empty value exists."""
     assert read(NAME + b"=") == ""
     assert read(NAME) == ""
 
 
 def test_thousands_of_cookies() -> None:
-    """However many a sibling host has set, ours is found among them."""
+    """The console's cookie is found among any number of cookies that a sibling host has set."""
     others = b"; ".join(b"\xa0" * (number % 7) + NAME + b"%d=x" % number for number in range(3_000))
     assert read(others + b"; " + NAME + b"=ours; " + others) == "ours"
 
 
 def test_plain_http_has_its_own_name() -> None:
-    """A cookie that was given over plain HTTP is none over HTTPS, and the other way round."""
+    """A cookie that was set over plain HTTP is not accepted over HTTPS, and the reverse."""
     assert read(b"taproof_session=plain; " + NAME + b"=ours", scheme="http") == "plain"
     assert read(b"taproof_session=plain; " + NAME + b"=ours") == "ours"
 
 
-async def test_head_leaves_the_secret_for_the_reader(visitor: Visitor) -> None:
-    """What is shown once is shown: a HEAD request for the page, which shows nothing, does not use it up."""
+async def test_head_does_not_use_up_the_secret(visitor: Visitor) -> None:
+    """A HEAD request does not use up a notice or a secret that is shown once."""
     made = await visitor.submit("/console/tokens", "/console/tokens", name="Shop")
     assert made.status == 303
     asked = Shown(await visitor.client.head(made.location))

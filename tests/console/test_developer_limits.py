@@ -1,4 +1,4 @@
-"""How often one developer may ask for pages of the console (docs: Retention and limits)."""
+"""The limits of one developer's requests to the console (docs: Retention and limits)."""
 
 from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing
@@ -25,7 +25,7 @@ PAGES = (
 
 
 def limit(console: Installation) -> None:
-    """Set limits that are soon met; from here on they hold."""
+    """Set low limits for the rest of the test."""
     limits = RateLimits(
         Metrics(CollectorRegistry(), "0"),
         console.clock,
@@ -36,7 +36,7 @@ def limit(console: Installation) -> None:
         developer_write=Rate(WRITES, HOUR),
     )
     assert isinstance(limits.developers, DeveloperLimits)
-    console.app._access._limits = limits.developers
+    console.app._access.limits = limits.developers
 
 
 async def status(visitor: Browsing, path: str) -> int:
@@ -46,7 +46,7 @@ async def status(visitor: Browsing, path: str) -> int:
 async def test_the_pages_of_a_developer_share_one_limit(
     console: Installation, visitor: Visitor, stranger: Visitor, anonymous: Browsing
 ) -> None:
-    """In all of their browsers; another developer's pages and the sign-in page go on."""
+    """All browsers of a developer share the limit; other developers and the sign-in page are not affected."""
     other = await console.sign_in(visitor.developer)
     limit(console)
     for number in range(CALLS):
@@ -63,7 +63,7 @@ async def test_the_pages_of_a_developer_share_one_limit(
 
 
 async def test_forms_have_a_limit_of_their_own(console: Installation, visitor: Visitor) -> None:
-    """Pages are shown further on, and every form of a developer counts."""
+    """At the limit of forms, pages are still shown; all forms of a developer count."""
     limit(console)
     project, _ = await visitor.create_project()
     forms = [
@@ -79,7 +79,7 @@ async def test_forms_have_a_limit_of_their_own(console: Installation, visitor: V
 
 
 async def test_the_way_out_stays_open(console: Installation, visitor: Visitor) -> None:
-    """A thief's browser that uses up the limits does not keep the developer from ending it."""
+    """A stolen session that uses up the limits cannot prevent its developer from ending it."""
     thief = await console.sign_in(visitor.developer)
     limit(console)
     for _ in range(WRITES):

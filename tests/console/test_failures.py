@@ -1,4 +1,4 @@
-"""What stands in place of a page that cannot be shown, and what it may never be: the server's own plain 500."""
+"""Failures are shown as a page of the console, never as the server's own plain 500."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def fail_with(error: Exception) -> Any:
 
 
 class AwayPart:
-    """A part of a store, whose every method fails."""
+    """A part of a store; each of its methods fails."""
 
     def __init__(self, fail: Any) -> None:
         self._fail = fail
@@ -32,7 +32,7 @@ class AwayPart:
 
 
 def store_away(console: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every method of the store and of its parts fail."""
+    """Make every method of the store and of its parts fail."""
     fail = fail_with(StoreUnavailable("disk " + SECRET))
     for name in dir(console.storage):
         if not name.startswith("_") and name != "close":
@@ -41,10 +41,10 @@ def store_away(console: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("path", ["/console/projects", "/console/nowhere", "/console/sign-in", "/console/audit"])
-async def test_a_store_that_is_away_is_a_page(
+async def test_an_unavailable_store_is_reported_on_a_page(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any, path: str
 ) -> None:
-    """It says so with 503 and when to come back, as the API does, with the console's headers and no log of a bug."""
+    """The page has status 503 and Retry-After, as in the API, and the console's headers; no bug is logged."""
     with monkeypatch.context() as away:
         store_away(console, away)
         shown = await visitor.get(path)
@@ -58,10 +58,10 @@ async def test_a_store_that_is_away_is_a_page(
     assert (await visitor.get("/console/projects")).status == 200
 
 
-async def test_a_messenger_that_is_away_says_when_to_come_back(
+async def test_an_unavailable_messenger_has_retry_after(
     anonymous: Browsing, console: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sign-in's page stays, with the reason on it, and its 503 too has Retry-After."""
+    """The sign-in page shows the reason, with status 503 and Retry-After."""
     monkeypatch.setattr(console.services.developer_sign_ins, "start", fail_with(MessengerUnavailable()))
     shown = await anonymous.submit("/console/sign-in", "/console/sign-in")
     assert (shown.status, shown.response.headers["retry-after"]) == (503, "1")
@@ -69,7 +69,7 @@ async def test_a_messenger_that_is_away_says_when_to_come_back(
 
 
 async def test_not_found_says_who_is_signed_in(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Who follows another developer's link learns why it shows nothing; an address that is none tells no such story."""
+    """The page about another developer's object says so; the page about an unknown address does not."""
     project, _ = await visitor.create_project()
     theirs = await stranger.get(f"/console/projects/{project.id}")
     assert theirs.status == 404
@@ -81,7 +81,7 @@ async def test_not_found_says_who_is_signed_in(console: Installation, visitor: V
 async def test_a_bug_is_a_page_and_one_line(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """The page and the log tell nothing of what was in the error."""
+    """Neither the page nor the log contains anything of the error's message."""
     monkeypatch.setattr(console.storage.projects, "name_projects", fail_with(RuntimeError(SECRET)))
     shown = await visitor.get("/console/projects")
     assert (shown.status, shown.heading) == (500, "Something went wrong")
@@ -91,7 +91,7 @@ async def test_a_bug_is_a_page_and_one_line(
 
 
 @pytest.mark.parametrize("error", [RuntimeError(SECRET), StoreUnavailable(SECRET), InvalidRequest("\ud800" + SECRET)])
-async def test_a_failure_page_that_fails_is_answered_all_the_same(
+async def test_a_failure_page_that_fails_is_still_answered(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any, error: Exception
 ) -> None:
     """Nothing reaches the server, which would log its message: the answer is the API's, with the console's headers.
@@ -127,7 +127,7 @@ async def test_a_failure_page_that_fails_is_answered_all_the_same(
     ],
 )
 async def test_odd_addresses_are_not_found(visitor: Visitor, path: str, host: bytes) -> None:
-    """Whatever stands in the path or the Host header, the page can be made."""
+    """The page can be made for any path and any Host header."""
     request = visitor.client.build_request("GET", path, headers=[(b"host", host)])
     shown = Shown(await visitor.client.send(request))
     assert (shown.status, shown.heading) == (404, "Not found")

@@ -1,4 +1,4 @@
-"""What a form's body may be: nobody holds one open, and a broken one ends as a page and not as a bug."""
+"""Forms have limits of time and size; a broken form ends as a page and is not logged as a bug."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -24,7 +24,7 @@ Message = MutableMapping[str, Any]
 async def post(
     console: Installation, receive: Callable[[], Awaitable[Message]], *headers: tuple[bytes, bytes]
 ) -> Shown:
-    """Send the sign-in's form with a body that arrives as `receive` says."""
+    """Send the form of the sign-in page with a body that arrives as `receive` says."""
     scope: dict[str, Any] = {
         "type": "http",
         "method": "POST",
@@ -47,7 +47,7 @@ async def post(
 
 
 def arriving(*messages: Message) -> Callable[[], Awaitable[Message]]:
-    """Return a `receive` that gives these messages, and then nothing for ever."""
+    """Return a `receive` that returns these messages and then waits for ever."""
     left = list(messages)
 
     async def receive() -> Message:
@@ -79,7 +79,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_a_form_that_does_not_arrive_is_refused(
     console: Installation, capsys: pytest.CaptureFixture[str], begun: list[Message]
 ) -> None:
-    """A connection that sends the beginning of a form and then nothing does not stay open for ever, nor is a bug."""
+    """A form that stops in the middle is given up after a time, and is not logged as a bug."""
     shown = await post(console, arriving(*begun), (b"content-length", b"100"))
     assert shown.status == 400
     assert "took longer than 10 seconds" in shown.text
@@ -90,7 +90,7 @@ async def test_a_form_that_does_not_arrive_is_refused(
 async def test_a_form_that_is_cut_short_is_no_bug(
     console: Installation, capsys: pytest.CaptureFixture[str], begun: list[Message]
 ) -> None:
-    """Whoever hangs up in the middle of a form leaves nothing in the log."""
+    """A client that disconnects in the middle of a form leaves nothing in the log."""
     shown = await post(console, arriving(*begun, {"type": "http.disconnect"}), (b"content-length", b"100"))
     assert shown.status == 400
     assert "before the body was whole" in shown.text
@@ -98,7 +98,7 @@ async def test_a_form_that_is_cut_short_is_no_bug(
 
 
 async def test_a_form_that_is_announced_too_large_is_not_read(console: Installation) -> None:
-    """More than 16 KiB are refused by their number alone, on a page, and the connection is not used again."""
+    """An announced length of more than 16 KiB is refused with a page, and the connection is closed."""
     async with asyncio.timeout(5):
         shown = await post(console, arriving(), (b"content-length", b"16385"))
     assert (shown.status, shown.response.headers["connection"]) == (413, "close")
@@ -106,21 +106,21 @@ async def test_a_form_that_is_announced_too_large_is_not_read(console: Installat
 
 
 async def test_a_form_that_grows_too_large_is_not_read_to_its_end(console: Installation) -> None:
-    """A body of no announced length is given up once more than 16 KiB of it are here."""
+    """A body without a length is refused as soon as more than 16 KiB have arrived."""
     async with asyncio.timeout(5):
         shown = await post(console, arriving(*[part(b"a" * 4096)] * 5))
     assert shown.status == 413
 
 
 async def test_16_kib_are_read() -> None:
-    """The limit is 16 KiB and not a byte less."""
+    """A form of exactly 16 KiB is accepted."""
     assert await read(b"a=" + b"b" * (16 * 1024 - 2)) == {"a": "b" * (16 * 1024 - 2)}
     with pytest.raises(PayloadTooLarge):
         await read(b"a=" + b"b" * (16 * 1024 - 1))
 
 
 async def test_a_form_in_parts_is_put_together(console: Installation, anonymous: Browsing) -> None:
-    """A form that arrives in pieces, without a length, is the form that was sent."""
+    """A form that arrives in pieces, without a length, is read whole."""
 
     async def parts() -> AsyncIterator[bytes]:
         for piece in (b"access_", b"token=", b"", b"dev_%C3%A9"):
@@ -150,29 +150,29 @@ async def test_a_form_in_parts_is_put_together(console: Installation, anonymous:
         (b"a=1", b"multipart/form-data; boundary=x"),
     ],
 )
-async def test_what_is_no_form_is_refused(body: bytes, content_type: bytes) -> None:
-    """Other types, text that is not UTF-8 and masses of fields are refused with a sentence."""
+async def test_an_invalid_form_is_refused(body: bytes, content_type: bytes) -> None:
+    """Other types, text that is not UTF-8, and too many fields are refused with a sentence."""
     with pytest.raises(InvalidRequest):
         await read(body, content_type)
 
 
 async def test_the_type_may_have_parameters() -> None:
-    """What browsers and HTTP clients write after the type, and in which case, does not matter."""
+    """Parameters after the type and its case do not matter."""
     assert await read(b"a=1", b"Application/X-WWW-Form-Urlencoded ; charset=UTF-8") == {"a": "1"}
 
 
-async def test_a_form_of_who_was_signed_out_meanwhile_changes_nothing(console: Installation, visitor: Visitor) -> None:
-    """A session that is ended is dead at once, also for a form that had begun to arrive before."""
+async def test_a_form_of_a_session_that_has_ended_changes_nothing(console: Installation, visitor: Visitor) -> None:
+    """A session that ends while a form arrives is refused at its end."""
     project, _ = await visitor.create_project("Shop")
 
     async def slow_form() -> AsyncIterator[bytes]:
         yield b"confirmation="
-        await console.services.console_sessions.end_all_sessions(visitor.actor)
+        await console.services.console_sessions.delete_console_sessions(visitor.actor)
         yield project.id.encode()
 
     headers = {"content-type": "application/x-www-form-urlencoded", "sec-fetch-site": "same-origin"}
     path = f"/console/projects/{project.id}/delete"
     answer = await visitor.client.post(path, content=slow_form(), headers=headers)
     assert answer.status_code == 401
-    assert "You were signed out before this was done, so nothing was changed." in answer.text
+    assert "You were signed out before the change was made, so nothing was changed." in answer.text
     assert await console.services.projects.read_project(visitor.developer, project.id) == project

@@ -1,4 +1,4 @@
-"""Taking up an invitation: the first developer, an invited one, and another messenger account for one who is there."""
+"""Accepting an invitation: the first developer, an invited developer, and another messenger account."""
 
 import dataclasses
 from typing import Any
@@ -34,7 +34,7 @@ async def invite_again(console: Installation, developer: Developer) -> str:
 
 
 async def open_invitation(browser: Browsing, code: str) -> Shown:
-    """Send the code and return the page that says what the invitation is for."""
+    """Send the code and return the page that describes the invitation."""
     shown = await browser.submit(INVITE, INVITE, code=code)
     assert shown.location == ACCEPT
     return await browser.follow(shown)
@@ -43,7 +43,7 @@ async def open_invitation(browser: Browsing, code: str) -> Shown:
 async def take_up(
     console: Installation, browser: Browsing, code: str, identity: MessengerIdentity = ADA, **typed: str
 ) -> Shown:
-    """Go the whole way and return what answers the "Yes" of one who was shown that `identity` confirmed."""
+    """Accept the invitation as `identity` and return the answer to "Yes, link this account"."""
     await open_invitation(browser, code)
     waiting = await browser.follow(await browser.submit(ACCEPT, ACCEPT, **typed))
     await console.messenger.confirm(deeplink(waiting), identity)
@@ -60,12 +60,12 @@ def alert(shown: Shown) -> str:
 
 
 async def test_the_first_developer(console: Installation, anonymous: Browsing) -> None:
-    """The first developer says their e-mail address, is an owner, is signed in, and is told so once."""
+    """The first developer enters an e-mail address, becomes an owner, is signed in, and sees a notice once."""
     shown = await take_up(console, anonymous, await first(console), email=" ada@example.com ")
     assert (shown.status, shown.location) == (303, "/console/projects")
     landed = await anonymous.follow(shown)
-    account = "the messenger account \u2068Ada Lovelace\u2069, @\u2068ada\u2069, id 1001,"
-    assert landed.texts(".//p[@role='status']") == [f"You are signed in. From now on {account} signs you in."]
+    account = "the messenger account \u2068Ada Lovelace\u2069, @\u2068ada\u2069, id 1001"
+    assert landed.texts(".//p[@role='status']") == [f"You are signed in. From now on, you sign in with {account}."]
     assert (await anonymous.get("/console/projects")).all(".//p[@role='status']") == []
     [developer] = await console.services.developers.list_developers()
     assert (developer.email, developer.is_owner, developer.messenger_id) == ("ada@example.com", True, "1001")
@@ -73,7 +73,7 @@ async def test_the_first_developer(console: Installation, anonymous: Browsing) -
 
 
 async def test_the_first_e_mail_address(console: Installation, anonymous: Browsing) -> None:
-    """What is no e-mail address is refused before anybody is asked in the messenger, and stays in its field."""
+    """An invalid e-mail address is refused before the messenger asks anything, and stays in its field."""
     await open_invitation(anonymous, await first(console))
     shown = await anonymous.submit(ACCEPT, ACCEPT, email="ada")
     assert shown.status == 400
@@ -82,7 +82,7 @@ async def test_the_first_e_mail_address(console: Installation, anonymous: Browsi
 
 
 async def test_an_invited_developer(console: Installation, anonymous: Browsing) -> None:
-    """Somebody invited is shown for whom the account is, takes the invitation's address, plan and role, and is in."""
+    """An invited developer sees whose account it is, and gets the invitation's address, plan and role."""
     code = await invite(console, is_owner=True)
     page = await open_invitation(anonymous, code)
     assert "This creates an account for grace@example.com, an owner of this installation." in page.text
@@ -94,7 +94,7 @@ async def test_an_invited_developer(console: Installation, anonymous: Browsing) 
 
 
 async def test_only_the_address_of_the_invitation(console: Installation, anonymous: Browsing) -> None:
-    """An e-mail address that is sent along although the invitation has one is passed over."""
+    """An e-mail address in the form is ignored if the invitation has one."""
     await open_invitation(anonymous, await invite(console))
     waiting = await anonymous.follow(await anonymous.post(ACCEPT, {"email": "eve@example.com"}))
     await console.messenger.confirm(deeplink(waiting), GRACE)
@@ -103,18 +103,21 @@ async def test_only_the_address_of_the_invitation(console: Installation, anonymo
 
 
 async def test_another_messenger_account(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
-    """Linking a messenger account is called that, takes the place of the one before, and signs others out."""
+    """Linking another messenger account is announced as such, replaces the old one, and signs out all browsers."""
     first_page = await open_invitation(anonymous, await invite_again(console, visitor.developer))
-    assert "linked before" not in first_page.text
+    assert "previously linked" not in first_page.text
     await take_up(console, await console.browser(), await invite_again(console, visitor.developer), ADA)
     assert (await visitor.get("/console/account")).status == 303
     code = await invite_again(console, visitor.developer)
     page = await open_invitation(anonymous, code)
     assert "This links your messenger account to the Taproof account of ada@example.com." in page.text
-    assert "The messenger account linked before can no longer sign in. Access tokens still work" in page.text
+    assert (
+        "The previously linked messenger account will no longer be able to sign in. Access tokens still work"
+        in page.text
+    )
     landed = await anonymous.follow(await take_up(console, anonymous, code, GRACE))
     [notice] = landed.texts(".//p[@role='status']")
-    assert "the messenger account \u2068Grace\u2069, id 1002, signs you in." in notice
+    assert "the messenger account \u2068Grace\u2069, id 1002." in notice
     assert "Existing access tokens still work." in notice
     assert "Grace, id 1002" in (await anonymous.get("/console/account")).text
     developers = console.services.developers
@@ -122,7 +125,7 @@ async def test_another_messenger_account(console: Installation, visitor: Visitor
 
 
 async def test_a_get_changes_nothing(console: Installation, anonymous: Browsing) -> None:
-    """A program that opens every address of an invitation, as mail scanners do, takes up and begins nothing."""
+    """A program that opens every link of an invitation, as mail scanners do, neither accepts nor starts anything."""
     code = await first(console)
     for path in (INVITE, ACCEPT, WAITING, f"{INVITE}?code={code}", f"{ACCEPT}?code={code}"):
         shown = await anonymous.get(path)
@@ -134,7 +137,7 @@ async def test_a_get_changes_nothing(console: Installation, anonymous: Browsing)
 
 
 async def test_the_code_is_shown_nowhere(console: Installation, anonymous: Browsing) -> None:
-    """The code is in no page, address or readable cookie of all that follow its form."""
+    """After its form, the code is in no page, address or readable cookie."""
     code = await first(console)
     for shown in (
         await anonymous.submit(INVITE, INVITE, code=code),
@@ -148,7 +151,7 @@ async def test_the_code_is_shown_nowhere(console: Installation, anonymous: Brows
 
 
 async def test_the_whole_link_may_be_pasted(console: Installation, anonymous: Browsing) -> None:
-    """Without a script a person pastes the link as it is."""
+    """Without JavaScript, a person pastes the whole link."""
     page = await open_invitation(anonymous, f"https://console.example/console/invite#{await first(console)}")
     assert "first account" in page.text
 
@@ -157,7 +160,7 @@ async def test_the_whole_link_may_be_pasted(console: Installation, anonymous: Br
 
 
 async def test_nothing_is_bound_before_the_browser_says_yes(console: Installation, anonymous: Browsing) -> None:
-    """The page names who has confirmed and asks; reading it, as often as one likes, binds and signs in nobody."""
+    """The page names the account that confirmed and asks; reading it, even repeatedly, links and signs in nobody."""
     code = await first(console)
     await open_invitation(anonymous, code)
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
@@ -166,7 +169,7 @@ async def test_nothing_is_bound_before_the_browser_says_yes(console: Installatio
     for _ in range(2):
         shown = await anonymous.get(WAITING)
         assert (shown.status, shown.heading) == (200, "Is that you?")
-        assert "The messenger account <b>Ada</b>, @mallory, id 66 confirmed." in shown.text
+        assert "The messenger account <b>Ada</b>, @mallory, id 66, confirmed this sign-in." in shown.text
         assert shown.all(".//main//b") == []
         assert code not in shown.html
     assert (await anonymous.get(CONFIRM)).status == 405
@@ -176,7 +179,7 @@ async def test_nothing_is_bound_before_the_browser_says_yes(console: Installatio
 
 
 async def test_nothing_is_bound_after_a_report(console: Installation, anonymous: Browsing) -> None:
-    """Who was talked into confirming and reports it is bound to nothing; the invitation stays for its owner."""
+    """A victim who confirmed and then reports it is not linked; the invitation stays valid for its recipient."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="eve@example.com"))
     await console.messenger.confirm(deeplink(waiting), GRACE)
@@ -194,10 +197,10 @@ async def test_nothing_is_bound_after_a_report(console: Installation, anonymous:
     assert (await anonymous.submit(WAITING, CONFIRM)).location == "/console/projects"
 
 
-async def test_a_report_while_it_binds(
+async def test_a_report_during_the_acceptance(
     console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then nothing is bound, no session is left behind, and the invitation can still be taken up."""
+    """A report in between links nobody and leaves no session; the invitation can still be accepted."""
     code = await invite(console)
     await open_invitation(anonymous, code)
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT))
@@ -219,8 +222,8 @@ async def test_a_report_while_it_binds(
     assert (await anonymous.get("/console/projects")).status == 303
 
 
-async def test_no_start_again(console: Installation, anonymous: Browsing) -> None:
-    """After a stranger was quicker the invitation is there as before, and the stranger's confirmation is forgotten."""
+async def test_start_again_forgets_the_stranger(console: Installation, anonymous: Browsing) -> None:
+    """If a stranger confirms first, the invitation stays valid and the stranger's confirmation is dropped."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
     await console.messenger.confirm(deeplink(waiting), MessengerIdentity("66", "Mallory", ""))
@@ -238,7 +241,7 @@ async def test_no_start_again(console: Installation, anonymous: Browsing) -> Non
 
 
 async def test_yes_without_a_confirmation(console: Installation, anonymous: Browsing) -> None:
-    """To say yes when nobody has confirmed, or in another browser than the one that asked, binds nobody."""
+    """Saying yes without a confirmation, or in another browser than the one that started, links nobody."""
     code = await first(console)
     assert (await anonymous.post(CONFIRM)).location == ACCEPT
     await open_invitation(anonymous, code)
@@ -251,7 +254,7 @@ async def test_yes_without_a_confirmation(console: Installation, anonymous: Brow
 
 
 async def test_the_messenger_is_asked_to_bind(console: Installation, anonymous: Browsing) -> None:
-    """The question in the messenger says what the tap does; it is not that of a sign-in."""
+    """The question in the messenger says what the tap does; it differs from that of a sign-in."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
     seen = await console.messenger.open(deeplink(waiting))
@@ -259,7 +262,7 @@ async def test_the_messenger_is_asked_to_bind(console: Installation, anonymous: 
 
 
 async def test_head_changes_nothing(console: Installation, anonymous: Browsing) -> None:
-    """A HEAD request neither uses up a confirmation nor ends what is under way."""
+    """A HEAD request neither uses up a confirmation nor ends a sign-in in progress."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
     await console.messenger.confirm(deeplink(waiting), ADA)
@@ -270,7 +273,7 @@ async def test_head_changes_nothing(console: Installation, anonymous: Browsing) 
 
 
 async def test_the_cookie_stays_small(console: Installation, anonymous: Browsing) -> None:
-    """An e-mail address that is none, however long, does not go into the cookie; the longest names of all fit."""
+    """An invalid e-mail address of any length is not stored in the cookie; the longest valid names fit."""
     await open_invitation(anonymous, await first(console))
     shown = await anonymous.submit(ACCEPT, ACCEPT, email="x" * 10_000)
     assert shown.status == 400
@@ -289,14 +292,14 @@ async def test_the_cookie_stays_small(console: Installation, anonymous: Browsing
 
 @pytest.mark.parametrize("code", ["", "inv_wrong", "tap_" + "A" * 49, "inv_" + "A" * 49, "é\0", "<b>"])
 async def test_no_such_invitation(anonymous: Browsing, code: str) -> None:
-    """What is no code is answered with what to do."""
+    """An invalid code is refused with advice."""
     shown = await anonymous.submit(INVITE, INVITE, code=code)
     assert shown.status == 404
     assert alert(shown).endswith("Ask for a new one.")
 
 
-async def test_taken_up_once(console: Installation, anonymous: Browsing) -> None:
-    """A code works once: not a second time, and not for the second of two who went to the messenger with it."""
+async def test_an_invitation_is_accepted_once(console: Installation, anonymous: Browsing) -> None:
+    """A code works once, also for two visitors who are in the messenger with it at the same time."""
     code = await invite(console)
     second = await console.browser()
     await open_invitation(second, code)
@@ -312,7 +315,7 @@ async def test_taken_up_once(console: Installation, anonymous: Browsing) -> None
 
 
 async def test_not_the_first(console: Installation, anonymous: Browsing) -> None:
-    """The link of the first developer makes none once there is one, and says whom to ask."""
+    """The link for the first developer is refused once there is one, and the page says whom to ask."""
     code = await first(console)
     await console.add_developer("ada@example.com")
     shown = await take_up(console, anonymous, code, email="eve@example.com")
@@ -322,7 +325,7 @@ async def test_not_the_first(console: Installation, anonymous: Browsing) -> None
 
 
 async def test_e_mail_address_taken(console: Installation, anonymous: Browsing) -> None:
-    """Where the invited address has become a developer's meanwhile, the page says how to come in."""
+    """If the invited address has become a developer's in the meantime, the page says how to sign in."""
     code = await invite(console)
     await console.add_developer("Grace@example.com")
     shown = await take_up(console, anonymous, code, GRACE)
@@ -332,7 +335,7 @@ async def test_e_mail_address_taken(console: Installation, anonymous: Browsing) 
 
 
 async def test_messenger_account_taken(console: Installation, anonymous: Browsing) -> None:
-    """A messenger account that signs in somebody else is not bound; with another one it works at once."""
+    """A messenger account that signs in another developer is not linked; another account works at once."""
     await take_up(console, await console.browser(), await first(console), ADA, email="ada@example.com")
     code = await invite(console)
     shown = await take_up(console, anonymous, code, ADA)
@@ -344,7 +347,7 @@ async def test_messenger_account_taken(console: Installation, anonymous: Browsin
 
 
 async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
-    """After a cancellation in the messenger the invitation is there as before, with what was typed."""
+    """After a cancellation in the messenger, the page shows the invitation again with the input."""
     await open_invitation(anonymous, await first(console))
     waiting = await anonymous.follow(await anonymous.submit(ACCEPT, ACCEPT, email="ada@example.com"))
     assert [link.get("href") for link in waiting.all(".//a[@class='button quiet']")] == [ACCEPT]
@@ -358,8 +361,8 @@ async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
     assert (await anonymous.submit(WAITING, CONFIRM)).status == 303
 
 
-async def test_its_time_is_over(console: Installation, anonymous: Browsing) -> None:
-    """An invitation whose time ends while its page is open is refused, and begins nothing in the messenger."""
+async def test_expired_invitation(console: Installation, anonymous: Browsing) -> None:
+    """An invitation that expires while its page is open is refused, and starts nothing in the messenger."""
     code = await first(console)
     console.clock.now += DAY - MINUTE
     await open_invitation(anonymous, code)
@@ -373,7 +376,7 @@ async def test_its_time_is_over(console: Installation, anonymous: Browsing) -> N
 async def test_messenger_unavailable(
     console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the messenger the page says so and keeps what was typed."""
+    """Without the messenger, the page says so and keeps the input."""
 
     def unknown() -> str:
         raise MessengerUnavailable
@@ -386,8 +389,8 @@ async def test_messenger_unavailable(
     assert "taproof doctor" in alert(shown)
 
 
-async def test_a_sign_in_takes_up_nothing(console: Installation, anonymous: Browsing) -> None:
-    """A sign-in that is begun after an invitation was opened is only that: the invitation stays as it is."""
+async def test_a_sign_in_accepts_no_invitation(console: Installation, anonymous: Browsing) -> None:
+    """A sign-in that starts after an invitation was opened does not affect the invitation."""
     code = await first(console)
     await open_invitation(anonymous, code)
     waiting = await anonymous.follow(await anonymous.submit("/console/sign-in", "/console/sign-in"))

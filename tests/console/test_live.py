@@ -1,4 +1,4 @@
-"""The stream of the list of sessions: what it sends, to whom, how many there are, and how it ends."""
+"""The stream of the list of sessions: its content, its access, its limits, and its end."""
 
 import asyncio
 import json
@@ -146,8 +146,8 @@ async def streams(console: Installation, monkeypatch: pytest.MonkeyPatch) -> Asy
     assert console.app.live.count == 0
 
 
-async def test_what_changes_is_sent(visitor: Visitor, console: Installation, streams: Streams) -> None:
-    """The rows as the page shows them: at first, when a session arrives, and when something becomes of it."""
+async def test_changes_are_sent(visitor: Visitor, console: Installation, streams: Streams) -> None:
+    """The stream sends the rows as the page shows them: at first, with each new session, and with each change."""
     shop, _ = await visitor.create_project("Shop")
     client = await streams.open(visitor)
     assert "There are no sessions yet." in (await client.news()).rows
@@ -164,7 +164,7 @@ async def test_what_changes_is_sent(visitor: Visitor, console: Installation, str
 
 
 async def test_time_alone_changes_rows(visitor: Visitor, console: Installation, streams: Streams) -> None:
-    """A session expires without anybody writing it down, and a confirmed one is overdue some time."""
+    """A session that expires without a write changes its row, as does a confirmed one that is not read in time."""
     shop, _ = await visitor.create_project()
     await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
     await visitor.start_session(shop.id)
@@ -179,7 +179,7 @@ async def test_time_alone_changes_rows(visitor: Visitor, console: Installation, 
 
 
 async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams: Streams) -> None:
-    """What the page would not show is not sent; the link to the next page keeps the filters."""
+    """Sessions outside the filters are not sent; the link to the next page keeps the filters."""
     shop, _ = await visitor.create_project("Shop")
     blog, _ = await visitor.create_project("Blog")
     await visitor.start_session(shop.id)
@@ -197,10 +197,10 @@ async def test_the_stream_has_the_filters_of_its_page(visitor: Visitor, streams:
     assert older.startswith(f"/console/sessions?project_id={blog.id}&status=pending&cursor=")
 
 
-async def test_without_news_there_are_comments(
+async def test_comments_are_sent_without_changes(
     visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows that stay as they are are not sent again; a comment keeps the connection open."""
+    """Unchanged rows are not sent again; a comment keeps the connection open."""
     monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
     client = await streams.open(visitor)
     assert (await client.next()).text == "retry: 2000"
@@ -209,10 +209,10 @@ async def test_without_news_there_are_comments(
         assert (await client.next()).text == ":"
 
 
-async def test_who_comes_back_gets_only_news(
+async def test_a_reconnecting_browser_gets_only_changes(
     visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A browser that connects again says what it has; the same is not sent twice."""
+    """A browser that reconnects reports its version; the same rows are not sent twice."""
     monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
     shop, _ = await visitor.create_project()
     first = await (await streams.open(visitor)).news()
@@ -224,7 +224,7 @@ async def test_who_comes_back_gets_only_news(
 
 
 async def test_no_name_can_make_an_event(visitor: Visitor, console: Installation, streams: Streams) -> None:
-    """A line break in a name begins no field, and a tag in it is only text."""
+    """A line break in a name starts no field, and a tag in it is only text."""
     shop, _ = await visitor.create_project("<script>1</script>\u202e")
     evil = MessengerIdentity("1", "x\n\nevent: signed-out\ndata: {}\n\n\r\u2028\u2029<b>", "\revent: signed-out")
     await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, evil)
@@ -238,11 +238,11 @@ async def test_no_name_can_make_an_event(visitor: Visitor, console: Installation
 
 
 async def test_a_session_that_ended_ends_its_streams(visitor: Visitor, console: Installation, streams: Streams) -> None:
-    """Who is signed out elsewhere sees no further row, and is told."""
+    """A browser that was signed out elsewhere receives no further rows, and is told so."""
     shop, _ = await visitor.create_project()
     client = await streams.open(visitor)
     await client.news()
-    await console.services.console_sessions.end_all_sessions(visitor.actor)
+    await console.services.console_sessions.delete_console_sessions(visitor.actor)
     await visitor.start_session(shop.id)
     message = await client.news()
     assert message.fields == {"event": "signed-out", "data": "{}"}
@@ -251,7 +251,7 @@ async def test_a_session_that_ended_ends_its_streams(visitor: Visitor, console: 
 
 
 async def test_a_deleted_project_ends_its_stream(visitor: Visitor, console: Installation, streams: Streams) -> None:
-    """Its developer is told."""
+    """The deletion of the project ends the stream and is reported."""
     shop, _ = await visitor.create_project()
     client = await streams.open(visitor, f"project_id={shop.id}")
     await client.news()
@@ -263,7 +263,7 @@ async def test_a_deleted_project_ends_its_stream(visitor: Visitor, console: Inst
 async def test_others_see_nothing(
     visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Foreign sessions change nothing in a stream, and a foreign project has none."""
+    """Sessions of other developers change nothing in a stream, and their projects have no stream."""
     monkeypatch.setattr(live, "COMMENT_EVERY", 0.02)
     shop, _ = await visitor.create_project("Secret shop")
     own, other = await streams.open(visitor), await streams.open(stranger)
@@ -279,15 +279,15 @@ async def test_others_see_nothing(
 
 
 async def test_nobody_but_developers_has_a_stream(console: Installation, visitor: Visitor, streams: Streams) -> None:
-    """Without a living session the sign-in answers; wrong filters are refused with a status."""
+    """Without a valid session the sign-in page answers; wrong filters are refused with a status."""
     assert (await streams.open(visitor, "status=lost")).status == 400
     assert (await streams.open(visitor, "messenger_id=ada")).status == 400
-    await console.services.console_sessions.end_all_sessions(visitor.actor)
+    await console.services.console_sessions.delete_console_sessions(visitor.actor)
     assert (await streams.open(visitor)).status == 303
 
 
 async def test_the_answer_is_a_stream(visitor: Visitor, streams: Streams) -> None:
-    """Of the type that browsers ask for, never cached, not held back by a proxy, with the headers of every page."""
+    """The stream has the type that browsers expect, is never cached or buffered, and has the security headers."""
     client = await streams.open(visitor)
     assert client.status == 200
     assert client.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -299,7 +299,7 @@ async def test_the_answer_is_a_stream(visitor: Visitor, streams: Streams) -> Non
 
 
 async def test_head_is_answered_at_once(visitor: Visitor, console: Installation) -> None:
-    """Headers, and no stream that would hold a place."""
+    """A HEAD request gets the headers and takes no place."""
     answer = await visitor.client.head(PATH)
     assert (answer.status_code, answer.content) == (200, b"")
     assert answer.headers["content-type"].startswith("text/event-stream")
@@ -307,7 +307,7 @@ async def test_head_is_answered_at_once(visitor: Visitor, console: Installation)
 
 
 async def test_places_of_one_developer(visitor: Visitor, stranger: Visitor, streams: Streams) -> None:
-    """Five streams; the sixth is refused with a sentence, others are not, and a place that is left is free again."""
+    """The sixth stream of a developer is refused; other developers are not, and a closed stream frees its place."""
     clients = [await streams.open(visitor) for _ in range(live.DEVELOPER_LIMIT)]
     refused = await streams.open(visitor)
     assert (refused.status, refused.headers["retry-after"]) == (503, "30")
@@ -321,7 +321,7 @@ async def test_places_of_one_developer(visitor: Visitor, stranger: Visitor, stre
 async def test_places_of_the_process(
     visitor: Visitor, stranger: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is a limit for all developers together, too."""
+    """There is also a limit for all developers together."""
     monkeypatch.setattr(live, "PROCESS_LIMIT", 2)
     await streams.open(visitor)
     client = await streams.open(stranger)
@@ -331,18 +331,18 @@ async def test_places_of_the_process(
     assert (await streams.open(stranger)).status == 200
 
 
-async def test_a_stream_ends_some_time(visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, so that the browser makes another."""
+async def test_a_stream_has_a_lifetime(visitor: Visitor, streams: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stream ends regularly after its lifetime, so that the browser reconnects."""
     monkeypatch.setattr(live, "LIFETIME", 0.05)
     client = await streams.open(visitor)
     await client.end()
     assert client.ended
 
 
-async def test_a_slow_client_holds_up_nobody(
+async def test_a_slow_client_delays_nobody(
     visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that reads nothing keeps its place and nothing else; when it reads again it gets what is then, once."""
+    """A client that does not read takes no memory; when it reads again, it gets the current rows once."""
     monkeypatch.setattr(live, "_FAREWELL", 0.01)
     shop, _ = await visitor.create_project()
     slow, quick = await streams.open(visitor), await streams.open(visitor)
@@ -369,7 +369,7 @@ async def test_a_slow_client_holds_up_nobody(
 async def test_closing_ends_all_streams(
     visitor: Visitor, stranger: Visitor, console: Installation, streams: Streams
 ) -> None:
-    """When the service stops every stream ends, and no other begins."""
+    """When the service stops, every stream ends and no new one starts."""
     stopping = asyncio.Event()
     part = asyncio.create_task(console.app.live.run_until(stopping))
     clients = [await streams.open(visitor), await streams.open(stranger)]
@@ -381,10 +381,10 @@ async def test_closing_ends_all_streams(
     assert (await streams.open(visitor)).status == 503
 
 
-async def test_a_store_that_is_away_is_waited_for(
+async def test_a_stream_survives_an_unavailable_store(
     visitor: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Neither the check of the session nor the list ends the stream; when the store is back, so are the news."""
+    """A failing store does not end the stream; once the store is back, changes are sent again."""
     shop, _ = await visitor.create_project()
     client = await streams.open(visitor)
     await client.news()
@@ -407,7 +407,7 @@ async def test_a_store_that_is_away_is_waited_for(
 async def test_a_bug_ends_the_stream_and_is_logged(
     visitor: Visitor, console: Installation, streams: Streams, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    """Nothing hangs, and the operator can see where it was."""
+    """A failure in the stream ends it, and the log says where it happened."""
     client = await streams.open(visitor)
     await client.news()
 
@@ -421,7 +421,7 @@ async def test_a_bug_ends_the_stream_and_is_logged(
 
 
 async def test_over_http(visitor: Visitor, console: Installation, streams: Streams) -> None:
-    """The real server: news arrive, a client that leaves frees its place, and the end of the service is an end."""
+    """With the real server, changes arrive, a client that leaves frees its place, and the stop ends the stream."""
     shop, _ = await visitor.create_project()
     port = free_port()
     server = Server(console.app.app, address="127.0.0.1", port=port, interface=Interfaces.ASGINL)

@@ -50,7 +50,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def page(browser: Browser, address: str, visitor: Visitor) -> AsyncIterator[Page]:
-    """A page of a browser in which `visitor` is signed in; whatever it complains about fails the test."""
+    """A page of a browser in which `visitor` is signed in; any error of the page fails the test."""
     context = await browser.new_context(base_url=address)
     cookie = visitor.client.cookies[SESSION_COOKIE]
     await context.add_cookies([{"name": "taproof_session", "value": cookie, "url": address}])
@@ -66,7 +66,7 @@ async def page(browser: Browser, address: str, visitor: Visitor) -> AsyncIterato
 
 
 async def test_a_session_arrives_and_is_marked(page: Page, visitor: Visitor, console: Installation) -> None:
-    """New rows appear by themselves, say that they are new, and are announced politely; changes appear too."""
+    """New rows appear automatically, are marked as new and announced politely; changes appear too."""
     shop, _ = await visitor.create_project("Shop")
     first = await visitor.start_session(shop.id)
     await page.goto("/console/sessions")
@@ -87,7 +87,7 @@ async def test_a_session_arrives_and_is_marked(page: Page, visitor: Visitor, con
 
 
 async def test_focus_and_rows_that_stay_are_left_alone(page: Page, visitor: Visitor, console: Installation) -> None:
-    """Who reads a row with the keyboard stays there: in a row that stays, and in one that changes."""
+    """Keyboard focus stays in its row, whether or not the row changes."""
     shop, _ = await visitor.create_project()
     first = await visitor.start_session(shop.id)
     console.clock.now += 1
@@ -109,7 +109,7 @@ async def test_focus_and_rows_that_stay_are_left_alone(page: Page, visitor: Visi
 
 
 async def test_updates_can_be_paused(page: Page, visitor: Visitor, console: Installation) -> None:
-    """A button stops what moves by itself (WCAG 2.2.2), gives the place back, and later catches up."""
+    """A button pauses the updates (WCAG 2.2.2) and frees the place; resuming catches up."""
     shop, _ = await visitor.create_project()
     await page.goto("/console/sessions")
     await expect(page.locator("#live-state")).to_contain_text("Live")
@@ -125,7 +125,7 @@ async def test_updates_can_be_paused(page: Page, visitor: Visitor, console: Inst
 
 
 async def test_the_next_page_begins_where_the_list_ends(page: Page, visitor: Visitor, console: Installation) -> None:
-    """What was pushed off the list is on the next page, and the way there appears when it is needed."""
+    """Rows that leave the first page are on the next one; its link appears when it is needed."""
     shop, _ = await visitor.create_project()
     await page.goto("/console/sessions")
     await expect(page.locator("#live-state")).to_contain_text("Live")
@@ -136,7 +136,7 @@ async def test_the_next_page_begins_where_the_list_ends(page: Page, visitor: Vis
     await expect(page.locator("#session-rows tr[data-session]")).to_have_count(50)
     await expect(page.locator("#older")).to_be_visible()
     oldest = await page.locator("#session-rows tr").last.get_attribute("data-session")
-    sessions = await console.services.sessions.list_sessions(
+    sessions = await console.services.session_reader.list_sessions(
         visitor.developer, project_id=None, status=None, limit=100, cursor=None
     )
     every = [session.id for session in sessions.sessions]
@@ -149,7 +149,7 @@ async def test_the_next_page_begins_where_the_list_ends(page: Page, visitor: Vis
 
 
 async def test_the_page_says_when_it_is_not_live(page: Page, visitor: Visitor, console: Installation) -> None:
-    """Without a place the page stays as it is, says so, and can be reloaded; who is signed out is told that."""
+    """Without a place, the page says so and can be reloaded; a signed-out visitor is told so."""
     console.app.live.close()
     await page.goto("/console/sessions")
     await expect(page.locator("#live-state")).to_have_text("Live updates are off. Reload the page to see changes.")
@@ -157,13 +157,13 @@ async def test_the_page_says_when_it_is_not_live(page: Page, visitor: Visitor, c
     console.app.live._closed = False
     await page.get_by_role("link", name="Reload").click()
     await expect(page.locator("#live-state")).to_contain_text("Live:")
-    await console.services.console_sessions.end_all_sessions(visitor.actor)
+    await console.services.console_sessions.delete_console_sessions(visitor.actor)
     await expect(page.locator("#live-state")).to_have_text("You are signed out. Reload the page to sign in again.")
     await expect(page.locator("#live-pause")).to_be_hidden()
 
 
 async def test_a_hidden_page_holds_no_stream(page: Page, visitor: Visitor, console: Installation) -> None:
-    """A browser makes six connections to a server: pages that nobody sees must not take them all."""
+    """A hidden page closes its stream, because a browser opens only six connections to a server."""
     await page.goto("/console/sessions")
     await expect(page.locator("#live-state")).to_contain_text("Live")
     await page.evaluate(
@@ -180,7 +180,7 @@ async def test_a_hidden_page_holds_no_stream(page: Page, visitor: Visitor, conso
 
 
 async def test_the_page_of_a_session_follows_it(page: Page, visitor: Visitor, console: Installation) -> None:
-    """What happens to a pending session appears and is said, until nothing can happen any more."""
+    """Changes of a pending session appear and are announced until nothing more can happen."""
     shop, _ = await visitor.create_project()
     started = await visitor.start_session(shop.id)
     await page.goto("/console/sessions")
@@ -200,7 +200,7 @@ async def test_the_page_of_a_session_follows_it(page: Page, visitor: Visitor, co
 
 
 async def test_the_page_of_a_session_can_be_stopped(page: Page, visitor: Visitor, console: Installation) -> None:
-    """WCAG 2.2.2 again."""
+    """A button stops the updates of a session's page (WCAG 2.2.2)."""
     shop, _ = await visitor.create_project()
     await visitor.start_session(shop.id)
     await page.goto("/console/sessions")
@@ -211,7 +211,7 @@ async def test_the_page_of_a_session_can_be_stopped(page: Page, visitor: Visitor
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, console: Installation, scheme: str) -> None:
-    """At 320 px every cell of a row can be seen below its column's name; the charts have the width that there is."""
+    """At 320 px every cell is visible below its column's name, and the charts use the available width."""
     shop, _ = await visitor.create_project("W" * 100)
     await console.messenger.confirm(
         (await visitor.start_session(shop.id)).deeplink, MessengerIdentity("9" * 20, "W" * 200, "w" * 60)
@@ -236,7 +236,7 @@ async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, conso
             ), path
     await page.goto("/console/sessions")
     # A screen reader still has a table, with the names of its columns.
-    names = ["Started", "Project", "Status", "Who", "What happened"]
+    names = ["Started", "Project", "Status", "User", "What happened"]
     assert await page.get_by_role("columnheader").all_text_contents() == names
     assert await page.get_by_role("table").get_by_role("row").count() == 2
     named = await page.get_by_role("cell").evaluate_all("(cells) => cells.map((cell) => cell.dataset.label)")

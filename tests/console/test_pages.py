@@ -1,4 +1,4 @@
-"""What holds for every page: it is found through the console's own routes, so a new page cannot stay out of it."""
+"""Rules for every page. Pages are found through the console's routes, so a new page is included automatically."""
 
 import re
 from collections import Counter
@@ -26,7 +26,7 @@ NO_PAGES = re.compile(r"/console/?|/console/static/.*|.*\.csv|.*/state|.*/live|.
 
 @dataclass
 class Place:
-    """An installation in which there is one of everything, all of it the visitor's."""
+    """An installation with one object of each kind, all of them the visitor's."""
 
     console: Installation
     visitor: Visitor
@@ -34,7 +34,7 @@ class Place:
     ids: dict[str, str]
 
     def routes(self, method: str) -> list[str]:
-        """Return the addresses that take a method, with the visitor's ids put in."""
+        """Return the addresses that accept a method, with the visitor's ids."""
         guard = cast("Guard", cast("PageLimit", self.console.app.app)._app)
         app = cast("Starlette", guard._app)
         found = [route for route in app.routes if isinstance(route, Route) and method in (route.methods or ())]
@@ -49,7 +49,7 @@ class Place:
         return [path for path in self.routes("GET") if not NO_PAGES.fullmatch(path)]
 
     async def rows(self) -> dict[str, list[Any]]:
-        """Return all that is in the store but what a mere visit writes down."""
+        """Return the content of the store, except what a mere visit records."""
         connection = apsw.Connection(str(self.file))
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
         rows = {table: list(connection.execute(f"SELECT * FROM {table}")) for table in tables}  # noqa: S608 — its own names.
@@ -66,13 +66,13 @@ async def place(console: Installation, visitor: Visitor, tmp_path: Path) -> Plac
     actor = Actor(visitor.developer, "command_line")
     token = await console.services.developers.create_access_token(actor, HOSTILE)
     invited = await console.services.invitations.invite_developer(actor, "invited@example.com")
-    sessions = await console.services.sessions.list_sessions(
+    sessions = await console.services.session_reader.list_sessions(
         visitor.developer, project_id=project.id, status="confirmed", limit=1, cursor=None
     )
     deliveries = await console.services.deliveries.list_deliveries(
         visitor.developer, project.id, event_type=None, state=None, limit=1, cursor=None
     )
-    browsers = await console.services.console_sessions.list_sessions(visitor.developer)
+    browsers = await console.services.console_sessions.list_console_sessions(visitor.developer)
     ids = {
         "project_id": project.id,
         "session_id": sessions.sessions[0].id,
@@ -89,7 +89,7 @@ def elements(shown: Shown, *tags: str) -> list[Element]:
 
 
 async def every_page(place: Place, anonymous: Browsing) -> list[tuple[str, Shown]]:
-    """Open every page as one who may, the sign-in's as one who is not signed in."""
+    """Open every page as its visitor, and the sign-in pages without a sign-in."""
     shown = []
     for path in place.pages():
         browser = anonymous if "/sign-in" in path or "/invite" in path else place.visitor
@@ -101,7 +101,7 @@ async def every_page(place: Place, anonymous: Browsing) -> list[tuple[str, Shown
 
 
 async def test_headers(place: Place, anonymous: Browsing) -> None:
-    """Every page has the security headers, is kept by nobody, and is HTML."""
+    """Every page is HTML, has the security headers, and is not cached."""
     for path, shown in await every_page(place, anonymous):
         headers = shown.response.headers
         for name, value in SECURITY_HEADERS:
@@ -111,7 +111,7 @@ async def test_headers(place: Place, anonymous: Browsing) -> None:
 
 
 async def test_frame(place: Place, anonymous: Browsing) -> None:
-    """Every page names its language, has a title of its own, one h1, a way past the menu, and marks where one is."""
+    """Every page has a language, its own title, one h1, a link past the menu, and marks the current page."""
     titles: Counter[str] = Counter()
     for path, shown in await every_page(place, anonymous):
         assert shown.root.get("lang") == "en", path
@@ -125,7 +125,7 @@ async def test_frame(place: Place, anonymous: Browsing) -> None:
 
 
 async def test_controls_have_names(place: Place, anonymous: Browsing) -> None:
-    """Every control has a label, every table a caption and scopes, every picture words, and every button a text."""
+    """Every control has a label, every table a caption and scopes, every image a description, every button a text."""
     for path, shown in await every_page(place, anonymous):
         labelled = {label.get("for") for label in shown.all(".//label")}
         inside = {id(control) for label in shown.all(".//label") for control in label.iter()}
@@ -142,7 +142,7 @@ async def test_controls_have_names(place: Place, anonymous: Browsing) -> None:
 
 
 async def test_ids(place: Place, anonymous: Browsing) -> None:
-    """No two elements share an id, and whatever an attribute points to is there."""
+    """Ids are unique on a page, and every reference in an attribute leads to one."""
     for path, shown in await every_page(place, anonymous):
         ids = Counter(element.get("id") for element in shown.root.iter() if element.get("id"))
         assert all(count == 1 for count in ids.values()), (path, ids)
@@ -153,7 +153,7 @@ async def test_ids(place: Place, anonymous: Browsing) -> None:
 
 
 async def test_nothing_inline_and_nothing_from_elsewhere(place: Place, anonymous: Browsing) -> None:
-    """No page has a script, a style or an event handler in it, or loads anything from another site."""
+    """No page contains a script, a style or an event handler, or loads anything from another site."""
     for path, shown in await every_page(place, anonymous):
         for element in shown.root.iter():
             assert "style" not in element.attrib, (path, element.tag)
@@ -170,7 +170,7 @@ async def test_nothing_inline_and_nothing_from_elsewhere(place: Place, anonymous
 
 
 async def test_a_hostile_name_is_text(place: Place, anonymous: Browsing) -> None:
-    """A name is shown as it was typed, escaped, and its marks that turn the text around are made visible or bound."""
+    """A name is shown as typed and escaped; its direction marks are made visible or isolated."""
     seen = 0
     for path, shown in await every_page(place, anonymous):
         assert "<script>alert" not in shown.html, path
@@ -181,7 +181,7 @@ async def test_a_hostile_name_is_text(place: Place, anonymous: Browsing) -> None
 
 
 async def test_links_lead_somewhere(place: Place, anonymous: Browsing) -> None:
-    """Every link and every form of every page leads to an address that there is."""
+    """Every link and every form of every page leads to an existing address."""
     get, post = set(place.routes("GET")), set(place.routes("POST"))
     asked: set[str] = set()
     for path, shown in await every_page(place, anonymous):
@@ -199,7 +199,7 @@ async def test_links_lead_somewhere(place: Place, anonymous: Browsing) -> None:
 
 
 async def test_nobody_signed_in(place: Place, anonymous: Browsing) -> None:
-    """Who is not signed in sees and changes nothing: every address leads to the sign-in."""
+    """Without a sign-in, every address leads to the sign-in page, and nothing is changed."""
     before = await place.rows()
     for method in ("GET", "POST"):
         for path in place.routes(method):
@@ -212,7 +212,7 @@ async def test_nobody_signed_in(place: Place, anonymous: Browsing) -> None:
 
 
 async def test_requests_from_elsewhere(place: Place) -> None:
-    """A form that another site sends with the visitor's cookie is refused at every address, and changes nothing."""
+    """A form from another site with the visitor's cookie is refused at every address and changes nothing."""
     before = await place.rows()
     origin = "https://evil.example"
     for path in place.routes("POST"):
@@ -230,7 +230,7 @@ async def test_requests_from_elsewhere(place: Place) -> None:
 
 
 async def test_a_browser_without_fetch_metadata(place: Place) -> None:
-    """A browser too old to say where a form comes from may send it when its Origin is the console itself."""
+    """A browser without Sec-Fetch-Site may send a form if its Origin is the console."""
     action = f"/console/projects/{place.ids['project_id']}/settings"
     shown = await place.visitor.get(action)
     fields = shown.fields(shown.all(".//main//form[@method='post']")[0].get("action", ""))
@@ -241,7 +241,7 @@ async def test_a_browser_without_fetch_metadata(place: Place) -> None:
 
 
 async def test_a_stranger(place: Place, stranger: Visitor) -> None:
-    """Another developer, with all ids at hand, sees none of the visitor's things at any address and changes none."""
+    """Another developer who knows all ids sees and changes nothing of the visitor's at any address."""
     before = await place.rows()
     for method in ("GET", "POST"):
         for path in place.routes(method):
@@ -269,7 +269,7 @@ async def test_a_stranger(place: Place, stranger: Visitor) -> None:
     "path", ["/console/nothing", "/console/projects/proj_none", "/console/sessions/x", "/console/"]
 )
 async def test_unknown_addresses(visitor: Visitor, path: str) -> None:
-    """What is not there is answered with a page that leads back, in the console's frame."""
+    """An unknown address is answered with a page of the console that leads back."""
     shown = await visitor.get(path)
     if shown.status == 303:
         shown = await visitor.follow(shown)
@@ -281,7 +281,7 @@ async def test_unknown_addresses(visitor: Visitor, path: str) -> None:
 
 
 async def test_static_files(place: Place, anonymous: Browsing) -> None:
-    """What pages load is kept for good under an address that changes with its content, and is of the right type."""
+    """Static files have the right type and are cached for good; their address changes with their content."""
     loaded = set()
     for _, shown in await every_page(place, anonymous):
         loaded |= {str(element.get("src")) for element in shown.all(".//script")}

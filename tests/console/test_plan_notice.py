@@ -1,4 +1,4 @@
-"""Projects' pages say when a plan has little or no room left for sign-ins in this month."""
+"""The pages of projects warn when the plan has few or no sign-ins left this month."""
 
 import pytest
 from tests.console.conftest import Installation, Visitor
@@ -8,10 +8,10 @@ from taproof.core.clock import DAY
 from taproof.core.model import MessengerIdentity
 
 
-async def test_what_is_used_up_is_told_where_projects_are(
+async def test_the_usage_is_shown_with_the_projects(
     console: Installation, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing below four fifths, then how much, then that nothing starts; in another month nothing again."""
+    """There is no notice below four fifths, then the usage, then that nothing can start; it resets with the month."""
     monkeypatch.setattr(console.services.plans, "_sign_ins", {"pro": 5})
     ada = await console.sign_in(await console.add_developer("grace@example.com", "pro"))
     project, _ = await ada.create_project()

@@ -30,7 +30,7 @@ async def the_project(visitor: Visitor, console: Installation) -> Project:
     return project
 
 
-async def test_whoever_has_no_project_is_led_to_the_first(visitor: Visitor) -> None:
+async def test_an_empty_list_leads_to_the_first_project(visitor: Visitor) -> None:
     """An empty list says what a project is and leads to the form for the first one."""
     shown = await visitor.get(LIST)
     assert shown.status == 200
@@ -39,7 +39,7 @@ async def test_whoever_has_no_project_is_led_to_the_first(visitor: Visitor) -> N
 
 
 async def test_the_list_shows_status_access_and_both_counts(visitor: Visitor, console: Installation) -> None:
-    """Each project is listed with what its developer looks for first, and a link."""
+    """Each project is listed with its status, public access and counts, and a link."""
     shop, _ = await visitor.create_project("Shop")
     console.clock.now += 1
     await visitor.create_project("Blog")
@@ -57,7 +57,7 @@ async def test_the_list_shows_status_access_and_both_counts(visitor: Visitor, co
 
 
 async def test_the_list_has_pages(visitor: Visitor, console: Installation) -> None:
-    """However many there are, a page stays small: each project is on one of them, and there is a way back."""
+    """Long lists have pages: each project is on one of them, and a link leads back."""
     for number in range(PAGE_SIZE + 2):
         await visitor.create_project(f"Project {number}")
         console.clock.now += 1
@@ -76,15 +76,15 @@ async def test_the_list_has_pages(visitor: Visitor, console: Installation) -> No
 
 @pytest.mark.parametrize("page", ["0", "-1", "", "x", "1.0", "٣", "10000", "9" * 5000])
 async def test_the_list_has_no_such_page(visitor: Visitor, page: str) -> None:
-    """What no link leads to is refused with a page."""
+    """A page number that no link contains is refused with a page."""
     await visitor.create_project()
     shown = await visitor.get(LIST, page=page)
     assert shown.status == 400
-    assert "There is no such page" in shown.text
+    assert "This page of your projects does not exist" in shown.text
 
 
 async def test_too_many_projects(visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has as many as there may be is told to delete some, and what they typed stays."""
+    """At the limit of projects, the form says to delete some and keeps the input."""
     monkeypatch.setattr(projects, "PROJECT_LIMIT", 1)
     await visitor.create_project("Shop")
     shown = await visitor.submit(f"{LIST}/new", LIST, name="Blog")
@@ -97,14 +97,14 @@ async def test_too_many_projects(visitor: Visitor, monkeypatch: pytest.MonkeyPat
 async def test_a_new_project_shows_its_secrets_once(
     visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Both secrets are on the page after the creation, work, and are on no page, in no address and in no log again."""
+    """Both secrets are shown once after the creation and work; they are in no other page, address or log."""
     answer = await visitor.submit(f"{LIST}/new", LIST, name="Shop", webhook_url="https://shop.example/hooks")
     assert answer.status == 303
     kept = visitor.client.cookies[FLASH]
     shown = await visitor.follow(answer)
     secret_key, webhook_secret = secrets_in(shown)
     assert "Copy its two secrets" in shown.text
-    assert "The secret key is shown only now. You can show the webhook secret again" in shown.text
+    assert "The secret key is shown only once. You can show the webhook secret again" in shown.text
     assert shown.response.headers["cache-control"] == "no-store"
     project = await console.services.projects.authenticate(secret_key)
     assert answer.location == f"{LIST}/{project.id}"
@@ -120,15 +120,15 @@ async def test_a_new_project_shows_its_secrets_once(
         assert secret not in written
 
 
-async def test_the_secrets_are_for_the_one_who_made_the_project(
+async def test_the_secrets_are_for_their_visitor_only(
     visitor: Visitor, stranger: Visitor, console: Installation
 ) -> None:
-    """What carries the secrets to the page opens for that visitor and that page only, and not for long."""
+    """The cookie with the secrets can be read only for that visitor and page, and only for a minute."""
     answer = await visitor.submit(f"{LIST}/new", LIST, name="Shop")
     kept = visitor.client.cookies[FLASH]
 
     async def shown_to(someone: Visitor, path: str) -> list[str]:
-        """Return the secrets on a page for a browser that has this cookie, however it came by it."""
+        """Return the secrets that a browser with this cookie sees on a page."""
         browser = await console.browser()
         browser.client.cookies.set(SESSION_COOKIE, someone.client.cookies[SESSION_COOKIE])
         browser.client.cookies.set(FLASH, kept)
@@ -147,15 +147,15 @@ async def test_the_secrets_are_for_the_one_who_made_the_project(
     [
         ({"name": " "}, "The name must have 1 to 100 characters."),
         ({"name": "x" * 101}, "The name must have 1 to 100 characters."),
-        ({"name": "\u200b"}, "The name must contain something visible."),
+        ({"name": "\u200b"}, "The name must contain a visible character."),
         ({"webhook_url": "http://shop.example"}, "The webhook URL must begin with https://."),
         ({"webhook_url": 'https://"><b>'}, "The webhook URL"),
     ],
 )
-async def test_what_cannot_be_accepted_stays_in_the_form(
+async def test_refused_input_stays_in_the_form(
     visitor: Visitor, console: Installation, typed: dict[str, str], sentence: str
 ) -> None:
-    """A refused form says why, keeps what was typed, and makes no project."""
+    """A refused form says why, keeps the input, and creates no project."""
     shown = await visitor.post(LIST, {"name": "My shop", "webhook_url": "https://shop.example"} | typed)
     assert shown.status == 400
     assert shown.texts(".//p[@role='alert']")[0].startswith(sentence)
@@ -167,7 +167,7 @@ async def test_what_cannot_be_accepted_stays_in_the_form(
 
 
 async def test_phone_collection_is_offered_with_the_plan_that_has_it(visitor: Visitor, console: Installation) -> None:
-    """On the free plan the box cannot be checked and says why, and whoever sends it all the same is refused."""
+    """On the free plan the box is disabled and says why; a form that sends it is refused."""
     assert "disabled" not in (await visitor.get(f"{LIST}/new")).one(".//input[@id='collect_phone']").attrib
     await visitor.submit(f"{LIST}/new", LIST, name="Shop", collect_phone="on")
     assert (await the_project(visitor, console)).collect_phone
@@ -181,7 +181,7 @@ async def test_phone_collection_is_offered_with_the_plan_that_has_it(visitor: Vi
 
 
 async def test_the_overview_shows_the_project_and_no_secret(visitor: Visitor, console: Installation) -> None:
-    """Status, counts, the id to copy and the preview of the key are there; the secrets are not."""
+    """The page shows status, counts, the id to copy and the preview of the key, but no secrets."""
     project, secrets = await visitor.create_project("Shop")
     await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
     shown = await visitor.get(f"{LIST}/{project.id}")
@@ -202,7 +202,7 @@ async def settings_of(visitor: Visitor, project: Project, **typed: str) -> Shown
 
 
 async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, console: Installation) -> None:
-    """Only what differs from what the form had shown is sent, so a form that is out of date undoes nothing."""
+    """Only fields that differ from the values shown are changed, so an outdated form undoes nothing."""
     project, _ = await visitor.create_project("Shop", webhook_url="https://shop.example/old")
     path = f"{LIST}/{project.id}/settings"
     stale = (await visitor.get(path)).fields(path)
@@ -213,13 +213,13 @@ async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, co
     assert "Saved." in (await visitor.follow(answer)).text
     kept = await the_project(visitor, console)
     assert (kept.name, kept.webhook_url, kept.is_active) == ("Store", "https://shop.example/new", False)
-    page = await console.services.audit.list_entries(visitor.developer, limit=1, cursor=None)
+    page = await console.services.audit.list_audit_entries(visitor.developer, limit=1, cursor=None)
     assert json.loads(page.entries[0].details) == {"name": "Store"}
     assert page.entries[0].via == "console"
 
 
 async def test_every_setting_can_be_changed(visitor: Visitor, console: Installation) -> None:
-    """Name, webhook URL and the three boxes do what they say, both ways."""
+    """Name, webhook URL and the three boxes can be changed both ways."""
     project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
     fields = (await visitor.get(path)).fields(path)
@@ -234,18 +234,18 @@ async def test_every_setting_can_be_changed(visitor: Visitor, console: Installat
     assert kept == replace(project, name="Store", collect_phone=True)
 
 
-async def test_settings_that_were_left_alone_change_nothing(visitor: Visitor, console: Installation) -> None:
-    """Saving an untouched form writes nothing, not even when the name holds what no page shows."""
+async def test_untouched_settings_change_nothing(visitor: Visitor, console: Installation) -> None:
+    """Saving an untouched form changes nothing, even if the name holds invisible characters."""
     project, _ = await visitor.create_project("Sh\u202eop")
-    before = await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)
+    before = await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None)
     shown = await visitor.follow(await settings_of(visitor, project))
     assert "Nothing was changed." in shown.text
     assert await the_project(visitor, console) == project
-    assert await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None) == before
+    assert await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None) == before
 
 
-async def test_settings_that_cannot_be_accepted_stay_in_the_form(visitor: Visitor, console: Installation) -> None:
-    """A refused form keeps what was typed; sent again with the mistake mended it changes the same fields."""
+async def test_refused_settings_stay_in_the_form(visitor: Visitor, console: Installation) -> None:
+    """A refused form keeps the input; sent again without the mistake, it changes the same fields."""
     project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
     shown = await settings_of(visitor, project, name="Store", webhook_url="ftp://x")
@@ -258,7 +258,7 @@ async def test_settings_that_cannot_be_accepted_stay_in_the_form(visitor: Visito
 
 @pytest.mark.parametrize("typed", ["", "shop", "Shop2", "proj_", " "])
 @pytest.mark.parametrize("act", ["regenerate", "delete"])
-async def test_what_cannot_be_undone_needs_the_name(
+async def test_irreversible_changes_need_the_name(
     visitor: Visitor, console: Installation, act: str, typed: str
 ) -> None:
     """Without the project's name or id nothing happens, and the form says so."""
@@ -275,11 +275,11 @@ async def test_what_cannot_be_undone_needs_the_name(
 
 @pytest.mark.parametrize("by", ["name", "id"])
 async def test_new_secrets_replace_the_old_ones(visitor: Visitor, console: Installation, by: str) -> None:
-    """The page says what breaks; after the confirmation the old key is dead and the new secrets are shown once."""
+    """The page names the effects; after the confirmation the old key is refused and the new secrets are shown once."""
     project, old = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}"
     settings = await visitor.get(f"{path}/settings")
-    assert "The old ones stop working at once" in settings.text
+    assert "The old ones stop working immediately" in settings.text
     answer = await visitor.submit(
         f"{path}/settings", f"{path}/regenerate", confirmation=project.name if by == "name" else project.id
     )
@@ -295,7 +295,7 @@ async def test_new_secrets_replace_the_old_ones(visitor: Visitor, console: Insta
 
 @pytest.mark.parametrize("by", ["name", "id"])
 async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: Installation, by: str) -> None:
-    """The form tells how many sessions go; after the confirmation the project is gone."""
+    """The form says how many sessions will be deleted; after the confirmation the project is gone."""
     project, secrets = await visitor.create_project("Shop")
     await visitor.start_session(project.id)
     await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
@@ -305,7 +305,7 @@ async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: In
         f"{path}/settings", f"{path}/delete", confirmation=project.name if by == "name" else project.id
     )
     shown = await visitor.follow(answer)
-    assert "is deleted, with its sessions and analytics" in shown.text
+    assert "was deleted, with its sessions and analytics" in shown.text
     assert await console.services.projects.list_projects(visitor.developer) == []
     with pytest.raises(InvalidSecretKey):
         await console.services.projects.authenticate(secrets.secret_key)
@@ -313,7 +313,7 @@ async def test_deletion_says_what_goes_and_deletes(visitor: Visitor, console: In
 
 
 def routes(console: Console) -> list[tuple[str, str]]:
-    """Return method and path of every page that is about a project or one of its deliveries."""
+    """Return method and path of every page about a project or one of its deliveries."""
     app = console.app._app._app  # type: ignore[attr-defined]
     return [
         (method, route.path)
@@ -333,7 +333,7 @@ ODD_NAMES = [
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 async def test_an_odd_name_is_only_text_everywhere(console: Installation, name: str) -> None:
-    """Whatever a project is called, its pages are built like those of "Shop", and no text is turned around."""
+    """The structure of the pages does not depend on the project's name, and no text changes direction."""
 
     async def pages(email: str, name: str) -> list[Shown]:
         visitor = await console.sign_in(await console.add_developer(email))
@@ -364,7 +364,7 @@ async def test_an_odd_name_is_only_text_everywhere(console: Installation, name: 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
 async def test_a_project_with_an_odd_name_can_be_deleted(visitor: Visitor, console: Installation, name: str) -> None:
-    """Whatever the name holds, typing it as the page shows it confirms, and so does the id."""
+    """The visible form of any name confirms, and so does the id."""
     project, _ = await visitor.create_project(name)
     path = f"{LIST}/{project.id}"
     shown = await visitor.get(f"{path}/settings")
@@ -377,7 +377,7 @@ async def test_a_project_with_an_odd_name_can_be_deleted(visitor: Visitor, conso
 async def test_nobody_reaches_the_projects_of_another(
     visitor: Visitor, stranger: Visitor, console: Installation
 ) -> None:
-    """On every route about a project or a delivery, another developer gets the 404 page, and nothing changes."""
+    """On every route of a project or a delivery, another developer gets the 404 page, and nothing changes."""
     project, _ = await visitor.create_project("Secret shop", webhook_url="https://shop.example/h")
     await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
     sent = await console.services.deliveries.send_test(visitor.actor, project.id)
@@ -391,8 +391,8 @@ async def test_nobody_reaches_the_projects_of_another(
             await services.deliveries.list_deliveries(
                 visitor.developer, project.id, event_type=None, state=None, limit=200, cursor=None
             ),
-            await services.audit.list_entries(visitor.developer, limit=200, cursor=None),
-            await services.audit.list_entries(stranger.developer, limit=200, cursor=None),
+            await services.audit.list_audit_entries(visitor.developer, limit=200, cursor=None),
+            await services.audit.list_audit_entries(stranger.developer, limit=200, cursor=None),
             len(console.receiver.sent),
         ]
 
@@ -419,7 +419,7 @@ async def test_nobody_reaches_the_projects_of_another(
 
 
 async def test_nobody_gets_in_without_signing_in(visitor: Visitor, anonymous: Browsing, console: Installation) -> None:
-    """On every route whoever is not signed in is led to the sign-in, and nothing changes."""
+    """On every route, a visitor who is not signed in is sent to the sign-in page, and nothing changes."""
     project, secrets = await visitor.create_project("Shop", webhook_url="https://shop.example/h")
     sent = await console.services.deliveries.send_test(visitor.actor, project.id)
     for method, route in [*routes(console.app), ("GET", LIST), ("GET", f"{LIST}/new"), ("POST", LIST)]:

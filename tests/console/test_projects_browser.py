@@ -47,7 +47,7 @@ async def page(service: Service, with_script: bool) -> AsyncIterator[Page]:  # n
 
 @pytest.mark.parametrize("with_script", [True, False])
 async def test_secrets_do_not_come_back(service: Service, page: Page) -> None:
-    """What was shown once is on the page neither after a reload nor after Back, and never in an address or the log."""
+    """A secret that is shown once is gone after a reload and after Back, and is in no address and no log."""
     await page.goto("/console/projects/new")
     await page.get_by_label("Name").fill("Shop")
     await page.get_by_role("button", name="Create the project").click()
@@ -71,7 +71,7 @@ async def test_secrets_do_not_come_back(service: Service, page: Page) -> None:
 
 
 async def test_a_page_that_the_browser_kept_has_no_secret(service: Service) -> None:
-    """Browsers keep whole pages for Back, whatever Cache-Control says: what is shown once is taken out on leaving."""
+    """Secrets are removed when the visitor leaves, because browsers keep whole pages for Back."""
     async with open_chromium(keeps_pages=True) as browser:
         context = await browser.new_context(base_url=service.base_url)
         page = await context.new_page()
@@ -93,12 +93,12 @@ async def test_a_page_that_the_browser_kept_has_no_secret(service: Service) -> N
 
 @pytest.mark.parametrize("with_script", [True, False])
 async def test_try_it(service: Service, client: httpx.Client, page: Page) -> None:
-    """The page that waits goes on by itself once the phone has confirmed, and shows a proof that holds."""
+    """The waiting page continues once the phone has confirmed, and shows a valid proof."""
     project = Developer(client, service.access_token).create_project("Shop")
     await page.goto(f"/console/projects/{project.id}")
     await page.get_by_role("link", name="Try it").first.click()
     await page.get_by_role("button", name="Start a sign-in").click()
-    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+    await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
     link = await page.locator("a[href*='?start=']").get_attribute("href")
     assert link is not None
     phone = make_phone(client, "Grace")
@@ -110,8 +110,8 @@ async def test_try_it(service: Service, client: httpx.Client, page: Page) -> Non
 
 
 @pytest.mark.parametrize("with_script", [True, False])
-async def test_a_delivery_shows_by_itself_what_came_of_it(service: Service, client: httpx.Client, page: Page) -> None:
-    """Sent again, it is said to be under way until the receiver has answered, and the outcome takes that place."""
+async def test_a_delivery_updates_itself(service: Service, client: httpx.Client, page: Page) -> None:
+    """A delivery that is sent again is shown as being sent until the receiver answers, then with its result."""
     asked, may_answer = threading.Event(), threading.Event()
 
     class Receiver(http.server.BaseHTTPRequestHandler):
@@ -138,7 +138,7 @@ async def test_a_delivery_shows_by_itself_what_came_of_it(service: Service, clie
         lead = page.locator(".lead")
         await expect(lead).to_contain_text("The receiver accepted it.", timeout=20_000)
         await page.get_by_role("button", name="Send it again").click()
-        await expect(lead).to_contain_text("It is being sent now.")
+        await expect(lead).to_contain_text("The event is being sent.")
         may_answer.set()
         await expect(lead).to_contain_text("The receiver accepted it.", timeout=20_000)
         await expect(page.locator(".timeline > li")).to_have_count(2)
@@ -147,7 +147,7 @@ async def test_a_delivery_shows_by_itself_what_came_of_it(service: Service, clie
 
 
 async def test_a_program_is_copied_whole(service: Service, client: httpx.Client, page: Page) -> None:
-    """The copy button hands over exactly the program that is shown."""
+    """The copy button copies exactly the program that is shown."""
     project = Developer(client, service.access_token).create_project("Shop")
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.goto(f"/console/projects/{project.id}")

@@ -1,4 +1,4 @@
-"""The quick start: each program is run as pasted against a real service, and a pretend phone confirms."""
+"""The quick start: each program is run as pasted against a real service, and a simulated phone confirms."""
 
 import asyncio
 import os
@@ -112,7 +112,7 @@ class Pasted:
 @BOTH
 @EACH
 def test_a_program_signs_somebody_in(service: Service, client: httpx.Client, name: str, *, is_public: bool) -> None:
-    """As pasted it starts a sign-in, prints its link, polls until the decision, and tells who it was."""
+    """Each program as pasted starts a sign-in, prints its link, polls until the decision, and prints the user."""
     project = make_project(client, service, is_public=is_public)
     phone = make_phone(client, "Grace")
     pasted = Pasted(service, project, name, secret_key=None if is_public else project.secret_key)
@@ -126,7 +126,7 @@ def test_a_program_signs_somebody_in(service: Service, client: httpx.Client, nam
 
 @EACH
 def test_a_program_prints_the_match_code(service: Service, client: httpx.Client, name: str) -> None:
-    """Who is to choose a number in the messenger must see it: with it they are signed in, and Confirm is not there."""
+    """Each program prints the match code that the user must choose in the messenger."""
     project = make_project(client, service, is_public=True, match_code="on")
     phone = make_phone(client, "Grace")
     pasted = Pasted(service, project, name)
@@ -138,8 +138,8 @@ def test_a_program_prints_the_match_code(service: Service, client: httpx.Client,
 
 
 @EACH
-def test_a_program_bears_that_match_codes_were_turned_off(service: Service, client: httpx.Client, name: str) -> None:
-    """A program that was copied before prints no number then, and signs somebody in."""
+def test_a_program_works_after_match_codes_were_turned_off(service: Service, client: httpx.Client, name: str) -> None:
+    """A program that was copied before match codes were turned on prints no number and still works."""
     project = make_project(client, service, is_public=True, match_code="on")
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "off"})
     phone = make_phone(client, "Grace")
@@ -152,7 +152,7 @@ def test_a_program_bears_that_match_codes_were_turned_off(service: Service, clie
 
 @EACH
 def test_a_program_ends_when_the_user_cancels(service: Service, client: httpx.Client, name: str) -> None:
-    """A decision against it ends the polling, too, and nobody is signed in."""
+    """A cancellation ends the polling too, and nobody is signed in."""
     project = make_project(client, service, is_public=True)
     phone = make_phone(client)
     pasted = Pasted(service, project, name)
@@ -164,7 +164,7 @@ def test_a_program_ends_when_the_user_cancels(service: Service, client: httpx.Cl
 
 @EACH
 def test_a_program_says_why_it_could_not_start(service: Service, client: httpx.Client, name: str) -> None:
-    """What the service refuses is shown in its own words, and the program ends."""
+    """An error of the service is printed in its own words, and the program ends."""
     project = make_project(client, service, is_public=True)
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"is_active": False})
     output = Pasted(service, project, name).rest()
@@ -173,7 +173,7 @@ def test_a_program_says_why_it_could_not_start(service: Service, client: httpx.C
 
 @EACH
 def test_a_program_that_lacks_the_key_starts_nothing(service: Service, client: httpx.Client, name: str) -> None:
-    """Without the environment variable that the text names it ends at once, and says what is missing or wrong."""
+    """Without its environment variable a program ends at once and says what is missing."""
     project = make_project(client, service, is_public=False)
     output = Pasted(service, project, name).rest()
     assert "TAPROOF_SECRET_KEY" in output or "the project's current secret key" in output
@@ -182,7 +182,7 @@ def test_a_program_that_lacks_the_key_starts_nothing(service: Service, client: h
 
 @pytest.mark.browser
 async def test_the_javascript_runs_in_a_browser(service: Service, client: httpx.Client) -> None:
-    """The same program works in a page of another origin: in the browser's console as in a script."""
+    """The JavaScript program works in a page of another origin, in the browser's console and in a script."""
     project = make_project(client, service, is_public=True)
     phone = make_phone(client, "Grace")
     async with open_chromium() as browser:
@@ -198,7 +198,7 @@ async def test_the_javascript_runs_in_a_browser(service: Service, client: httpx.
 
 @asynccontextmanager
 async def serving(html: str) -> AsyncIterator[str]:
-    """Serve one page, as the website of somebody who uses Taproof would; yield its address."""
+    """Serve one page, as the website of an application would; yield its address."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -213,7 +213,7 @@ async def serving(html: str) -> AsyncIterator[str]:
 
 @pytest.mark.browser
 async def test_the_button_signs_a_visitor_in(service: Service, client: httpx.Client) -> None:
-    """As pasted into a page of another origin: the script is loaded by its hash, and the page hears who it was."""
+    """In a page of another origin, the script is loaded by its hash, and the page receives the user."""
     project = make_project(client, service, is_public=True)
     phone = make_phone(client, "Grace")
     page_text = f"<!doctype html><title>Shop</title>{snippet(service, project, 'button')}"
@@ -237,7 +237,7 @@ async def test_the_button_signs_a_visitor_in(service: Service, client: httpx.Cli
 async def test_the_page_shows_the_programs_as_they_are(
     visitor: Visitor, console: Installation, *, is_public: bool
 ) -> None:
-    """What is copied from the page is what was tested above, with this project's id and this service's address."""
+    """The page shows the programs tested above, with this project's id and this service's address."""
     project, secrets = await visitor.create_project('"><script>alert(1)</script>')
     changes = ProjectChanges(public_access=is_public)
     project = await console.services.projects.update_project(visitor.actor, project.id, changes)
@@ -262,7 +262,7 @@ async def test_the_page_shows_the_programs_as_they_are(
 
 
 async def test_the_page_says_how_the_user_confirms(visitor: Visitor, console: Installation) -> None:
-    """With match codes the user chooses a number; without, neither the page nor a program speaks of one."""
+    """With match codes the page and programs mention a number; without them they do not."""
     project, _ = await visitor.create_project("Shop")
     shown = await visitor.get(f"/console/projects/{project.id}")
     assert "tap Confirm. The first two programs" in shown.text
@@ -275,7 +275,7 @@ async def test_the_page_says_how_the_user_confirms(visitor: Visitor, console: In
 
 
 async def test_a_paused_project_says_so_before_its_programs(visitor: Visitor, console: Installation) -> None:
-    """They start nothing while it is paused: that is the first thing that the section says, and where to end it."""
+    """While the project is paused, the section first says so and links to the setting."""
     project, _ = await visitor.create_project("Shop")
     section = ".//section[@aria-labelledby='quick-start']"
     assert "paused" not in (await visitor.get(f"/console/projects/{project.id}")).texts(section)[0]

@@ -1,4 +1,4 @@
-"""Who tries too often to come in gets a page that says so (docs: Retention and limits)."""
+"""Too many attempts to sign in are refused with a page (docs: Retention and limits)."""
 
 from typing import Any
 
@@ -34,7 +34,7 @@ def assert_refused(shown: Shown) -> None:
     ],
 )
 async def test_too_many_tries_of_one_address(console: Installation, path: str, fields: dict[str, str]) -> None:
-    """Twenty at once, then one each three seconds; a browser elsewhere, or on this machine, comes in all the time."""
+    """Twenty attempts at once, then one each three seconds; other addresses and this machine are not affected."""
     ada = await browser(console, ADA)
     for _ in range(20):
         assert (await ada.post(path, fields)).status != 429
@@ -54,7 +54,7 @@ async def test_too_many_tries_of_one_address(console: Installation, path: str, f
     [(SIGN_IN, {"next": ""}), (f"{SIGN_IN}/token", {"next": "", "access_token": "tap_x"})],
 )
 async def test_too_many_tries_of_one_network(console: Installation, path: str, fields: dict[str, str]) -> None:
-    """Ten times as many for a /48 of IPv6 as for an address, over all of its subnets."""
+    """A /48 of IPv6 has ten times the limit of an address, over all of its subnets."""
     for subnet in range(10):
         ada = await browser(console, f"2001:db8:1:{subnet:x}::7")
         for _ in range(20):
@@ -64,7 +64,7 @@ async def test_too_many_tries_of_one_network(console: Installation, path: str, f
 
 
 async def test_pages_are_shown_as_before(console: Installation) -> None:
-    """Only what is tried is counted."""
+    """Only attempts are counted."""
     ada = await browser(console, ADA)
     for _ in range(21):
         await ada.post(f"{SIGN_IN}/token", {"next": "", "access_token": "tap_x"})
@@ -73,7 +73,7 @@ async def test_pages_are_shown_as_before(console: Installation) -> None:
 
 
 async def test_a_qr_code_is_drawn_once(console: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the start of the sign-in, which is limited: however often anybody reads the page that waits for it."""
+    """The QR code is drawn when the sign-in starts, which is limited, not on each view of the waiting page."""
     drawn = []
     make_qr = segno.make_qr
 
@@ -90,7 +90,7 @@ async def test_a_qr_code_is_drawn_once(console: Installation, monkeypatch: pytes
 
 
 async def test_pages_of_one_address_are_limited(console: Installation) -> None:
-    """600 a minute; then a short refusal, which no page is made for. Others, and this machine, read on."""
+    """After 600 requests a minute, a short refusal is sent instead of a page; others are not affected."""
     ada = await browser(console, ADA)
     for _ in range(600):
         assert (await ada.get(SIGN_IN)).status == 200

@@ -1,4 +1,4 @@
-"""What does not let anybody into the console leaves a line in the log: what kind of thing, from where; never what."""
+"""Refused credentials are logged by kind and address, never with their content."""
 
 from typing import Any
 
@@ -26,8 +26,10 @@ def lines(logs: list[Any]) -> list[Any]:
         (INVITE, INVITE, "invitation", "code", f"inv_{'Q' * 49}"),
     ],
 )
-async def test_what_is_typed(anonymous: Browsing, page: str, action: str, kind: str, field: str, given: str) -> None:
-    """An access token and an invitation's code that are wrong, whatever they look like."""
+async def test_a_wrong_credential(
+    anonymous: Browsing, page: str, action: str, kind: str, field: str, given: str
+) -> None:
+    """Wrong access tokens and invitation codes of any shape are logged."""
     with capture_logs() as logs:
         assert (await anonymous.submit(page, action, **{field: given})).status in {401, 404}
     [line] = lines(logs)
@@ -37,7 +39,7 @@ async def test_what_is_typed(anonymous: Browsing, page: str, action: str, kind: 
 
 
 async def test_a_messenger_account_of_nobody(console: Installation, anonymous: Browsing) -> None:
-    """It confirmed and has no developer: the line tells nothing of who it is."""
+    """A messenger account without a developer is logged without its identity."""
     await console.messenger.confirm(await start(anonymous), MessengerIdentity("77123", "Eve", "evelyn"))
     with capture_logs() as logs:
         assert (await anonymous.get(WAITING)).status == 403
@@ -46,8 +48,8 @@ async def test_a_messenger_account_of_nobody(console: Installation, anonymous: B
     assert not [each for each in ("77123", "Eve", "evelyn") if each in repr(logs)]
 
 
-async def test_who_is_let_in_is_not_told_of(console: Installation, anonymous: Browsing) -> None:
-    """Neither with a token nor with the messenger: the audit log has these."""
+async def test_a_sign_in_is_not_logged_as_refused(console: Installation, anonymous: Browsing) -> None:
+    """Successful sign-ins are not logged as refused; the audit log has them."""
     ada = await console.add_developer("ada@example.com")
     await bind(console, ada)
     _, token = await new_token(console, ada)

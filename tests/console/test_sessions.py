@@ -1,4 +1,4 @@
-"""The pages of sessions: the list with its filters and pages, and one session with what happened to it."""
+"""The pages of sessions: the list with its filters and pages, and one session with its steps."""
 
 import re
 from urllib.parse import parse_qs, urlsplit
@@ -26,7 +26,7 @@ def ids(shown: Shown) -> list[str]:
 
 
 def typed_into(shown: Shown) -> dict[str, str]:
-    """Return what stands in the form of the filters."""
+    """Return the values in the form of the filters."""
     form = shown.one(".//form[@aria-label='Filters']")
     fields = {control.get("name", ""): control.get("value", "") for control in form.iter("input")}
     chosen = {
@@ -44,7 +44,7 @@ def query_of(link: str) -> dict[str, str]:
 
 async def the_ids(visitor: Visitor, console: Installation) -> list[str]:
     """Return the ids of all sessions of a developer, newest first, as the service lists them."""
-    page = await console.services.sessions.list_sessions(
+    page = await console.services.session_reader.list_sessions(
         visitor.developer, project_id=None, status=None, limit=200, cursor=None
     )
     return [session.id for session in page.sessions]
@@ -56,13 +56,13 @@ async def newest(visitor: Visitor, console: Installation) -> Shown:
 
 
 async def send_due(console: Installation) -> None:
-    """Make an attempt for each event that is due, as a worker does; the receiver answers `console.receiver.answer`."""
+    """Attempt each due event, as the webhook sender does; the receiver answers `console.receiver.answer`."""
     for delivery in await console.webhooks.claim_deliveries(10):
         await console.webhooks.finish_attempt(delivery, console.receiver.answer)
 
 
 async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: Installation) -> None:
-    """Newest first, each with its project, status, user and what happened, in words, and a link to its page."""
+    """The list is newest first; each row has the project, status, user and outcome in words, and a link."""
     shop, _ = await visitor.create_project("Shop")
     blog, _ = await visitor.create_project("Blog")
     await visitor.start_session(shop.id)
@@ -92,7 +92,7 @@ async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: 
 
 
 async def test_reports_of_users_are_marked(visitor: Visitor, console: Installation) -> None:
-    """In the list and on the page, in words: on the prompt, before anybody read the result, and after somebody did."""
+    """The list and the page describe a report in words: on the prompt, before the result was read, and after."""
     project, _ = await visitor.create_project("Shop")
     signin = console.messenger.signin
     early = await visitor.start_session(project.id)
@@ -106,14 +106,14 @@ async def test_reports_of_users_are_marked(visitor: Visitor, console: Installati
     pages = {}
     for name, started in {"early": early, "unread": unread, "read": read}.items():
         await signin.report_session(started.session_token, ADA.messenger_id)
-        found = await console.services.sessions.read_session_by_token(visitor.developer, started.session_token)
+        found = await console.services.session_reader.read_session_by_token(visitor.developer, started.session_token)
         pages[name] = await visitor.get(f"{LIST}/{found.id}")
     shown = await visitor.get(LIST)
     assert {tuple(row[2::2]) for row in shown.rows()} == {
         ("reported", "The user reported this sign-in: it was not them.")
     }
     assert "Nobody was signed in" in pages["early"].text
-    assert "before the sign-in was used, which ended it" in pages["unread"].text
+    assert "before the sign-in was used. The sign-in ended." in pages["unread"].text
     assert "was already used" not in pages["unread"].text
     assert "end the session that your application opened" in pages["read"].text
     for page in pages.values():
@@ -123,7 +123,7 @@ async def test_reports_of_users_are_marked(visitor: Visitor, console: Installati
 
 
 async def test_each_filter_and_all_together(visitor: Visitor, console: Installation) -> None:
-    """Project, status, time and user each leave what fits them, and the form keeps what was typed."""
+    """Project, status, time and user each select the matching sessions, and the form keeps the input."""
     shop, _ = await visitor.create_project("Shop")
     blog, _ = await visitor.create_project("Blog")
     console.clock.now = 1_795_003_200_000  # 2026-11-18T12:00:00Z
@@ -167,8 +167,8 @@ async def test_each_filter_and_all_together(visitor: Visitor, console: Installat
         ({"project_id": "shop"}, "project_id must be"),
     ],
 )
-async def test_what_cannot_be_gives_the_form_back(visitor: Visitor, typed: dict[str, str], named: str) -> None:
-    """With 400, a sentence, and everything as it was typed; there is no list, and nothing live."""
+async def test_wrong_filters_stay_in_the_form(visitor: Visitor, typed: dict[str, str], named: str) -> None:
+    """Wrong filters get 400, a sentence and the input again; there is no list and no stream."""
     await visitor.create_project()
     kept = {"messenger_id": "77"} | typed
     shown = await visitor.get(LIST, **kept)
@@ -184,7 +184,7 @@ async def test_what_cannot_be_gives_the_form_back(visitor: Visitor, typed: dict[
 
 @given(st.dictionaries(st.sampled_from(["project_id", "status", "since", "until", "messenger_id"]), st.text()))
 def test_an_address_holds_its_filters(typed: dict[str, str]) -> None:
-    """Whatever was typed leads to the same filters again: nothing ends a value, or the address, early."""
+    """Any input leads to the same filters again: nothing ends a value, or the address, early."""
     filters = SessionFilters.from_query(QueryParams(typed))
     address = filters.address(cursor="c&c")
     assert address.isascii()
@@ -195,7 +195,7 @@ def test_an_address_holds_its_filters(typed: dict[str, str]) -> None:
 
 
 async def test_pages_have_each_session_once_and_keep_the_filters(visitor: Visitor, console: Installation) -> None:
-    """Following "Older" shows everything that fits, in order, also when there is something new meanwhile."""
+    """The link "Older" leads through all matching sessions in order, even if new ones arrive meanwhile."""
     shop, _ = await visitor.create_project()
     for number in range(120):
         started = await visitor.start_session(shop.id)
@@ -203,7 +203,7 @@ async def test_pages_have_each_session_once_and_keep_the_filters(visitor: Visito
             await console.messenger.confirm(started.deeplink)
         console.clock.now += 1
     every = await the_ids(visitor, console)
-    page = await console.services.sessions.list_sessions(
+    page = await console.services.session_reader.list_sessions(
         visitor.developer, project_id=None, status="confirmed", limit=200, cursor=None
     )
     expected = [session.id for session in page.sessions]
@@ -227,18 +227,18 @@ async def test_pages_have_each_session_once_and_keep_the_filters(visitor: Visito
 
 
 async def test_empty_lists_say_what_to_do(visitor: Visitor) -> None:
-    """Without sessions the list leads to the projects, with filters to the list without them."""
+    """An empty list links to the projects; with filters it links to the whole list."""
     shown = await visitor.get(LIST)
     assert "There are no sessions yet." in shown.text
     assert shown.all(".//tbody//a[@href='/console/projects']")
     shown = await visitor.get(LIST, status="used")
     assert "No session matches." in shown.text
-    assert "The answer of generate says which" in shown.text
+    assert "The generate response tells you which" in shown.text
     assert shown.all(".//tbody//a[@href='/console/sessions']")
 
 
 async def look_up(visitor: Visitor, sought: str) -> Shown:
-    """Send the form that leads to one session."""
+    """Send the form that opens one session."""
     form = (await visitor.get(LIST)).one(".//form[@aria-label='One session']")
     assert (form.get("method"), form.get("action")) == ("post", LIST)
     (field,) = form.iter("input")
@@ -246,7 +246,7 @@ async def look_up(visitor: Visitor, sought: str) -> Shown:
 
 
 async def test_an_id_or_a_token_leads_to_the_page_of_its_session(visitor: Visitor, console: Installation) -> None:
-    """Pasted with white space around it, too; the token stands in no address and on no page."""
+    """An id or a token is accepted with white space around it; the token is in no address and on no page."""
     shop, _ = await visitor.create_project()
     started = await visitor.start_session(shop.id)
     (session_id,) = await the_ids(visitor, console)
@@ -260,10 +260,10 @@ async def test_an_id_or_a_token_leads_to_the_page_of_its_session(visitor: Visito
     assert (await visitor.get(f"{LIST}/sess_x")).status == 404
 
 
-async def test_what_leads_to_no_session_is_said_alike(
+async def test_all_misses_get_the_same_answer(
     console: Installation, visitor: Visitor, stranger: Visitor, anonymous: Browsing
 ) -> None:
-    """A foreign id or token, one that never was, and what is neither: one answer, which does not repeat it."""
+    """A foreign, unknown or malformed id or token gets one answer, which does not repeat it."""
     shop, _ = await visitor.create_project()
     await stranger.create_project("Mine")
     started = await visitor.start_session(shop.id)
@@ -284,7 +284,7 @@ async def test_what_leads_to_no_session_is_said_alike(
 
 
 async def test_a_project_keeps_its_tabs(visitor: Visitor) -> None:
-    """The list of one project's sessions has the way back to it; the list of all has none."""
+    """The list of one project links back to it; the list of all sessions does not."""
     shop, _ = await visitor.create_project()
     for path in (LIST, "/console/analytics"):
         shown = await visitor.get(path, project_id=shop.id)
@@ -308,7 +308,7 @@ async def test_the_filter_has_every_status(visitor: Visitor) -> None:
 async def test_others_see_nothing(
     console: Installation, visitor: Visitor, stranger: Visitor, anonymous: Browsing
 ) -> None:
-    """Foreign sessions are in no list, and a foreign project or session is as unknown as one that does not exist."""
+    """Sessions of other developers are in no list, and their ids get the same answer as unknown ones."""
     shop, _ = await visitor.create_project("Secret shop")
     await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
     (session_id,) = await the_ids(visitor, console)
@@ -330,7 +330,7 @@ async def test_others_see_nothing(
 
 
 async def test_hostile_names_are_only_text(visitor: Visitor, console: Installation) -> None:
-    """Names that people choose are shown on one line, isolated, without marks that turn the text around them."""
+    """Names that users choose are shown on one line, isolated, without direction marks."""
     shop, _ = await visitor.create_project("<script>1</script>\u202eohs")
     hostile = MessengerIdentity("1001", "<img src=x>\n\u202edrow\u2066", "a\u2028<b>")
     await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, hostile)
@@ -347,7 +347,7 @@ async def test_hostile_names_are_only_text(visitor: Visitor, console: Installati
 
 
 async def test_the_fields(visitor: Visitor, console: Installation) -> None:
-    """A session's page has the fields of the API's session, under their names, and not its token."""
+    """A session's page has the fields of the API's session under the same names, without the token."""
     shop, _ = await visitor.create_project("Shop")
     started = await visitor.start_session(shop.id)
     await console.messenger.confirm(started.deeplink)
@@ -372,7 +372,7 @@ async def test_the_fields(visitor: Visitor, console: Installation) -> None:
 
 
 async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Installation) -> None:
-    """Requested, opened, confirmed, read: each with its time, the time since the one before, and plain words."""
+    """Each step has its time, the time since the previous step, and a plain sentence."""
     shop, _ = await visitor.create_project()
     started = await visitor.start_session(shop.id)
     console.clock.now += 2_400
@@ -407,7 +407,7 @@ async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Insta
 async def test_plain_words_for_what_happened(
     visitor: Visitor, console: Installation, *, opened: bool, decided: str, waited: int, said: str
 ) -> None:
-    """The sentence at the top tells why a sign-in did not work, and what to do."""
+    """The sentence at the top says why a sign-in failed and what to do."""
     shop, _ = await visitor.create_project()
     started = await visitor.start_session(shop.id)
     if decided == "confirmed":
@@ -428,10 +428,8 @@ async def test_plain_words_for_what_happened(
 
 
 @pytest.mark.parametrize("is_right", [True, False])
-async def test_a_match_code_is_told_of_its_own_session(
-    visitor: Visitor, console: Installation, *, is_right: bool
-) -> None:
-    """The steps speak of the number that was to be chosen, also when the project has turned match codes off since."""
+async def test_the_steps_mention_the_match_code(visitor: Visitor, console: Installation, *, is_right: bool) -> None:
+    """The steps mention the match code, even if the project has turned match codes off since."""
     shop, _ = await visitor.create_project()
     update = console.services.projects.update_project
     await update(visitor.actor, shop.id, ProjectChanges(match_code=True))
@@ -450,7 +448,7 @@ async def test_a_match_code_is_told_of_its_own_session(
 
 
 async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Installation) -> None:
-    """Each attempt with what came of it and a link to its delivery; those of other sessions are not there."""
+    """Each attempt is shown with its result and a link to its delivery; those of other sessions are not."""
     shop, _ = await visitor.create_project(webhook_url=HOOK)
     other = await visitor.start_session(shop.id)
     await console.messenger.confirm(other.deeplink)
@@ -475,7 +473,7 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     assert (failed[0], taken[0]) == ("1", "2")
     assert (failed[2], taken[2]) == ("failed HTTP 500", "accepted HTTP 204")
     (session_id, _) = await the_ids(visitor, console)
-    session = await console.services.sessions.read_session(visitor.developer, session_id)
+    session = await console.services.session_reader.read_session(visitor.developer, session_id)
     (delivery,) = await console.services.deliveries.find_deliveries(visitor.developer, session)
     links = {link.get("href") for link in shown.all(".//a") if "deliveries" in link.get("href", "")}
     assert links == {f"/console/deliveries/{delivery.record.event_id}"}
@@ -484,7 +482,7 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
 
 
 async def test_a_session_without_webhook_says_why(visitor: Visitor, console: Installation) -> None:
-    """A decision that nobody was told of is no riddle."""
+    """The page says why a decision has no webhook."""
     shop, _ = await visitor.create_project()
     await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink)
     assert "Its project had no webhook URL when the user decided" in (await newest(visitor, console)).text
@@ -502,6 +500,6 @@ async def test_a_session_without_webhook_says_why(visitor: Visitor, console: Ins
     ],
 )
 def test_durations_in_two_units(milliseconds: int, text: str) -> None:
-    """Short ones are exact to a tenth of a second, long ones are not read to the second; no unit begins a line."""
+    """Short durations are exact to a tenth of a second, long ones to the minute; no unit starts a line."""
     assert duration(milliseconds).replace("\N{NO-BREAK SPACE}", " ") == text
     assert not re.search(r"[0-9] ", duration(milliseconds))

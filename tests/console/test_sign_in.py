@@ -1,4 +1,4 @@
-"""Signing in: with the messenger, with an access token, and what neither lets in."""
+"""Signing in with the messenger and with an access token, and refused attempts."""
 
 import asyncio
 from typing import Any
@@ -20,13 +20,13 @@ SIGN_IN_COOKIE = "__Host-taproof_signin"
 
 
 async def bind(console: Installation, developer: Developer, identity: MessengerIdentity = ADA) -> None:
-    """Let a messenger account sign a developer in, as the operator's link does."""
+    """Link a messenger account to a developer, as the operator's invitation does."""
     invited = await console.services.invitations.invite_again(Actor(developer, "command_line"), developer)
     await console.services.invitations.accept_invitation(invited.code, identity, address="192.0.2.9")
 
 
 async def start(browser: Browsing, path: str = SIGN_IN) -> str:
-    """Begin to sign in with the messenger and return the deeplink that the waiting page shows."""
+    """Start a sign-in with the messenger and return the deeplink that the waiting page shows."""
     shown = await browser.submit(path, SIGN_IN)
     assert shown.location == WAITING
     return deeplink(await browser.follow(shown))
@@ -55,7 +55,7 @@ def session_cookie(browser: Browsing) -> str | None:
 
 
 async def test_the_whole_way(console: Installation, anonymous: Browsing) -> None:
-    """Who confirms in the messenger is signed in by the waiting page, and lands on the page that was asked for."""
+    """After the confirmation, the waiting page signs the visitor in and opens the page that they asked for."""
     await bind(console, await console.add_developer("ada@example.com"))
     asked = await anonymous.get("/console/tokens")
     link = await start(anonymous, asked.location)
@@ -69,7 +69,7 @@ async def test_the_whole_way(console: Installation, anonymous: Browsing) -> None
 
 
 async def test_waiting_page(console: Installation, anonymous: Browsing) -> None:
-    """The waiting page has the link, its QR code, the line to paste, the time left, and goes on without a script."""
+    """The waiting page has the link, its QR code, the line to paste and the time left, and needs no script."""
     shown = await anonymous.follow(await anonymous.submit(SIGN_IN, SIGN_IN))
     link = shown.one(".//a[@target='_blank']")
     assert link.get("rel") == "noopener"
@@ -86,7 +86,7 @@ async def test_waiting_page(console: Installation, anonymous: Browsing) -> None:
 
 
 async def test_waiting_ends_with_the_decision(console: Installation, anonymous: Browsing) -> None:
-    """A script's call that waits is answered as soon as somebody decides, not at the end of its time."""
+    """A waiting call of the script is answered at the decision, not at the end of its time."""
     link = await start(anonymous)
     asked = asyncio.create_task(anonymous.get(STATE, wait="25"))
     while not console.messenger.signin.waiting.count:  # noqa: ASYNC110 — it is a count, and tells nobody.
@@ -97,13 +97,13 @@ async def test_waiting_ends_with_the_decision(console: Installation, anonymous: 
 
 @pytest.mark.parametrize("wait", ["26", "-1", "x", "1.5", "1e1", "٣", "1" * 5000])
 async def test_waiting_is_bounded(anonymous: Browsing, wait: str) -> None:
-    """A call waits for 25 seconds at most; any other text is refused."""
+    """A call waits for 25 seconds at most; any other value is refused."""
     await start(anonymous)
     assert (await anonymous.get(STATE, wait=wait)).status == 400
 
 
 async def test_nobody_has_the_account(console: Installation, anonymous: Browsing) -> None:
-    """A messenger account that signs in nobody is told whom to ask, by its name as text, and is not signed in."""
+    """A messenger account without a developer is named as text, told whom to ask, and not signed in."""
     await bind(console, await console.add_developer("ada@example.com"))
     await console.messenger.confirm(await start(anonymous), MessengerIdentity("77", "<b>Eve</b>\u202e", ""))
     shown = await anonymous.get(WAITING)
@@ -115,7 +115,7 @@ async def test_nobody_has_the_account(console: Installation, anonymous: Browsing
 
 
 async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
-    """After a cancellation the page says so and has the button to start anew, which leads where it led before."""
+    """After a cancellation the page says so; its button starts again and keeps the next page."""
     link = await start(anonymous, f"{SIGN_IN}?next=/console/audit")
     await console.messenger.cancel(link)
     shown = await anonymous.get(WAITING)
@@ -126,7 +126,7 @@ async def test_cancelled(console: Installation, anonymous: Browsing) -> None:
 
 
 async def test_reported(console: Installation, anonymous: Browsing) -> None:
-    """Whoever is signed in by a sign-in that its developer reports is led to the sign-in with the next page."""
+    """A session from a sign-in that was reported is sent to the sign-in page with the next page."""
     await bind(console, await console.add_developer("ada@example.com"))
     link = await start(anonymous)
     await console.messenger.confirm(link)
@@ -139,7 +139,7 @@ async def test_reported(console: Installation, anonymous: Browsing) -> None:
 async def test_reported_while_it_signs_in(
     console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Between the read of who confirmed and the session there is no way in: the page says why, and how to go on."""
+    """A report between the confirmation and the session prevents the sign-in; the page says why."""
     await bind(console, ada := await console.add_developer("ada@example.com"))
     link = await start(anonymous, f"{SIGN_IN}?next=/console/audit")
     await console.messenger.confirm(link)
@@ -154,12 +154,12 @@ async def test_reported_while_it_signs_in(
     assert shown.status == 403
     assert "send /unblock to the bot" in shown.texts(".//p[@role='alert']")[0]
     assert shown.fields(SIGN_IN) == {"next": "/console/audit"}
-    assert await console.services.console_sessions.list_sessions(ada) == []
+    assert await console.services.console_sessions.list_console_sessions(ada) == []
     assert (session_cookie(anonymous), SIGN_IN_COOKIE in anonymous.client.cookies) == (None, False)
 
 
 async def test_expired(console: Installation, anonymous: Browsing) -> None:
-    """After ten minutes without a decision the page says so, and the script is told."""
+    """After ten minutes without a decision the page says so, and so does the script's call."""
     await start(anonymous)
     console.clock.now += 10 * MINUTE
     assert (await anonymous.get(STATE, wait="25")).response.json() == {"status": "expired"}
@@ -169,14 +169,14 @@ async def test_expired(console: Installation, anonymous: Browsing) -> None:
 
 
 async def test_finished_once(console: Installation, anonymous: Browsing) -> None:
-    """One sign-in opens one console session, however many tabs read the waiting page; the others are led on."""
+    """One sign-in opens one console session, even if several tabs load the waiting page."""
     developer = await console.add_developer("ada@example.com")
     await bind(console, developer)
     await console.messenger.confirm(await start(anonymous))
     kept = anonymous.client.cookies[SIGN_IN_COOKIE]
     shown = [await anonymous.get(WAITING) for _ in range(2)]
     assert [(each.status, each.location) for each in shown] == [(303, "/console/projects")] * 2
-    assert len(await console.services.console_sessions.list_sessions(developer)) == 1
+    assert len(await console.services.console_sessions.list_console_sessions(developer)) == 1
     replayed = await console.browser()
     replayed.client.cookies.set(SIGN_IN_COOKIE, kept)
     assert "already used" in (await replayed.get(WAITING)).texts(".//p[@role='alert']")[0]
@@ -184,18 +184,18 @@ async def test_finished_once(console: Installation, anonymous: Browsing) -> None
 
 
 async def test_head_finishes_nothing(console: Installation, anonymous: Browsing) -> None:
-    """A HEAD of the waiting page signs nobody in and leaves the confirmation for the page itself."""
+    """A HEAD request for the waiting page signs nobody in and does not use up the confirmation."""
     await bind(console, developer := await console.add_developer("ada@example.com"))
     await console.messenger.confirm(await start(anonymous))
     for path in (WAITING, SIGN_IN, STATE):
         answer = await anonymous.client.head(path)
         assert (answer.status_code, "set-cookie" in answer.headers) == (200, False), path
-    assert await console.services.console_sessions.list_sessions(developer) == []
+    assert await console.services.console_sessions.list_console_sessions(developer) == []
     assert (await anonymous.get(WAITING)).location == "/console/projects"
 
 
 async def test_only_the_browser_that_started_it(console: Installation, anonymous: Browsing) -> None:
-    """Who knows the link, as from a photograph of the QR code, reads nothing and is not signed in."""
+    """A stranger who knows the link, as from a photograph of the QR code, sees nothing and is not signed in."""
     await bind(console, await console.add_developer("ada@example.com"))
     link = await start(anonymous)
     await console.messenger.confirm(link)
@@ -209,7 +209,7 @@ async def test_only_the_browser_that_started_it(console: Installation, anonymous
 
 
 async def test_altered_cookie(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
-    """An encrypted cookie that was altered anywhere, or is another cookie of the console's, does not open."""
+    """An encrypted cookie that was altered, or that has another purpose, cannot be read."""
     await visitor.post("/console/sign-out")
     await bind(console, visitor.developer)
     await console.messenger.confirm(await start(anonymous))
@@ -226,7 +226,7 @@ async def test_altered_cookie(console: Installation, visitor: Visitor, anonymous
 
 
 async def test_the_cookie_ends(console: Installation, anonymous: Browsing) -> None:
-    """What a browser keeps of a sign-in is good for eleven minutes, also for a browser that keeps it longer."""
+    """A sign-in's cookie is valid for eleven minutes, even in a browser that keeps it longer."""
     await start(anonymous)
     console.clock.now += 11 * MINUTE
     shown = await anonymous.get(WAITING)
@@ -236,7 +236,7 @@ async def test_the_cookie_ends(console: Installation, anonymous: Browsing) -> No
 async def test_messenger_unavailable(
     console: Installation, anonymous: Browsing, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the messenger the page says so, and an access token still works."""
+    """Without the messenger, the page says so, and an access token still works."""
 
     def unknown() -> str:
         raise MessengerUnavailable
@@ -257,18 +257,18 @@ async def test_messenger_unavailable(
 
 
 async def test_access_token(console: Installation, anonymous: Browsing) -> None:
-    """An access token signs in, and its text is in no answer."""
+    """An access token signs in, and no answer contains it."""
     token_id, token = await new_token(console, developer := await console.add_developer("ada@example.com"))
     path = f"{SIGN_IN}?next=/console/audit"
     shown = await anonymous.submit(path, f"{SIGN_IN}/token", access_token=f" {token} ")
     assert shown.location == "/console/audit"
     assert token not in shown.html + str(shown.response.headers)
-    [session] = await console.services.console_sessions.list_sessions(developer)
+    [session] = await console.services.console_sessions.list_console_sessions(developer)
     assert session.access_token_id == token_id
 
 
 async def test_wrong_access_token(console: Installation, anonymous: Browsing) -> None:
-    """What is no valid token is answered with 401 and one sentence, whatever is wrong, and is not shown again."""
+    """Every invalid token gets 401 and the same sentence, and is not shown again."""
     developer = await console.add_developer("ada@example.com")
     _, expired = await new_token(console, developer, expires_at=console.clock.now + 1)
     console.clock.now += 1
@@ -311,8 +311,8 @@ async def test_wrong_access_token(console: Installation, anonymous: Browsing) ->
         "",
     ],
 )
-async def test_leads_nowhere_else(console: Installation, anonymous: Browsing, elsewhere: str) -> None:
-    """`next` leads to a page of the console; anything else is passed over, on every way in."""
+async def test_next_stays_in_the_console(console: Installation, anonymous: Browsing, elsewhere: str) -> None:
+    """`next` leads to a page of the console; any other value is ignored, in every way to sign in."""
     assert safe_next(elsewhere) == "/console/projects"
     _, token = await new_token(console, await console.add_developer("ada@example.com"))
     assert (await anonymous.get(SIGN_IN, next=elsewhere)).fields(SIGN_IN) == {"next": "/console/projects"}
@@ -321,8 +321,8 @@ async def test_leads_nowhere_else(console: Installation, anonymous: Browsing, el
     assert (await anonymous.get(SIGN_IN, next=elsewhere)).location == "/console/projects"
 
 
-async def test_signed_in_already(visitor: Visitor) -> None:
-    """Who is signed in is led on from the sign-in, and starts no other session there."""
+async def test_already_signed_in(visitor: Visitor) -> None:
+    """A visitor who is already signed in is redirected and starts no other session."""
     assert (await visitor.get(SIGN_IN, next="/console/audit")).location == "/console/audit"
     before = session_cookie(visitor)
     for path in (SIGN_IN, f"{SIGN_IN}/token"):

@@ -1,4 +1,4 @@
-"""What the messenger asks of a developer who signs in: never one blind tap, and always with where it came from."""
+"""The messenger's prompt for a developer who signs in needs a match code and shows the origin of the request."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -51,16 +51,16 @@ def link_of(waiting: Shown) -> str:
 
 
 @pytest.mark.parametrize("start", [sign_in, accept_invitation])
-async def test_the_prompt_tells_page_browser_and_place(console: Installation, browser: Browsing, start: Start) -> None:
-    """The page is the console's own address, whatever an Origin header says."""
+async def test_the_prompt_shows_page_browser_and_place(console: Installation, browser: Browsing, start: Start) -> None:
+    """The prompt shows the console's own address as the page, regardless of the Origin header."""
     browser.client.headers["Origin"] = "https://bank.example"
     seen = await console.messenger.open(link_of(await start(console, browser)))
     assert seen.context == CONTEXT
 
 
 @pytest.mark.parametrize("start", [sign_in, accept_invitation])
-async def test_a_blind_tap_lets_nobody_in(console: Installation, browser: Browsing, start: Start) -> None:
-    """The page shows one of the three numbers; Confirm alone, which an older prompt may carry, cancels."""
+async def test_a_plain_confirm_signs_nobody_in(console: Installation, browser: Browsing, start: Start) -> None:
+    """The page shows one of the three numbers; a plain Confirm, as in an older prompt, cancels."""
     waiting = await start(console, browser)
     shown = re.search(r'class="match-code">(\d\d)<', waiting.html)
     link = link_of(waiting)
@@ -76,10 +76,10 @@ async def test_a_blind_tap_lets_nobody_in(console: Installation, browser: Browsi
 
 
 @pytest.mark.parametrize(("start", "purpose"), [(sign_in, CONSOLE), (accept_invitation, INVITATION)])
-async def test_no_setting_turns_them_off(
+async def test_match_codes_cannot_be_turned_off(
     console: Installation, browser: Browsing, start: Start, purpose: Purpose
 ) -> None:
-    """A project that an earlier release made, or that somebody changed in the store, is asked for them all the same."""
+    """Match codes are required even if the stored project of the console does not ask for them."""
     await start(console, browser)
     mark = await console.storage.metadata.read_mark(purpose.mark)
     assert mark is not None
@@ -90,8 +90,8 @@ async def test_no_setting_turns_them_off(
     assert (len(seen.choices), seen.context) == (3, CONTEXT)
 
 
-async def test_try_it_tells_where_it_came_from(console: Installation, visitor: Visitor) -> None:
-    """Try it is what the developer's users will see, so its prompt has the same lines."""
+async def test_try_it_shows_the_same_prompt(console: Installation, visitor: Visitor) -> None:
+    """The prompt of "Try it" has the same lines as that of the developer's users."""
     console.messenger.signin._find_place = lambda _: PLACE
     visitor.client.headers["User-Agent"] = FIREFOX
     project, _ = await visitor.create_project()

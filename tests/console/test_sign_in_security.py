@@ -1,4 +1,4 @@
-"""What a sign-in leaves in the browser, how long it lasts, and requests that other sites make with it."""
+"""The cookies of a sign-in, their lifetime, and requests that other sites send with them."""
 
 from typing import cast
 
@@ -26,7 +26,7 @@ def routes(console: Installation, method: str) -> list[str]:
 
 
 async def test_cookies_over_https(console: Installation, anonymous: Browsing) -> None:
-    """Over HTTPS every cookie is bound to this host, out of scripts' reach, and not sent along by other sites."""
+    """Over HTTPS every cookie is bound to this host, hidden from scripts, and not sent by other sites."""
     await bind(console, await console.add_developer("ada@example.com"))
     started = await anonymous.submit(SIGN_IN, SIGN_IN)
     await console.messenger.confirm(deeplink(await anonymous.follow(started)))
@@ -42,7 +42,7 @@ async def test_cookies_over_https(console: Installation, anonymous: Browsing) ->
 
 
 async def test_cookies_over_http(console: Installation) -> None:
-    """Over plain HTTP, which is for this machine only, cookies lack the prefix and Secure, and are the same else."""
+    """Over plain HTTP, for this machine only, cookies lack the prefix and Secure, and are otherwise the same."""
     _, token = await new_token(console, await console.add_developer("ada@example.com"))
     transport = httpx.ASGITransport(console.app.app)
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8080") as client:
@@ -57,7 +57,7 @@ async def test_cookies_over_http(console: Installation) -> None:
 
 
 async def test_no_fixation(console: Installation, anonymous: Browsing) -> None:
-    """A sign-in gives out a cookie that nobody could know before: one that was planted or used is worth nothing."""
+    """Each sign-in sets a new, unpredictable cookie, so a planted or earlier one is worthless."""
     developer = await console.add_developer("ada@example.com")
     _, token = await new_token(console, developer)
     values = ["con_" + "A" * 49]
@@ -75,7 +75,7 @@ async def test_no_fixation(console: Installation, anonymous: Browsing) -> None:
 
 
 async def test_another_sign_in_ends_the_session_before(console: Installation, visitor: Visitor) -> None:
-    """When a browser changes from one developer to another, the session that it had ends with that."""
+    """A sign-in as another developer ends the session that the browser had."""
     before = visitor.client.cookies[SESSION_COOKIE]
     link = await console.services.invitations.invite_developer(None, "grace@example.com")
     await visitor.submit("/console/invite", "/console/invite", code=link.code)
@@ -92,7 +92,7 @@ async def test_another_sign_in_ends_the_session_before(console: Installation, vi
 
 
 async def test_twelve_hours_idle(console: Installation, visitor: Visitor) -> None:
-    """A session ends twelve hours after it was last used, and its use keeps it going."""
+    """A session ends after twelve hours of inactivity; use extends it."""
     for _ in range(3):
         console.clock.now += 12 * HOUR - MINUTE
         assert await is_signed_in(visitor)
@@ -101,7 +101,7 @@ async def test_twelve_hours_idle(console: Installation, visitor: Visitor) -> Non
 
 
 async def test_thirty_days(console: Installation, visitor: Visitor) -> None:
-    """A session that is used twice a day ends thirty days after the sign-in all the same."""
+    """A session that is in use still ends thirty days after the sign-in."""
     for _ in range(59):
         console.clock.now += 12 * HOUR - MINUTE
         assert await is_signed_in(visitor)
@@ -112,7 +112,7 @@ async def test_thirty_days(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_ends_with_its_access_token(console: Installation, anonymous: Browsing) -> None:
-    """A session that was opened with an access token ends when that is revoked, and when that expires."""
+    """A session from an access token ends when the token is revoked or expires."""
     developer = await console.add_developer("ada@example.com")
     token_id, token = await new_token(console, developer)
     await anonymous.submit(SIGN_IN, f"{SIGN_IN}/token", access_token=token)
@@ -144,7 +144,7 @@ async def test_ends_with_its_access_token(console: Installation, anonymous: Brow
     ],
 )
 async def test_forms_of_other_sites(console: Installation, visitor: Visitor, headers: dict[str, str]) -> None:
-    """A form that another site sends is refused at every address, before it is read, and nobody is signed out."""
+    """A form from another site is refused at every address, before it is read, and signs nobody out."""
     paths = [path.format_map(_Ids()) for path in routes(console, "POST")]
     assert {SIGN_IN, f"{SIGN_IN}/token", "/console/sign-out", "/console/invite", "/console/tokens"} <= set(paths)
     for path in paths:
@@ -158,13 +158,13 @@ async def test_forms_of_other_sites(console: Installation, visitor: Visitor, hea
 
 
 async def test_forms_of_an_old_browser(visitor: Visitor) -> None:
-    """A browser that does not say Sec-Fetch-Site says where a form comes from: the console's own origin is accepted."""
+    """Without Sec-Fetch-Site, a form is accepted only if its Origin is the console."""
     headers = {"Origin": BASE_URL, "Content-Type": "application/x-www-form-urlencoded"}
     assert (await visitor.client.post("/console/sign-out", headers=headers)).status_code == 303
 
 
 async def test_forms_only_by_post(console: Installation, visitor: Visitor) -> None:
-    """What changes something does so by POST only: to open its address as a link does nothing."""
+    """Changes need a POST: opening their address as a link does nothing."""
     reading = set(routes(console, "GET"))
     for path in set(routes(console, "POST")) - reading:
         assert (await visitor.get(path.format_map(_Ids()))).status == 405, path
@@ -173,7 +173,7 @@ async def test_forms_only_by_post(console: Installation, visitor: Visitor) -> No
 
 @pytest.mark.parametrize("content_type", ["application/json", "multipart/form-data; boundary=x", "text/plain", ""])
 async def test_not_a_form(anonymous: Browsing, content_type: str) -> None:
-    """What is no plain form is refused."""
+    """A body that is not a plain form is refused."""
     headers = {"Sec-Fetch-Site": "same-origin", "Content-Type": content_type}
     answer = await anonymous.client.post(f"{SIGN_IN}/token", content=b"access_token=x", headers=headers)
     assert answer.status_code == 400

@@ -1,4 +1,4 @@
-"""The settings of a project that say how its sign-ins go, and where the console shows what comes of them."""
+"""The settings of a project's sign-ins, and the pages that show their effect."""
 
 import json
 
@@ -21,8 +21,8 @@ async def change(visitor: Visitor, console: Installation, project: Project, **ch
     return await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(**changes))  # type: ignore[arg-type]
 
 
-async def test_a_new_project_takes_them(visitor: Visitor, console: Installation) -> None:
-    """What is checked to begin with is on; origins may be typed one on each line, in any spelling."""
+async def test_a_new_project_with_settings(visitor: Visitor, console: Installation) -> None:
+    """The default boxes are checked; origins may be typed one on each line, in any spelling."""
     await visitor.submit(f"{LIST}/new", LIST, name="Plain")
     plain = await the_project(visitor, console)
     assert (plain.phone_required, plain.show_context, plain.match_code, plain.allowed_origins) == (
@@ -40,7 +40,7 @@ async def test_a_new_project_takes_them(visitor: Visitor, console: Installation)
 
 
 async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: Installation) -> None:
-    """A box that is not sent is off; emptied origins are any. The audit log tells of what was changed."""
+    """A box that is not sent is off; no origins means any. The audit log records the changes."""
     project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
     fields = (await visitor.get(path)).fields(path)
@@ -49,7 +49,7 @@ async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: I
     changed = await the_project(visitor, console)
     assert (changed.phone_required, changed.show_context, changed.match_code) == (False, False, True)
     assert changed.allowed_origins == ("https://shop.example",)
-    log = await console.services.audit.list_entries(visitor.developer, limit=50, cursor=None)
+    log = await console.services.audit.list_audit_entries(visitor.developer, limit=50, cursor=None)
     [entry] = [each for each in log.entries if each.action == "project.updated"]
     assert json.loads(entry.details) == {
         "phone_required": False,
@@ -65,8 +65,8 @@ async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: I
     assert await the_project(visitor, console) == project
 
 
-async def test_what_is_no_origin_stays_in_the_form(visitor: Visitor, console: Installation) -> None:
-    """The sentence names the field as the page does, and which line it is; nothing is changed."""
+async def test_a_wrong_origin_stays_in_the_form(visitor: Visitor, console: Installation) -> None:
+    """The sentence names the field as the page does, and the line; nothing is changed."""
     project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
     fields = (await visitor.get(path)).fields(path)
@@ -74,13 +74,13 @@ async def test_what_is_no_origin_stays_in_the_form(visitor: Visitor, console: In
     shown = await visitor.post(path, fields | {"allowed_origins": typed})
     assert shown.status == 400
     [sentence] = shown.texts(".//p[@role='alert']")
-    assert sentence.startswith("Pages that may start sign-ins: number 2 of the list must end after host and port")
+    assert sentence.startswith("Pages that may start sign-ins: number 2 of the list must end after the host and port")
     assert str(shown.one(".//textarea[@id='allowed_origins']").text).split() == typed.split()
     assert await the_project(visitor, console) == project
 
 
 async def test_a_plan_without_room_says_so(console: Installation, visitor: Visitor) -> None:
-    """On the page where a project is made, and on the account's page, which shows what is used."""
+    """The form of a new project and the account page show the limits of the plan and the usage."""
     pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
     facts = (await pro.get("/console/account")).texts(".//dl/div")
     assert {"PlanPro", "Projects0 of 2", "Sign-ins this month0 of 3"} <= set(facts)
@@ -88,7 +88,7 @@ async def test_a_plan_without_room_says_so(console: Installation, visitor: Visit
         project, _ = await pro.create_project("Shop")
     refused = await pro.post(LIST, {"name": "Shop"})
     assert refused.status == 400
-    assert "The pro plan has room for 2 projects" in refused.text
+    assert "The pro plan allows 2 projects" in refused.text
     for user in ("1", "2", "3"):
         await console.messenger.confirm(
             (await pro.start_session(project.id)).deeplink, MessengerIdentity(user, "User", "")
@@ -100,8 +100,8 @@ async def test_a_plan_without_room_says_so(console: Installation, visitor: Visit
     assert {"PlanBusiness", "Projects0, no limit", "Sign-ins this month0, no limit"} <= set(unlimited)
 
 
-async def test_a_full_month_is_told_where_one_tries_it(console: Installation) -> None:
-    """In the API's words; the page itself stays."""
+async def test_try_it_reports_a_used_up_plan(console: Installation) -> None:
+    """Try it reports a used-up plan in the words of the API."""
     pro = await console.sign_in(await console.add_developer("pro@example.com", "pro"))
     project, _ = await pro.create_project("Shop")
     for user in ("1", "2", "3"):
@@ -111,11 +111,11 @@ async def test_a_full_month_is_told_where_one_tries_it(console: Installation) ->
     console.clock.now += 60_000
     shown = await pro.submit(page_of(project), page_of(project))
     assert shown.status == 400
-    assert "as many sign-ins confirmed in this month" in shown.texts(".//p[@role='alert']")[0]
+    assert "limit of confirmed sign-ins for this month" in shown.texts(".//p[@role='alert']")[0]
 
 
 async def test_try_it_shows_the_match_code(visitor: Visitor, console: Installation) -> None:
-    """The waiting page has the one number of three that confirms, also when it is read again; without, it has none."""
+    """The waiting page shows the number that confirms, also after a reload; without match codes it shows none."""
     project, _ = await visitor.create_project("Shop")
     assert not (await start(visitor, project)).all(".//strong[@class='match-code']")
     await visitor.get(f"{page_of(project)}/again")
@@ -140,7 +140,7 @@ async def sign_in_with_phone(console: Installation, deeplink: str) -> None:
 
 
 async def test_a_phone_number_is_shown_where_the_session_is(visitor: Visitor, console: Installation) -> None:
-    """In the list, on its page, and by Try it; of a session without one there is no such row."""
+    """The list, the session's page and Try it show the phone number; without one, there is no row for it."""
     project, _ = await visitor.create_project("Shop")
     await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, GRACE)
     await change(visitor, console, project, collect_phone=True)
@@ -158,7 +158,7 @@ async def test_a_phone_number_is_shown_where_the_session_is(visitor: Visitor, co
 
 
 async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Installation, stranger: Visitor) -> None:
-    """The list of one user's sessions leads there; one more press erases them, in one's own projects only."""
+    """The list of a user's sessions links to the erasure, which asks first and affects only one's own projects."""
     mine, _ = await visitor.create_project("Shop")
     other, _ = await stranger.create_project("Other")
     for browser, project, who in ((visitor, mine, ADA), (visitor, mine, GRACE), (stranger, other, ADA)):
@@ -182,7 +182,7 @@ async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Inst
 
 
 @pytest.mark.parametrize("user", ["ada", "1" * 21, "%D9%A1", "1'--"])
-async def test_what_is_no_messenger_id_has_no_page(visitor: Visitor, user: str) -> None:
+async def test_a_wrong_messenger_id_has_no_page(visitor: Visitor, user: str) -> None:
     """Neither to be asked nor to be erased."""
     page = f"/console/users/{user}/erase"
     for shown in (await visitor.get(page), await visitor.post(page, {})):

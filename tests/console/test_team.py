@@ -1,4 +1,4 @@
-"""The team, which owners see: who there is, who is invited, and the link that is shown once."""
+"""The team page of owners: developers, invitations, and the link that is shown once."""
 
 import pytest
 from tests.console.browsing import Browsing, Shown
@@ -23,7 +23,7 @@ async def invited(visitor: Visitor, **typed: str) -> Shown:
 
 
 async def test_developers(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Every developer is listed with plan, role, and whether a messenger account is bound; the visitor is marked."""
+    """Every developer is listed with plan, role and a linked messenger account; the visitor is marked."""
     again = await console.services.invitations.invite_again(
         Actor(stranger.developer, "command_line"), stranger.developer
     )
@@ -36,7 +36,7 @@ async def test_developers(console: Installation, visitor: Visitor, stranger: Vis
 
 
 async def test_only_owners(stranger: Visitor, visitor: Visitor, console: Installation) -> None:
-    """To one who is no owner there is no such page, at none of its addresses, and nothing is changed by them."""
+    """For others than owners the page and its forms do not exist, and nothing is changed."""
     await invited(visitor, email="alan@example.com")
     [invitation] = await console.services.invitations.list_invitations(visitor.developer)
     missing = (await stranger.get("/console/no-such-page")).text
@@ -49,7 +49,7 @@ async def test_only_owners(stranger: Visitor, visitor: Visitor, console: Install
 
 
 async def test_inviting(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
-    """An owner gets a link that brings in a developer with the plan and role chosen, and is shown it once."""
+    """An owner gets a link once; it creates a developer with the chosen plan and role."""
     shown = await invited(visitor, email="grace@example.com", plan="pro", is_owner="on")
     address, _, code = link(shown).partition("#")
     assert address == "https://console.example/console/invite"
@@ -61,7 +61,7 @@ async def test_inviting(console: Installation, visitor: Visitor, anonymous: Brow
 
 
 async def test_the_link_is_in_no_address(visitor: Visitor) -> None:
-    """The code of a link is in no header of the answers but encrypted, and in no address."""
+    """The code of a link is in the headers of the answers only encrypted, and in no address."""
     sent = await visitor.submit(TEAM, INVITATIONS, email="grace@example.com")
     shown = await visitor.follow(sent)
     code = link(shown).partition("#")[2]
@@ -69,8 +69,8 @@ async def test_the_link_is_in_no_address(visitor: Visitor) -> None:
     assert code not in str(sent.response.headers.multi_items()) + sent.html + str(shown.response.headers.multi_items())
 
 
-async def test_the_link_is_for_who_made_it(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
-    """Another browser that gets hold of the cookie in which the link travels is not shown it."""
+async def test_the_link_is_for_its_creator_only(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
+    """Another browser with the cookie that carries the link does not see it."""
     sent = await visitor.submit(TEAM, INVITATIONS, email="grace@example.com")
     thief = await console.sign_in(await console.add_developer("eve@example.com", is_owner=True))
     for browser, path in ((thief, TEAM), (anonymous, "/console/sign-in"), (visitor, "/console/tokens")):
@@ -94,7 +94,7 @@ async def test_the_link_is_for_who_made_it(console: Installation, visitor: Visit
     ],
 )
 async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[str, str], sentence: str) -> None:
-    """A mistake is named above the form, which keeps what was typed, and nobody is invited."""
+    """A mistake is shown above the form, which keeps the input, and nobody is invited."""
     shown = await visitor.submit(TEAM, INVITATIONS, is_owner="on", **typed)
     assert shown.status == 400
     assert sentence in shown.texts(".//p[@role='alert']")[0]
@@ -104,7 +104,7 @@ async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[
 
 
 async def test_open_invitations(console: Installation, visitor: Visitor) -> None:
-    """Open invitations are listed with who made them and until when; one that binds an account says so."""
+    """Open invitations are listed with their creator and expiry; those that link an account are marked."""
     await invited(visitor, email="grace@example.com", plan="pro", is_owner="on")
     actor = Actor(visitor.developer, "command_line")
     console.clock.now += 1
@@ -119,19 +119,19 @@ async def test_open_invitations(console: Installation, visitor: Visitor) -> None
 
 
 async def test_revoking(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
-    """A revoked invitation leads to nothing; one that was used or never was is answered with 404."""
+    """A revoked invitation no longer works; revoking a used or unknown one is answered with 404."""
     code = link(await invited(visitor, email="grace@example.com")).partition("#")[2]
     [invitation] = await console.services.invitations.list_invitations(visitor.developer)
     path = f"{INVITATIONS}/{invitation.id}/revoke"
     shown = await visitor.follow(await visitor.submit(TEAM, path))
-    assert shown.texts(".//p[@role='status']") == ["The invitation is revoked. Its link no longer works."]
+    assert shown.texts(".//p[@role='status']") == ["The invitation was revoked. Its link no longer works."]
     assert (await anonymous.submit("/console/invite", "/console/invite", code=code)).status == 404
     for gone in (path, f"{INVITATIONS}/made-up/revoke", f"{INVITATIONS}/%00/revoke"):
         assert (await visitor.post(gone)).status == 404
 
 
 async def test_names_are_text(console: Installation, visitor: Visitor) -> None:
-    """What a person in the messenger is called does not get to run on an owner's page."""
+    """A name from the messenger cannot run as code on an owner's page."""
     code = link(await invited(visitor, email="grace@example.com")).partition("#")[2]
     hostile = MessengerIdentity("66", "<img src=x onerror=alert(1)>", "")
     await console.services.invitations.accept_invitation(code, hostile, address="")
@@ -141,7 +141,7 @@ async def test_names_are_text(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_an_access_token_invites_nobody(console: Installation, visitor: Visitor, anonymous: Browsing) -> None:
-    """Who came in with an access token reads the page and is told what to do, but can change nothing on it."""
+    """A visitor who signed in with an access token can read the page but change nothing, and is told why."""
     await invited(visitor, email="grace@example.com")
     before = await console.services.invitations.list_invitations(visitor.developer)
     token = await console.services.developers.create_access_token(visitor.actor, "leaked")

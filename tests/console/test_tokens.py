@@ -1,4 +1,4 @@
-"""Access tokens: made and shown once, listed without their text, revoked at once."""
+"""Access tokens: created and shown once, listed without their text, revoked at once."""
 
 import pytest
 from tests.api.conftest import START
@@ -21,7 +21,7 @@ def plaintext(shown: Shown) -> str:
 
 
 async def make(visitor: Visitor, **typed: str) -> Shown:
-    """Make a token through the form and return the page that shows it."""
+    """Create a token through the form and return the page that shows it."""
     return await visitor.follow(await visitor.submit(TOKENS, TOKENS, **typed))
 
 
@@ -30,8 +30,8 @@ async def only_token(console: Installation, visitor: Visitor) -> AccessToken:
     return token
 
 
-async def test_made_and_shown_once(console: Installation, visitor: Visitor) -> None:
-    """A new token is shown once, works, and is in no address or readable header."""
+async def test_created_and_shown_once(console: Installation, visitor: Visitor) -> None:
+    """A new token is shown once and works; it is in no address or readable header."""
     sent = await visitor.submit(TOKENS, TOKENS, name="deploy script")
     shown = await visitor.follow(sent)
     token = plaintext(shown)
@@ -45,7 +45,7 @@ async def test_made_and_shown_once(console: Installation, visitor: Visitor) -> N
 
 
 async def test_too_many(console: Installation, visitor: Visitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever has as many as there may be is told to revoke some, and what they typed stays."""
+    """At the limit of tokens, the form says to revoke some and keeps the input."""
     monkeypatch.setattr(developers, "ACCESS_TOKEN_LIMIT", 1)
     await make(visitor, name="laptop")
     shown = await visitor.submit(TOKENS, TOKENS, name="deploy script")
@@ -70,7 +70,7 @@ async def test_too_many(console: Installation, visitor: Visitor, monkeypatch: py
     ],
 )
 async def test_expiry(console: Installation, visitor: Visitor, typed: dict[str, str], expires_at: int | None) -> None:
-    """A token is valid for as long as was chosen; to the end of a day, in UTC, when that was."""
+    """A token is valid for the chosen time; a date is valid to its end, in UTC."""
     shown = await make(visitor, name="laptop", **typed)
     assert (await only_token(console, visitor)).expires_at == expires_at
     [[*_, expires, _]] = shown.rows()
@@ -90,11 +90,11 @@ async def test_expiry(console: Installation, visitor: Visitor, typed: dict[str, 
         ({"name": "laptop", "expiry": "date", "date": "0001-01-01"}, "ten years from now"),
         ({"name": "laptop", "expiry": "date", "date": "2036-11-15"}, "ten years from now"),
         ({"name": "laptop", "expiry": "date", "date": "9999-12-31"}, "ten years from now"),
-        ({"name": "laptop", "expiry": "31"}, "Choose the validity"),
+        ({"name": "laptop", "expiry": "31"}, "Choose how long"),
     ],
 )
 async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[str, str], sentence: str) -> None:
-    """A mistake is named above the form, which keeps what was typed, and nothing is made."""
+    """A mistake is shown above the form, which keeps the input, and no token is created."""
     shown = await visitor.submit(TOKENS, TOKENS, **typed)
     assert shown.status == 400
     assert sentence in shown.texts(".//p[@role='alert']")[0]
@@ -103,7 +103,7 @@ async def test_wrong_input(console: Installation, visitor: Visitor, typed: dict[
 
 
 async def test_list(console: Installation, visitor: Visitor) -> None:
-    """A token is listed with its name as text, its preview, its use and its end, and once over it says so."""
+    """A token is listed with its name as text, its preview, last use and expiry, and is marked once expired."""
     token = plaintext(await make(visitor, name="<b>laptop</b>", expiry="7"))
     [[name, preview, scopes, _, used, expires, _]] = (await visitor.get(TOKENS)).rows()
     assert (name, preview, scopes, used) == (
@@ -120,7 +120,7 @@ async def test_list(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_revoking(console: Installation, visitor: Visitor) -> None:
-    """Revoking asks first without any script, says what breaks, and ends the token at once."""
+    """Revoking asks first, without JavaScript, names the effects, and ends the token at once."""
     token = plaintext(await make(visitor, name="laptop"))
     path = f"{TOKENS}/{(await only_token(console, visitor)).id}/revoke"
     page = await visitor.get(TOKENS)
@@ -136,7 +136,7 @@ async def test_revoking(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_tokens_of_others(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
-    """Nobody sees or revokes a token of another developer, an owner neither; made-up ids are answered alike."""
+    """Nobody, not even an owner, sees or revokes another developer's token; unknown ids get the same answer."""
     token = plaintext(await make(stranger, name="private"))
     foreign = await only_token(console, stranger)
     assert "private" not in (await visitor.get(TOKENS)).text
@@ -149,8 +149,8 @@ async def test_tokens_of_others(console: Installation, visitor: Visitor, strange
     await console.services.developers.authenticate(token)
 
 
-async def test_revoking_the_token_that_one_came_in_with(console: Installation, anonymous: Browsing) -> None:
-    """Who revokes the token that they signed in with is told beforehand, and is signed out with a word why."""
+async def test_revoking_the_token_of_the_own_session(console: Installation, anonymous: Browsing) -> None:
+    """Revoking the token of the own session is announced, and signs the visitor out with a notice."""
     developer = await console.add_developer("ada@example.com")
     visitor = await console.sign_in(developer)
     token = plaintext(await make(visitor, name="laptop"))
@@ -161,14 +161,16 @@ async def test_revoking_the_token_that_one_came_in_with(console: Installation, a
     shown = await anonymous.submit(TOKENS, path)
     assert shown.location == "/console/sign-in"
     assert SESSION_COOKIE not in anonymous.client.cookies
-    notice = "Access token revoked. You had signed in with it."
+    notice = "Access token revoked. You had signed in with it, so you are signed out."
     assert (await anonymous.follow(shown)).texts(".//p[@role='status']") == [notice]
     assert (await visitor.get(TOKENS)).status == 200
 
 
 @pytest.mark.parametrize("expiry", ["never", "90", "30"])
-async def test_a_token_made_with_a_token_ends_with_it(console: Installation, anonymous: Browsing, expiry: str) -> None:
-    """Who came in with an access token cannot stay longer than that by making another one, and is told so."""
+async def test_a_token_created_with_a_token_ends_with_it(
+    console: Installation, anonymous: Browsing, expiry: str
+) -> None:
+    """A session from an access token cannot create a token that lives longer, and the page says so."""
     visitor = await console.sign_in(await console.add_developer("ada@example.com"))
     first = plaintext(await make(visitor, name="leaked", expiry="7", scope_tokens="on"))
     await anonymous.submit("/console/sign-in", "/console/sign-in/token", access_token=first)
@@ -180,8 +182,8 @@ async def test_a_token_made_with_a_token_ends_with_it(console: Installation, ano
     assert {token.expires_at for token in tokens} == {START + 7 * DAY}
 
 
-async def test_a_token_made_with_a_token_may_end_sooner(console: Installation, anonymous: Browsing) -> None:
-    """What was chosen is kept where it is no longer than the token that one came in with, or that one never ends."""
+async def test_a_token_created_with_a_token_may_end_sooner(console: Installation, anonymous: Browsing) -> None:
+    """The chosen expiry is kept if it is not later than that of the session's token."""
     visitor = await console.sign_in(await console.add_developer("ada@example.com"))
     for name, given, chosen in (("a", "90", "7"), ("b", "never", "30")):
         token = plaintext(await make(visitor, name=name, expiry=given, scope_tokens="on"))
@@ -202,7 +204,7 @@ async def came_in(console: Installation, visitor: Visitor, **scopes: str) -> Bro
 
 
 async def test_scopes(console: Installation, visitor: Visitor) -> None:
-    """A token has the scopes that were checked; at least one must be, and the others stay unchecked."""
+    """A token has the checked scopes; at least one is required, and a refused form keeps the boxes."""
     await make(visitor, name="laptop", scope_write="", scope_tokens="on")
     assert (await only_token(console, visitor)).scopes == ("read", "tokens")
     [[_, _, scopes, *_]] = (await visitor.get(TOKENS)).rows()
@@ -215,7 +217,7 @@ async def test_scopes(console: Installation, visitor: Visitor) -> None:
 
 
 async def test_a_session_offers_the_scopes_that_it_has(console: Installation, visitor: Visitor) -> None:
-    """The form has no box for a scope that the session lacks; sent all the same, it is refused."""
+    """The form has no box for a scope that the session lacks; a form that sends it is refused."""
     browser = await came_in(console, visitor, scope_write="", scope_tokens="on")
     assert {"scope_read", "scope_tokens"} <= {box.get("name") for box in (await browser.get(TOKENS)).all(".//input")}
     assert (await browser.get(TOKENS)).all(".//input[@name='scope_write']") == []
@@ -226,7 +228,7 @@ async def test_a_session_offers_the_scopes_that_it_has(console: Installation, vi
 
 
 async def test_a_session_without_the_scope_tokens(console: Installation, visitor: Visitor) -> None:
-    """It is told so in place of the form, and can revoke nothing but the token that it was opened with."""
+    """A session without the scope sees a sentence instead of the form, and can revoke only its own token."""
     await make(visitor, name="mine")
     [mine] = await console.services.developers.list_access_tokens(visitor.developer.id)
     browser = await came_in(console, visitor)
@@ -246,7 +248,7 @@ async def test_a_session_without_the_scope_tokens(console: Installation, visitor
 
 
 async def test_a_session_that_may_only_read(console: Installation, visitor: Visitor) -> None:
-    """Every form but that of signing out is refused with a page that names the scope; nothing is changed."""
+    """Without the scope, every form except signing out is refused with a page that names the scope."""
     project, _ = await visitor.create_project("Shop", webhook_url="https://example.com/")
     browser = await came_in(console, visitor, scope_write="")
     home = f"/console/projects/{project.id}"
@@ -277,7 +279,7 @@ async def test_a_session_that_may_only_read(console: Installation, visitor: Visi
 
 
 async def test_a_session_that_may_not_read(console: Installation, visitor: Visitor) -> None:
-    """No page shows it anything, and neither does the answer to a form; it can sign out."""
+    """Without the scope `read`, no page or answer shows any data; the session can sign out."""
     await visitor.create_project("Private")
     browser = await came_in(console, visitor, scope_read="", scope_tokens="on")
     for shown in [
@@ -290,7 +292,7 @@ async def test_a_session_that_may_not_read(console: Installation, visitor: Visit
 
 
 async def test_revoking_what_was_created_with_a_token(console: Installation, visitor: Visitor) -> None:
-    """The list says what a token was created with; revoking it takes those along unless the box is unchecked."""
+    """The list names the token that created another; revoking it revokes those too, unless the box is unchecked."""
     for kept in (False, True):
         browser = await came_in(console, visitor, scope_tokens="on")
         await make(Visitor(browser.client, visitor.developer, console), name="child")

@@ -1,4 +1,4 @@
-"""Try it: a real sign-in of a project, in the page."""
+"""Try it: a real sign-in of a project, on its page in the console."""
 
 import asyncio
 import json
@@ -8,10 +8,10 @@ from tests.console.browsing import Shown
 from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
 from tests.service.callers import until
 
+from taproof import verify_proof
 from taproof.core.clock import MINUTE
 from taproof.core.errors import MessengerUnavailable
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
-from taproof.sdk import verify_proof
 from taproof.service.projects import Rotation
 
 COOKIE = "__Host-taproof_try"
@@ -44,7 +44,7 @@ async def counts(console: Installation, visitor: Visitor, project: Project) -> t
 
 
 async def test_a_try_is_a_whole_sign_in(visitor: Visitor, console: Installation) -> None:
-    """From the button over the link and its QR code to the identity, the answer, the claims and a proof that holds."""
+    """The page leads from the button over the link and its QR code to the identity, the claims and a valid proof."""
     project, secrets = await visitor.create_project("Shop")
     before = await visitor.get(page_of(project))
     assert "This is a real sign-in: it appears" in before.text
@@ -86,7 +86,7 @@ async def test_a_try_is_a_whole_sign_in(visitor: Visitor, console: Installation)
 
 
 async def test_the_outcome_is_shown_once(visitor: Visitor, console: Installation) -> None:
-    """A reload shows the beginning again, with nothing of who confirmed; the session was used, as by any reader."""
+    """A reload shows the start page without the identity; the session is used, as by any application."""
     project, _ = await visitor.create_project("Shop")
     await console.messenger.confirm(link_in(await start(visitor, project)))
     assert (await visitor.get(page_of(project))).texts(".//*[@id='try-proof']")[0].startswith("ey")
@@ -94,15 +94,15 @@ async def test_the_outcome_is_shown_once(visitor: Visitor, console: Installation
     assert ADA.messenger_name not in again.html
     assert not again.all(".//*[@id='try-proof']")
     (session,) = (
-        await console.services.sessions.list_sessions(
+        await console.services.session_reader.list_sessions(
             visitor.developer, project_id=project.id, status=None, limit=10, cursor=None
         )
     ).sessions
     assert session.status == "used"
 
 
-async def test_a_name_that_turns_text_around_is_shown_as_what_it_is(visitor: Visitor, console: Installation) -> None:
-    """Whoever confirms may be called anything: it is text, and what shows nothing is escaped in the JSON."""
+async def test_direction_marks_in_a_name_are_shown(visitor: Visitor, console: Installation) -> None:
+    """A user's name is text, and its invisible characters are escaped in the JSON."""
     project, _ = await visitor.create_project("Shop")
     name = "<script>alert(1)</script>\u202e\U000e0041"
     await console.messenger.confirm(link_in(await start(visitor, project)), MessengerIdentity("77", name, ""))
@@ -115,8 +115,8 @@ async def test_a_name_that_turns_text_around_is_shown_as_what_it_is(visitor: Vis
     assert answer["messenger_username"] is None
 
 
-async def test_a_waiting_page_hears_of_the_decision(visitor: Visitor, console: Installation) -> None:
-    """A call that waits is answered by the decision, and only the page itself uses the session up."""
+async def test_the_waiting_page_learns_of_the_decision(visitor: Visitor, console: Installation) -> None:
+    """A waiting call is answered at the decision; only the page itself uses up the session."""
     project, _ = await visitor.create_project("Shop")
     link = link_in(await start(visitor, project))
     call = asyncio.create_task(state(visitor, project, wait="25"))
@@ -131,13 +131,13 @@ async def test_a_waiting_page_hears_of_the_decision(visitor: Visitor, console: I
 
 @pytest.mark.parametrize("wait", ["-1", "31", "1.5", "nan", "", "٣", "9" * 5000])
 async def test_an_impossible_wait_is_refused(visitor: Visitor, wait: str) -> None:
-    """The script's call waits for a number of seconds that the service allows, and for nothing else."""
+    """The script's call accepts only a number of seconds within the limit."""
     project, _ = await visitor.create_project("Shop")
     assert (await visitor.get(f"{page_of(project)}/state", wait=wait)).status == 400
 
 
-async def test_cancelled_and_expired_are_told(visitor: Visitor, console: Installation) -> None:
-    """Each end has its own words, and leads to another try."""
+async def test_cancelled_and_expired_are_shown(visitor: Visitor, console: Installation) -> None:
+    """Each outcome has its own words and a button to try again."""
     project, _ = await visitor.create_project("Shop")
     await console.messenger.cancel(link_in(await start(visitor, project)))
     assert await state(visitor, project) == "cancelled"
@@ -150,8 +150,8 @@ async def test_cancelled_and_expired_are_told(visitor: Visitor, console: Install
     assert (await visitor.get(page_of(project))).texts(".//h2") == ["Expired"]
 
 
-async def test_what_another_reader_has_used_is_told(visitor: Visitor, console: Installation) -> None:
-    """When the one answer was read elsewhere, the page says so and shows nobody."""
+async def test_a_result_that_was_received_elsewhere(visitor: Visitor, console: Installation) -> None:
+    """If the result was already received elsewhere, the page says so and shows no identity."""
     project, _ = await visitor.create_project("Shop")
     link = link_in(await start(visitor, project))
     await console.messenger.confirm(link)
@@ -161,10 +161,10 @@ async def test_what_another_reader_has_used_is_told(visitor: Visitor, console: I
     assert ADA.messenger_name not in shown.html
 
 
-async def test_a_proof_that_does_not_hold_is_told(
+async def test_an_invalid_proof_is_reported(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The signature is really checked, with the project's secret: under another one it does not hold."""
+    """The signature is really checked with the project's secret: with another secret it is not valid."""
     project, _ = await visitor.create_project("Shop")
     _, other = await visitor.create_project("Blog")
     await console.messenger.confirm(link_in(await start(visitor, project)))
@@ -178,7 +178,7 @@ async def test_a_proof_that_does_not_hold_is_told(
 
 
 async def test_a_new_try_forgets_the_one_before(visitor: Visitor, console: Installation) -> None:
-    """Whoever goes back to the beginning while a sign-in waits gets the beginning, and then another link."""
+    """Going back while a sign-in waits shows the start page, and the button starts a new sign-in."""
     project, _ = await visitor.create_project("Shop")
     waiting = await start(visitor, project)
     first = link_in(waiting)
@@ -190,7 +190,7 @@ async def test_a_new_try_forgets_the_one_before(visitor: Visitor, console: Insta
 
 
 async def test_a_try_is_for_the_one_who_started_it(visitor: Visitor, stranger: Visitor, console: Installation) -> None:
-    """What the browser keeps opens in that console session and for that project alone; nobody else uses it up."""
+    """The cookie can be read only in that console session and for that project; nobody else uses it up."""
     project, _ = await visitor.create_project("Shop")
     blog, _ = await visitor.create_project("Blog")
     theirs, _ = await stranger.create_project("Theirs")
@@ -213,7 +213,7 @@ async def test_a_try_is_for_the_one_who_started_it(visitor: Visitor, stranger: V
 
 @pytest.mark.parametrize("encrypted", ["", "x", "AAAA", "é", "A" * 3000])
 async def test_a_broken_cookie_is_no_try(visitor: Visitor, encrypted: str) -> None:
-    """Whatever a browser sends in place of what it was given leads to the beginning."""
+    """Any other content of the cookie shows the start page."""
     project, _ = await visitor.create_project("Shop")
     cookie = f"{SESSION_COOKIE}={visitor.client.cookies[SESSION_COOKIE]}; {COOKIE}={encrypted}"
     response = await visitor.client.get(page_of(project), headers={b"Cookie": cookie.encode()})
@@ -222,7 +222,7 @@ async def test_a_broken_cookie_is_no_try(visitor: Visitor, encrypted: str) -> No
 
 
 async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, console: Installation) -> None:
-    """There is no button but a way to the settings, and whoever sends the form all the same is told the same."""
+    """A paused project has a link to its settings in place of the button; a form that is sent is refused."""
     project, _ = await visitor.create_project("Shop")
     await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(is_active=False))
     shown = await visitor.get(page_of(project))
@@ -235,10 +235,10 @@ async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, cons
     assert await counts(console, visitor, project) == (0, 0)
 
 
-async def test_a_messenger_that_cannot_be_reached_is_told(
+async def test_an_unreachable_messenger_is_reported(
     visitor: Visitor, console: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While it is not known where links lead, the page says so and nothing is started."""
+    """While the address of links is unknown, the page says so and nothing is started."""
     project, _ = await visitor.create_project("Shop")
 
     def unknown() -> str:
@@ -252,7 +252,7 @@ async def test_a_messenger_that_cannot_be_reached_is_told(
 
 
 async def test_public_access_is_not_needed(visitor: Visitor, console: Installation) -> None:
-    """A try is started by the server, so it works for a project whose public access is off."""
+    """The server starts the sign-in, so it also works without public access."""
     project, _ = await visitor.create_project("Shop")
     await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(public_access=False))
     await console.messenger.confirm(link_in(await start(visitor, project)))

@@ -50,8 +50,8 @@ async def only_delivery(visitor: Visitor, project: Project) -> Shown:
 # ---- the endpoint
 
 
-async def test_a_project_without_a_url_is_told_what_a_webhook_is(visitor: Visitor) -> None:
-    """Without a webhook URL the page says that nothing is sent, and leads to the settings; there is no test to send."""
+async def test_without_a_url_the_page_explains_webhooks(visitor: Visitor) -> None:
+    """Without a webhook URL the page says that nothing is sent and links to the settings; there is no test button."""
     project, _ = await visitor.create_project()
     shown = await visitor.get(page_of(project))
     assert "Nothing is sent. To receive an event" in shown.text
@@ -61,7 +61,7 @@ async def test_a_project_without_a_url_is_told_what_a_webhook_is(visitor: Visito
 
 
 async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, console: Installation) -> None:
-    """Not tried, fails since a time, works again, turned off after 410, and on again: each is told as it is."""
+    """Each state is named: not tried, failing, working again, turned off after 410, and on again."""
     project, _ = await visitor.create_project(webhook_url=URL)
 
     async def endpoint() -> str:
@@ -73,28 +73,28 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
     assert f"Failing No attempt to {URL} has succeeded since 2026-11-18 11:06:40 UTC" in await endpoint()
     console.clock.now += HOUR
     await send(console, WebhookResponse(0, 200))
-    assert f"Works Events are sent to {URL}" in await endpoint()
+    assert f"Working Events are sent to {URL}" in await endpoint()
     await decided(visitor, console, project)
     await send(console, WebhookResponse(0, 410))
     assert f"Turned off Nothing has been sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
-    assert "The receiver answered 410 Gone" in await endpoint()
+    assert "The receiver answered with 410 Gone" in await endpoint()
     await set_url(visitor, console, project, URL)
-    assert "Works" in await endpoint()
+    assert "Working" in await endpoint()
 
 
-async def test_a_failed_test_alone_is_no_working_endpoint(visitor: Visitor, console: Installation) -> None:
-    """A test does not count as a failure of the endpoint, yet the page must not say that it works or was not tried."""
+async def test_a_failed_test_alone_is_not_a_working_endpoint(visitor: Visitor, console: Installation) -> None:
+    """A failed test is no failure of the endpoint, but the page must not call the endpoint working or untried."""
     project, _ = await visitor.create_project(webhook_url=URL)
     console.receiver.answer = WebhookResponse(5, 500)
     await console.services.deliveries.send_test(visitor.actor, project.id)
     shown = await visitor.get(page_of(project))
     assert shown.texts(".//section[@aria-labelledby='endpoint']//span") == ["Nothing accepted yet"]
-    assert [row[3] for row in shown.rows()] == ["Given up"], "in the word of the filter"
-    assert "Given up" in shown.texts(".//option")
+    assert [row[3] for row in shown.rows()] == ["Failed"], "in the word of the filter"
+    assert "Failed" in shown.texts(".//option")
 
 
-async def test_an_endpoint_that_failed_for_days_is_told_why_it_is_off(visitor: Visitor, console: Installation) -> None:
-    """After five days of failures alone the page says so, and what to do."""
+async def test_an_endpoint_that_failed_for_days_is_turned_off(visitor: Visitor, console: Installation) -> None:
+    """After five days of failures the page says that the webhook is off, and what to do."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
     await send(console, WebhookResponse(5, 500))
@@ -114,7 +114,7 @@ async def test_an_endpoint_that_failed_for_days_is_told_why_it_is_off(visitor: V
 async def test_the_secret_is_shown_on_demand_and_once(
     visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It is on no page by itself, on one page after the button, and in no address, no log and on no page after that."""
+    """The secret is shown only after the button, once, and is in no address, no log and no other page."""
     project, secrets = await visitor.create_project()
     page = page_of(project)
     assert secrets.webhook_secret not in (await visitor.get(page)).html
@@ -126,13 +126,13 @@ async def test_the_secret_is_shown_on_demand_and_once(
     assert not SECRET.findall((await visitor.get(page)).html)
     assert secrets.webhook_secret not in str(answer.response.headers) + "".join(capfd.readouterr())
     assert shown.all(".//a[@href='/docs#webhooks']")
-    log = await console.services.audit.list_entries(visitor.developer, limit=9, cursor=None)
+    log = await console.services.audit.list_audit_entries(visitor.developer, limit=9, cursor=None)
     told = [(each.subject, each.via) for each in log.entries if each.action == "webhook_secret.revealed"]
     assert told == [(project.id, "console")]
 
 
 async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Installation) -> None:
-    """The next secret is shown once, both are on demand while it lasts, and promoting ends it at once."""
+    """The next secret is shown once, both are on demand during the rotation, and promoting ends it at once."""
     project, secrets = await visitor.create_project()
     page = page_of(project)
     shown = await visitor.follow(await visitor.submit(page, f"{page}/rotate", overlap_hours="48"))
@@ -153,12 +153,12 @@ async def test_a_rotation_from_beginning_to_end(visitor: Visitor, console: Insta
         following
     )
     assert over.all(f".//form[@action='{page}/rotate']")
-    page_of_log = await console.services.audit.list_entries(visitor.developer, limit=10, cursor=None)
+    page_of_log = await console.services.audit.list_audit_entries(visitor.developer, limit=10, cursor=None)
     assert {entry.action for entry in page_of_log.entries} >= {"webhook_secret.rotated", "webhook_secret.promoted"}
 
 
 async def test_a_rotation_ends_by_itself(visitor: Visitor, console: Installation) -> None:
-    """Once its time has come the page no longer says that a rotation is under way."""
+    """After the overlap the page no longer says that a rotation is in progress."""
     project, _ = await visitor.create_project()
     page = page_of(project)
     await visitor.submit(page, f"{page}/rotate", overlap_hours="1")
@@ -171,7 +171,7 @@ async def test_a_rotation_ends_by_itself(visitor: Visitor, console: Installation
 
 @pytest.mark.parametrize("hours", ["", "0", "169", "1.5", "-1", "x", "٣", "9" * 5000])
 async def test_an_impossible_overlap_is_refused(visitor: Visitor, console: Installation, hours: str) -> None:
-    """The form says what is possible and keeps what was typed; nothing is rotated."""
+    """The form names the allowed range and keeps the input; nothing is rotated."""
     project, _ = await visitor.create_project()
     page = page_of(project)
     shown = await visitor.submit(page, f"{page}/rotate", overlap_hours=hours)
@@ -181,8 +181,8 @@ async def test_an_impossible_overlap_is_refused(visitor: Visitor, console: Insta
     assert await console.services.projects.read_project(visitor.developer, project.id) == project
 
 
-async def test_forms_that_came_too_late_say_so(visitor: Visitor, console: Installation) -> None:
-    """Rotating twice, and promoting what is over, change nothing and are told on the page."""
+async def test_late_forms_are_refused(visitor: Visitor, console: Installation) -> None:
+    """A second rotation, and promoting after the end, change nothing and are explained on the page."""
     project, _ = await visitor.create_project()
     page = page_of(project)
     with pytest.raises(NoRotation):
@@ -201,8 +201,8 @@ async def test_forms_that_came_too_late_say_so(visitor: Visitor, console: Instal
 # ---- deliveries
 
 
-async def test_a_test_leads_to_what_came_of_it(visitor: Visitor, console: Installation) -> None:
-    """The button sends one event and shows its page; a test that failed says why and is not tried again."""
+async def test_a_test_leads_to_its_result(visitor: Visitor, console: Installation) -> None:
+    """The button sends one event and opens its page; a failed test says why and is not retried."""
     project, _ = await visitor.create_project(webhook_url=URL)
     page = page_of(project)
     shown = await visitor.follow(await visitor.submit(page, f"{page}/test"))
@@ -213,18 +213,18 @@ async def test_a_test_leads_to_what_came_of_it(visitor: Visitor, console: Instal
     assert shown.texts(".//p[@role='status']") == [f"The receiver accepted the test: HTTP {status}."]
     console.receiver.answer = WebhookResponse(5, 500)
     refused = await visitor.follow(await visitor.submit(page, f"{page}/test"))
-    assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver answered HTTP 500."]
+    assert refused.texts(".//p[@role='alert']") == ["The test failed: the receiver answered with HTTP 500."]
     assert not refused.all(".//p[@role='status']")
     console.receiver.answer = WebhookResponse(10_000, error="timeout")
     failed = await visitor.follow(await visitor.submit(page, f"{page}/test"))
-    assert failed.texts(".//p[@role='alert']") == ["The test failed: no answer came."]
+    assert failed.texts(".//p[@role='alert']") == ["The test failed: there was no answer."]
     assert "Attempt 1: no answer" in failed.text
     assert SENTENCES["timeout"] in failed.text
     assert "10 000 ms" in failed.text
 
 
-async def test_a_test_without_a_url_is_told(visitor: Visitor, console: Installation) -> None:
-    """When the URL was removed meanwhile, nothing is sent and the page says why."""
+async def test_a_test_without_a_url_is_refused(visitor: Visitor, console: Installation) -> None:
+    """If the URL was removed in the meantime, nothing is sent and the page says why."""
     project, _ = await visitor.create_project(webhook_url=URL)
     page = page_of(project)
     await visitor.get(page)
@@ -236,7 +236,7 @@ async def test_a_test_without_a_url_is_told(visitor: Visitor, console: Installat
 
 
 async def test_the_list_shows_state_attempts_and_the_last_answer(visitor: Visitor, console: Installation) -> None:
-    """Each delivery says what it is of, what became of it, how often it was tried and what was answered last."""
+    """Each delivery shows its event, its state, the number of attempts and the last answer."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
     await send(console, WebhookResponse(5, 500))
@@ -255,7 +255,7 @@ async def test_the_list_shows_state_attempts_and_the_last_answer(visitor: Visito
 
 
 async def test_the_list_can_be_filtered_and_paged(visitor: Visitor, console: Installation) -> None:
-    """Filters stay while the pages are turned; every delivery is on exactly one page."""
+    """The filters stay on all pages; every delivery is on exactly one page."""
     project, _ = await visitor.create_project(webhook_url=URL)
     for number in range(PAGE + 3):
         await console.services.deliveries.send_test(visitor.actor, project.id)
@@ -277,14 +277,14 @@ async def test_the_list_can_be_filtered_and_paged(visitor: Visitor, console: Ins
 
 
 @pytest.mark.parametrize("query", [{"event": "x"}, {"status": "pending"}, {"cursor": "x"}, {"cursor": "<b>"}])
-async def test_a_filter_that_is_none_is_refused(visitor: Visitor, query: dict[str, str]) -> None:
-    """What no page has led to is answered with 400, not with a list that looks as if it had been filtered."""
+async def test_an_unknown_filter_is_refused(visitor: Visitor, query: dict[str, str]) -> None:
+    """An unknown filter is answered with 400, not with a list that looks filtered."""
     project, _ = await visitor.create_project()
     assert (await visitor.get(page_of(project), **query)).status == 400
 
 
 async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Installation) -> None:
-    """Time, duration, status, the reason and the answer of each attempt are there, and the way to the session."""
+    """Each attempt has its time, duration, status, reason and answer; the page links to the session."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
     await send(console, WebhookResponse(7, 503, body=b"<script>alert(1)</script> busy"))
@@ -296,7 +296,7 @@ async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Install
     assert "<script>alert(1)</script> busy" in shown.text
     assert "<script>alert" not in shown.html
     (session,) = (
-        await console.services.sessions.list_sessions(
+        await console.services.session_reader.list_sessions(
             visitor.developer, project_id=None, status=None, limit=9, cursor=None
         )
     ).sessions
@@ -309,7 +309,7 @@ async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Install
 
 
 async def test_sending_again(visitor: Visitor, console: Installation) -> None:
-    """A button makes the event due at once, and the log says who pressed it."""
+    """The button makes the event due at once, and the log records who pressed it."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
     await send(console, WebhookResponse(5, 200))
@@ -317,7 +317,7 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     path = (await only_delivery(visitor, project)).response.url.path
     console.clock.now += 1
     shown = await visitor.follow(await visitor.submit(path, f"{path}/resend"))
-    assert "Sending now It is being sent now." in shown.text
+    assert "Sending now The event is being sent." in shown.text
     assert "Waiting" not in shown.text
     assert "Next attempt" not in shown.text
     assert shown.all(".//noscript/meta[@http-equiv='refresh']")
@@ -328,13 +328,13 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     over = await visitor.get(path)
     assert "Delivered The receiver accepted it." in over.text
     assert not over.all(".//meta[@http-equiv='refresh']"), "nothing more is to come"
-    log = await console.services.audit.list_entries(visitor.developer, limit=1, cursor=None)
+    log = await console.services.audit.list_audit_entries(visitor.developer, limit=1, cursor=None)
     assert (log.entries[0].action, log.entries[0].via) == ("delivery.resent", "console")
     assert json.loads(log.entries[0].details) == {}
 
 
-async def test_sending_again_without_a_url_is_told(visitor: Visitor, console: Installation) -> None:
-    """When there is nowhere to send to, the page says what to do first; what ended says why."""
+async def test_sending_again_without_a_url_is_refused(visitor: Visitor, console: Installation) -> None:
+    """Without a URL the page says what to do first; an ended delivery says why."""
     project, _ = await visitor.create_project(webhook_url=URL)
     await decided(visitor, console, project)
     await set_url(visitor, console, project, "")
@@ -348,6 +348,6 @@ async def test_sending_again_without_a_url_is_told(visitor: Visitor, console: In
 
 @pytest.mark.parametrize("event_id", ["evt_0000000000000000000000", "x", "evt_%00", "..%2f"])
 async def test_an_unknown_delivery_is_404(visitor: Visitor, event_id: str) -> None:
-    """An id that was never given out leads nowhere, to read as to send again."""
+    """An unknown id is answered with 404, to read and to send again."""
     assert (await visitor.get(f"/console/deliveries/{event_id}")).status == 404
     assert (await visitor.post(f"/console/deliveries/{event_id}/resend")).status == 404

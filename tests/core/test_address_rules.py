@@ -1,4 +1,4 @@
-"""Which addresses may be posted to: the table, its edges, and what an operator allows."""
+"""The addresses that webhooks may be posted to: the table, its edges, and those that an operator allows."""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_every_range_is_held_by_examples() -> None:
 
 
 def test_every_range_is_named_in_the_documents() -> None:
-    """An operator finds there what can be allowed, and which addresses that opens."""
+    """The documentation lists each name that an operator can allow, and its addresses."""
     operating = (Path(__file__).parents[2] / "docs/how-to/where-webhooks-may-go.md").read_text(encoding="utf-8")
     for name in RANGES:
         assert f"`{name}`" in operating, name
@@ -93,21 +93,21 @@ def test_public_addresses_are_not_refused(address: str) -> None:
 
 @pytest.mark.parametrize("address", UNREADABLE)
 def test_only_the_usual_notation_is_read(address: str) -> None:
-    """What one program reads as an address and another as something else is refused, also with everything allowed."""
+    """A text that programs read differently is refused, even if every address is allowed."""
     assert AddressRules().problem(address) == "unreadable"
     assert AddressRules(["0.0.0.0/0", "::/0"]).problem(address) == "unreadable"
 
 
 @pytest.mark.parametrize("address", ["fe80::1%eth0", "fe80::1%1", "2a00::1%lo", "::1%lo"])
 def test_an_address_with_a_zone_is_refused(address: str) -> None:
-    """It names an interface of this machine, which nobody outside has business with."""
+    """A zone names a network interface of this machine."""
     assert AddressRules().problem(address) == "scoped"
     assert AddressRules(["::/0"]).problem(address) == "scoped"
 
 
 @given(st.integers(0, 2**128 - 1))
 def test_of_ipv6_only_one_eighth_is_public(number: int) -> None:
-    """Whatever the registry adds later outside 2000::/3 is refused already."""
+    """Ranges that the registry may add later outside 2000::/3 are already refused."""
     address = IPv6Address(number)
     if AddressRules().problem(str(address)) is None:
         assert address in IPv6Network("2000::/3")
@@ -144,7 +144,7 @@ def test_ranges_are_allowed_by_name() -> None:
 
 
 def test_networks_are_allowed_by_their_address() -> None:
-    """A network opens what lies within it, of whatever range."""
+    """An allowed network allows each address inside it, in any range."""
     rules = AddressRules(["10.20.0.0/16", "192.168.7.7", "fd00:1::/32"])
     assert [rules.problem(each) for each in ("10.20.255.1", "192.168.7.7", "fd00:1::9")] == [None] * 3
     assert [rules.problem(each) for each in ("10.21.0.0", "192.168.7.8", "fd00:2::9")] == ["private"] * 3

@@ -1,4 +1,4 @@
-"""Why an attempt to deliver an event failed: the codes that are stored, and those that a status tells."""
+"""The reasons why an attempt to deliver an event failed: the stored codes, and those derived from a status."""
 
 from typing import get_args
 
@@ -8,7 +8,7 @@ from taproof.core.attempt_errors import SENTENCES, AttemptError, Refusal, ShownE
 
 
 def test_every_code_has_its_sentence() -> None:
-    """A developer reads for each code what is wrong and what to do: at least two sentences, and no other code's."""
+    """Each code has its own text of at least two sentences: the problem, and what to do."""
     assert list(SENTENCES) == list(get_args(ShownError)) == [*get_args(AttemptError), *get_args(Refusal)]
     assert len(set(SENTENCES.values())) == len(SENTENCES)
     for sentence in SENTENCES.values():
@@ -22,7 +22,7 @@ def test_every_code_has_its_sentence() -> None:
 @pytest.mark.parametrize("code", get_args(AttemptError))
 @pytest.mark.parametrize("status", [None, 200, 410])
 def test_what_is_stored_is_shown(code: str, status: int | None) -> None:
-    """Whatever the status is: an attempt that broke off says why."""
+    """An attempt without an answer shows its stored reason, with any status."""
     assert attempt_error(status, code) == code
 
 
@@ -44,7 +44,7 @@ def test_an_answer_that_takes_nothing_says_so(statuses: range, expected: str | N
 
 @pytest.mark.parametrize("code", ["of_tomorrow", "", "redirected "])
 def test_an_unknown_code_is_none_of_these(code: str) -> None:
-    """What a newer release has written down is not shown as a code of this one, nor does it break anything."""
+    """A reason that a newer release stored is not shown as a code of this release, and raises no error."""
     assert attempt_error(None, code) is None
 
 

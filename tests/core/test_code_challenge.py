@@ -26,14 +26,14 @@ def test_any_other_verifier_proves_nothing(verifier: str | None) -> None:
 
 
 def test_a_session_without_a_challenge_needs_no_verifier() -> None:
-    """Clients of before go on as they were, whatever they send."""
+    """A session without a challenge can be read with any verifier or none."""
     assert is_proven(None, None)
     assert is_proven(None, "anything")
 
 
 @pytest.mark.parametrize("challenge", ["", CHALLENGE[:-1], CHALLENGE + "=", CHALLENGE[:-1] + "N", CHALLENGE[:-1] + "+"])
 def test_a_challenge_has_one_spelling(challenge: str) -> None:
-    """Base64url without padding of exactly 32 bytes: nothing else is taken for a digest."""
+    """Only the base64url of exactly 32 bytes, without padding, is a challenge."""
     assert challenge_digest(challenge) is None
 
 

@@ -25,7 +25,7 @@ def test_what_was_encrypted_is_opened_again(plaintext: str, associated_data: str
 
 
 def test_the_plaintext_is_not_in_the_encrypted_value_and_no_two_are_alike() -> None:
-    """A dump of the store shows neither a secret nor which rows hold the same one."""
+    """A dump of the store shows no secret, and does not show that two rows hold the same one."""
     first, second = (ENCRYPTOR.encrypt(SECRET, "row:1", system_entropy) for _ in range(2))
     assert first != second
     assert b"whsec" not in first
@@ -73,7 +73,7 @@ def keys(count: int) -> list[str]:
 
 @pytest.mark.parametrize("between", [",", "\n", " , ", "\r\n"])
 def test_of_several_keys_the_first_seals_and_all_open(between: str) -> None:
-    """With commas as in the environment or line ends as in the file; the key id in the value tells which one it is."""
+    """Keys are separated by commas in the environment or line ends in the file, and the key id selects one."""
     old, new, other = keys(3)
     both = Encryptor(f"{new}{between}{old}\n")
     for encryptor in (Encryptor(old), Encryptor(new)):
@@ -89,8 +89,8 @@ def test_of_several_keys_the_first_seals_and_all_open(between: str) -> None:
         both.decrypt(encrypted, "row:2")
 
 
-def test_a_value_tells_which_key_it_is_encrypted_under() -> None:
-    """A rotation passes over what is under the first key, and takes what another one of them opens."""
+def test_a_value_contains_the_id_of_its_key() -> None:
+    """A rotation skips values under the first key, and re-encrypts those under another known key."""
     old, new, other = keys(3)
     both = Encryptor(f"{new},{old}")
     by_new, by_old, by_other = (Encryptor(key).encrypt(SECRET, "row:1", system_entropy) for key in (new, old, other))
@@ -125,7 +125,7 @@ def test_keys_that_change_while_serving_hold_from_the_next_use_on() -> None:
 
 
 def test_derived_secrets_of_all_keys_are_accepted_and_the_first_is_given_out() -> None:
-    """Nodes that have the same keys in another order accept what each other gives out."""
+    """Nodes with the same keys in another order accept each other's secrets."""
     old, new = keys(2)
     before, after = Encryptor(f"{old},{new}"), Encryptor(f"{new},{old}")
     for encryptor in (before, after):

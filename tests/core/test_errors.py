@@ -42,7 +42,7 @@ def test_each_error_has_a_code_and_a_full_sentence(error: type[TaproofError]) ->
 
 
 def test_codes_are_unique() -> None:
-    """Two errors with one code could not be told apart by a client."""
+    """A client could not distinguish two errors with the same code."""
     codes = [error.code for error in every_error()]
     assert len(codes) == len(set(codes))
 

@@ -16,7 +16,7 @@ for package in ("cli", "config", "console", "core", "runtime", "sandbox", "servi
         if module.name != "taproof.runtime.bot_runtime":  # It declares no error, and loads the messenger's library.
             importlib.import_module(module.name)
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.http.errors import error_response
 from taproof.http.metrics import Metrics
 from taproof.api.openapi.document import build_openapi
@@ -35,9 +35,9 @@ declared = {
     for error in subclasses(TaproofError)
 }
 answers = {error.code: repr(error_response(error())) for error in API_ERRORS}
-app = build_developer_api(
+app = DeveloperApi(
     *[None] * 5, audit=None, bots=None, plans=None, erasure=None, metrics=Metrics(CollectorRegistry(), "1"), limits=None
-)
+).build_app()
 responses = build_openapi(app)["components"]["responses"]
 print(json.dumps({"declared": declared, "answers": answers, "responses": responses}))
 """

@@ -54,27 +54,27 @@ def test_control_characters_and_surrogates_are_refused(control: str) -> None:
     [*BIDI, *ZERO_WIDTH, *BLANK_LETTERS, *BLANK_MARKS],
 )
 def test_a_name_of_only_invisible_characters_is_refused(invisible: str) -> None:
-    """A prompt that names nobody would be a prompt that names anybody."""
+    """A prompt without a visible name could be from any project."""
     for name in (invisible, invisible * 7, f"{invisible} {invisible}"):
-        assert name_problem(name) == "must contain something visible"
+        assert name_problem(name) == "must contain a visible character"
 
 
 @pytest.mark.parametrize("selector", RARE_SELECTORS)
 def test_a_name_of_only_rare_selectors_is_refused(selector: str) -> None:
-    """The selectors of CJK and Mongolian choose a form of what stands before them, and here nothing does."""
-    assert name_problem(selector * 3) == "must contain something visible"
+    """A variation selector changes the character before it, and these have none before them."""
+    assert name_problem(selector * 3) == "must contain a visible character"
 
 
 @pytest.mark.parametrize("control", BIDI)
 def test_direction_controls_are_not_shown(control: str) -> None:
-    """A name must not read as something else by turning part of itself around."""
+    """A name must not change its reading by reversing a part of itself."""
     assert visible_name(f"Ba{control}nk{control}") == "Bank"
     assert isolated_name(f"{control}Bank") == "\u2068Bank\u2069"
 
 
 @pytest.mark.parametrize("character", [*CONTROLS, "\u200b", "\u2060", "\ufeff", "\u00ad"])
 def test_controls_and_zero_width_spaces_are_not_shown(character: str) -> None:
-    """What is shown has one line and no hidden parts, even if it was stored by an older release."""
+    """A shown name has one line and no hidden parts, even if an older release stored it."""
     assert visible_name(f"Ba{character}nk") in {"Bank", "Ba nk"}
     assert visible_name(f"{character}Bank{character}") == "Bank"
 
@@ -92,7 +92,7 @@ def test_white_space_becomes_single_spaces() -> None:
 
 
 @given(st.text())
-def test_whatever_is_shown_is_tame(text: str) -> None:
+def test_every_shown_name_is_safe(text: str) -> None:
     """For any text: one line, no controls, no unbalanced isolates, and showing it twice changes nothing."""
     shown = visible_name(text)
     dangerous = {"Cc", "Cs", "Zl", "Zp", "Co", "Cn"}
@@ -107,7 +107,7 @@ def test_whatever_is_shown_is_tame(text: str) -> None:
 
 @given(st.text())
 def test_an_accepted_name_shows_something(text: str) -> None:
-    """Whatever `name_problem` accepts leaves something in the prompt and can be stored as UTF-8."""
+    """Each name that `name_problem` accepts is visible in the prompt and can be stored as UTF-8."""
     name = text.strip()
     if name_problem(name) is None:
         assert visible_name(name)

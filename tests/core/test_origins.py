@@ -28,7 +28,7 @@ from taproof.core.origins import ORIGIN_LENGTH, NotAnOrigin, read_origin
     ],
 )
 def test_an_origin_is_written_as_browsers_send_it(text: str, origin: str) -> None:
-    """What is stored is compared with the header, letter by letter."""
+    """The stored origin is compared with the header, character by character."""
     assert read_origin(text) == origin
     assert read_origin(origin) == origin
 
@@ -43,15 +43,15 @@ def test_an_origin_is_written_as_browsers_send_it(text: str, origin: str) -> Non
         ("https:shop.example", "must begin with https://"),
         ("ftp://shop.example", "must begin with https://"),
         ("javascript:alert(1)", "must begin with https://"),
-        ("http://shop.example", "http:// is for this machine itself only"),
-        ("http://127.0.0.1.example", "http:// is for this machine itself only"),
+        ("http://shop.example", "http:// is allowed only for this machine"),
+        ("http://127.0.0.1.example", "http:// is allowed only for this machine"),
         ("https://*.shop.example", "wildcard"),
         ("*", "wildcard"),
-        ("https://shop.example/", "leave out the slash"),
-        ("https://shop.example/sign-in", "leave out the slash"),
-        ("https://shop.example?a=b", "leave out the slash"),
-        ("https://shop.example#top", "leave out the slash"),
-        ("https://shop.example?", "leave out the slash"),
+        ("https://shop.example/", "remove the slash"),
+        ("https://shop.example/sign-in", "remove the slash"),
+        ("https://shop.example?a=b", "remove the slash"),
+        ("https://shop.example#top", "remove the slash"),
+        ("https://shop.example?", "remove the slash"),
         ("https://ada:secret@shop.example", "user name or password"),
         ("https://@shop.example", "user name or password"),
         ("https://shop.example https://other.example", "spaces"),
@@ -59,27 +59,27 @@ def test_an_origin_is_written_as_browsers_send_it(text: str, origin: str) -> Non
         ("\thttps://shop.example", "plain ASCII"),
         ("https://shop\\.example", "plain ASCII"),
         ("https://münchen.example", "xn--"),
-        ("https://", "must name a host"),
-        ("https://:443", "must name a host"),
-        ("https://shop.example:", "must name a host"),
-        ("https://shop.example:0", "must name a host"),
-        ("https://shop.example:65536", "scheme, host and perhaps port"),
-        ("https://shop.example:https", "scheme, host and perhaps port"),
-        ("https://shop.example.", "must name a host"),
-        ("https://-shop.example", "must name a host"),
-        ("https://shop..example", "must name a host"),
-        ("https://sh%6fp.example", "must name a host"),
-        ("https://127.1", "must name a host"),
-        ("https://0x7f.0.0.1", "must name a host"),
-        ("https://2130706433", "must name a host"),
-        ("https://[::1", "scheme, host and perhaps port"),
-        ("https://[fe80::1%25eth0]", "must name a host"),
+        ("https://", "must write the host"),
+        ("https://:443", "must write the host"),
+        ("https://shop.example:", "must write the host"),
+        ("https://shop.example:0", "must write the host"),
+        ("https://shop.example:65536", "a scheme, a host and optionally a port"),
+        ("https://shop.example:https", "a scheme, a host and optionally a port"),
+        ("https://shop.example.", "must write the host"),
+        ("https://-shop.example", "must write the host"),
+        ("https://shop..example", "must write the host"),
+        ("https://sh%6fp.example", "must write the host"),
+        ("https://127.1", "must write the host"),
+        ("https://0x7f.0.0.1", "must write the host"),
+        ("https://2130706433", "must write the host"),
+        ("https://[::1", "a scheme, a host and optionally a port"),
+        ("https://[fe80::1%25eth0]", "must write the host"),
         ("https://" + "a" * ORIGIN_LENGTH, "at most"),
-        ("https://" + "a" * 64 + ".example", "must name a host"),
+        ("https://" + "a" * 64 + ".example", "must write the host"),
     ],
 )
 def test_what_is_none_is_refused_with_what_is_wrong(text: str, problem: str) -> None:
-    """The message completes a sentence, and repeats nothing of what was sent."""
+    """The message completes a sentence and repeats nothing of the refused text."""
     with pytest.raises(NotAnOrigin) as refused:
         read_origin(text)
     assert problem in str(refused.value)
@@ -87,8 +87,8 @@ def test_what_is_none_is_refused_with_what_is_wrong(text: str, problem: str) -> 
 
 
 @given(st.text(max_size=40) | st.from_regex(r"\A(https?|HTTP)://[a-z0-9.:\[\]%@/?#-]{0,30}\Z"))
-def test_whatever_is_taken_is_one_word_that_is_taken_again(text: str) -> None:
-    """Origins are stored with spaces between them; what comes back is the same origin."""
+def test_each_accepted_origin_is_one_word_and_is_accepted_again(text: str) -> None:
+    """Origins are stored separated by spaces, so an accepted one has no space and is accepted again unchanged."""
     try:
         origin = read_origin(text)
     except NotAnOrigin:

@@ -16,14 +16,14 @@ ADA = MessengerIdentity("1001", "Ada Lovelace", "ada")
 
 
 def claims_of(proof: str, key: str) -> dict[str, object]:
-    """Check a proof as an application would, but for the time, which these tests choose."""
+    """Check a proof as an application would, at a time that the test chooses."""
     options = {"verify_exp": False, "verify_iat": False}
     claims: dict[str, object] = jwt.decode(proof, key, algorithms=["HS256"], issuer="taproof", options=options)  # type: ignore[arg-type]
     return claims
 
 
 def test_the_claims_are_exactly_the_eight_of_the_spec() -> None:
-    """Nothing more leaves the service than what the spec lists, with the spec's types."""
+    """A proof has exactly the claims of the spec, with the types of the spec."""
     claims = claims_of(sign_proof(ADA, "proj_1", "token", SECRET, NOW), SECRET)
     assert claims == {
         "messenger_id": "1001",

@@ -1,4 +1,4 @@
-"""The generic cell rate algorithm, held to a model that is plain to see, and its memory of many callers."""
+"""The generic cell rate algorithm, compared with a plain model, and its memory of many callers."""
 
 from fractions import Fraction
 from typing import Any
@@ -38,7 +38,7 @@ class Bucket:
 
 @given(RULES, st.lists(st.integers(0, 20_000) | st.just(0), max_size=300))
 def test_it_is_a_leaky_bucket(rule: Gcra, pauses: list[int]) -> None:
-    """Whatever the rate and the times of the calls, the same are let in as by the bucket, to the millisecond."""
+    """For any rate and any times, it admits the same calls as the bucket, to the millisecond."""
     bucket, tat, now = Bucket(rule), 0, NOW
     bucket.at = NOW
     for pause in pauses:
@@ -59,7 +59,7 @@ def test_it_is_a_leaky_bucket(rule: Gcra, pauses: list[int]) -> None:
 
 @given(RULES, st.lists(st.integers(0, 5_000), max_size=100))
 def test_forgetting_after_a_lifetime_changes_nothing(rule: Gcra, pauses: list[int]) -> None:
-    """Who has done nothing for that long has all of its burst again, as one who was never seen."""
+    """After its lifetime without a call, a caller has its whole burst again, like a new caller."""
     tat, now = 0, NOW
     for pause in pauses:
         now += pause
@@ -82,8 +82,8 @@ def test_a_poller_at_the_recommended_pace_is_never_refused_and_one_ten_times_as_
 
 
 @pytest.mark.parametrize("back", [MINUTE, HOUR, 400 * 24 * HOUR])
-def test_a_clock_that_is_set_back_locks_nobody_out(back: int) -> None:
-    """Who was called an hour ahead of the clock would otherwise be refused for that hour."""
+def test_a_clock_that_is_set_back_refuses_no_caller_for_long(back: int) -> None:
+    """A caller that was counted an hour ahead of the clock would otherwise be refused for that hour."""
     keyed = KeyedGcra(Gcra(1, 1_450, 10))
     while keyed.spend("ada", NOW):
         pass
@@ -151,7 +151,7 @@ TestMemory: Any = Memory.TestCase
 
 @given(st.integers(1, 50), st.lists(st.integers(0, 200), max_size=500))
 def test_memory_is_bounded_whoever_makes_up_keys(keys: int, made_up: list[int]) -> None:
-    """At most two generations are kept, whatever keys come, let in or not."""
+    """At most two generations of keys are kept, whether or not their calls are admitted."""
     keyed = KeyedGcra(Gcra(1, HOUR, 2), keys=keys)
     for number in made_up:
         keyed.spend(number, NOW)
@@ -159,7 +159,7 @@ def test_memory_is_bounded_whoever_makes_up_keys(keys: int, made_up: list[int]) 
 
 
 def test_what_was_made_up_is_dropped_when_its_time_is_over() -> None:
-    """Memory comes back after a flood, with the next callers."""
+    """The memory of a flood is freed when the next callers come."""
     keyed = KeyedGcra(Gcra(60, MINUTE, 60), keys=1_000)
     for number in range(900):
         keyed.spend(number, NOW)
@@ -168,8 +168,8 @@ def test_what_was_made_up_is_dropped_when_its_time_is_over() -> None:
     assert len(keyed) == 2
 
 
-def test_made_up_keys_reset_nobody_who_goes_on_calling() -> None:
-    """A flood of keys through a full memory: who is refused at each of its calls stays refused."""
+def test_made_up_keys_do_not_reset_a_caller_that_continues() -> None:
+    """A caller that is refused at each of its calls stays refused, even if a flood of keys fills the memory."""
     keyed = KeyedGcra(Gcra(1, HOUR, 2), keys=10)
     assert [keyed.spend("ada", NOW) for _ in range(3)] == [True, True, False]
     for number in range(1_000):
@@ -179,7 +179,7 @@ def test_made_up_keys_reset_nobody_who_goes_on_calling() -> None:
 
 
 def test_a_reset_costs_two_memories_of_callers() -> None:
-    """Fewer than twice as many callers as a generation holds, each let in, give nobody a new burst."""
+    """Fewer than twice as many admitted callers as a generation holds give no caller a new burst."""
     keyed = KeyedGcra(Gcra(1, HOUR, 2), keys=10)
     while keyed.spend("ada", NOW):
         pass

@@ -1,4 +1,4 @@
-"""When a webhook event that was not taken is sent again (contract.md, Webhooks)."""
+"""The times at which a webhook event that was not accepted is sent again (contract.md, Webhooks)."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def test_the_schedule_is_that_of_the_contract() -> None:
 
 @given(st.integers(0, len(RETRY_DELAYS) - 1), st.binary(min_size=2, max_size=2))
 def test_jitter_never_shortens_a_delay_and_adds_at_most_a_fifth(stage: int, drawn: bytes) -> None:
-    """Whatever was drawn, the receiver gets at least the time that the contract gives it."""
+    """With any random bytes, a retry never comes earlier than the contract says."""
     due_at = next_attempt_at(stage, NOW, lambda _: drawn)
     assert due_at is not None
     assert RETRY_DELAYS[stage] <= due_at - NOW < RETRY_DELAYS[stage] * 6 // 5 + 1

@@ -59,7 +59,7 @@ TOO_LATE: dict[tuple[Status, SessionEvent], Status | None] = IN_TIME | {
     ("pending", "expire"): "expired",
     ("pending", "report"): None,
 }
-"""The same from the edge on: whatever is still pending can only expire."""
+"""From the instant of expiry on, a pending session can only expire."""
 
 CASES = [
     (stored, event, EDGE + offset, table[stored, event])
@@ -70,7 +70,7 @@ CASES = [
 
 
 def test_the_tables_have_every_state_and_every_event() -> None:
-    """A state or an event that is added later must be added here, with what it does everywhere."""
+    """A new state or event must be added to this test, with each of its transitions."""
     pairs = set(itertools.product(get_args(Status), get_args(SessionEvent)))
     assert set(IN_TIME) == set(TOO_LATE) == pairs
     assert set(TRANSITIONS) <= pairs
@@ -78,7 +78,7 @@ def test_the_tables_have_every_state_and_every_event() -> None:
 
 @pytest.mark.parametrize(("stored", "event", "now", "after"), CASES)
 def test_each_event_in_each_state(stored: Status, event: SessionEvent, now: int, after: Status | None) -> None:
-    """The spec's table row by row; what it does not have is refused."""
+    """Each row of the spec's table is a transition, and everything else is refused."""
     if after is None:
         with pytest.raises(IllegalTransition):
             next_status(stored, event, EDGE, now)
@@ -89,7 +89,7 @@ def test_each_event_in_each_state(stored: Status, event: SessionEvent, now: int,
 @pytest.mark.parametrize("stored", get_args(Status))
 @pytest.mark.parametrize("offset", [-SESSION_LIFETIME, -1, 0, 1, SESSION_LIFETIME])
 def test_only_a_pending_session_is_seen_to_expire(stored: Status, offset: int) -> None:
-    """A pending session is expired from the instant its time is over; every other state is what it is."""
+    """A pending session is seen as expired from the instant of its expiry. Other states do not change with time."""
     seen = visible_status(stored, EDGE, EDGE + offset)
     assert seen == ("expired" if stored == "pending" and offset >= 0 else stored)
 

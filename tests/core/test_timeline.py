@@ -1,4 +1,4 @@
-"""What a developer reads about a session (service-spec.md, States and transitions)."""
+"""The sentences that a developer reads about a session (service-spec.md, States and transitions)."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         CONFIRMED,
         EDGE,
         [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("used", None)],
-        "Confirmed, but never used: no client has called verify since. Check that your client keeps polling",
+        "Confirmed, but never used: no client called verify after that. Check that your client keeps polling",
     ),
     "used": (
         USED,
@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         PENDING,
         EDGE,
         [("requested", START), ("opened", None), ("expired", EDGE)],
-        "The link was never opened. Check that your page shows it",
+        "The link was never opened. Check that your page shows the link",
     ),
     "not answered": (
         OPENED,
@@ -98,8 +98,8 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_course_of_a_session_is_told(name: str) -> None:
-    """Its steps in their order, each with its time or none, and a sentence that says how it ended or what it awaits."""
+def test_each_course_of_a_session_has_its_steps(name: str) -> None:
+    """The steps are in order, each with its time or None, and a sentence tells the outcome or the next event."""
     session, now, steps, outcome = CASES[name]
     assert [(step.name, step.at) for step in timeline(session, now)] == steps
     assert outcome_sentence(session, now).startswith(outcome)
@@ -116,8 +116,8 @@ def test_a_step_that_did_not_happen_does_not_read_as_if_it_had(name: str) -> Non
 
 
 @pytest.mark.parametrize("written_down", [PENDING, OPENED])
-def test_expiry_is_told_from_its_instant_on(written_down: Session) -> None:
-    """Whether or not housekeeping has been there: both read the same, at the instant and long after."""
+def test_expiry_is_shown_from_its_instant_on(written_down: Session) -> None:
+    """An expired session reads the same before and after housekeeping, from the instant of its expiry."""
     swept = replace(written_down, status="expired")
     for now in (EDGE, EDGE + MINUTE):
         assert timeline(written_down, now) == timeline(swept, now)
@@ -125,7 +125,7 @@ def test_expiry_is_told_from_its_instant_on(written_down: Session) -> None:
     assert timeline(written_down, EDGE - 1)[-1] == Step("used", None, "There is no result yet.")
 
 
-def test_what_the_user_was_called_is_not_told() -> None:
+def test_steps_do_not_name_the_user() -> None:
     """The sentences are of the service's own making: no name that a stranger chose is among them."""
     told = [step.sentence for step in timeline(USED, EDGE)] + [outcome_sentence(USED, EDGE)]
     assert "Ada" not in " ".join(told)
@@ -158,8 +158,8 @@ BOTH = MATCH._replace(collect_phone=True)
         (OPENED, PHONE, "The user has not confirmed yet, or not shared their phone number yet."),
     ],
 )
-def test_no_tap_is_told_that_was_not_made(session: Session, prompt: PromptDetails | None, said: str) -> None:
-    """With match codes there is no Confirm, and a wrong number cancels too; who declines the phone number cancels."""
+def test_steps_name_only_possible_taps(session: Session, prompt: PromptDetails | None, said: str) -> None:
+    """The sentences fit the prompt: with match codes there is no Confirm, and a wrong number cancels too."""
     assert timeline(replace(session, prompt=prompt), EDGE - 1)[2].sentence == said
 
 
@@ -172,8 +172,8 @@ def test_no_tap_is_told_that_was_not_made(session: Session, prompt: PromptDetail
         (None, "The user neither confirmed nor cancelled within"),
     ],
 )
-def test_what_the_user_left_undone(prompt: PromptDetails | None, said: str) -> None:
-    """Who confirmed and never shared the number has answered, but not to the end: that is not denied."""
+def test_outcome_says_what_the_user_did_not_do(prompt: PromptDetails | None, said: str) -> None:
+    """The sentence covers a user who confirmed but never shared the phone number."""
     session = replace(OPENED, prompt=prompt)
     assert said in outcome_sentence(session, EDGE)
     assert said.removeprefix("The user ").removesuffix(" within") in outcome_sentence(session, EDGE - 1)

@@ -1,4 +1,4 @@
-"""Reads a Dockerfile and a .dockerignore: as much of them as those of this repository use, and nothing else."""
+"""Read a Dockerfile and a .dockerignore, as far as those of this repository need."""
 
 import shutil
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ Instruction = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What stands between one FROM and the next, in order; `image` is what it begins with."""
+    """The instructions between one FROM and the next, in order; `image` is its base."""
 
     image: str
     instructions: list[Instruction] = field(default_factory=list)
@@ -54,7 +54,7 @@ def _instructions(text: str) -> Iterator[Instruction]:
 
 
 def is_in_context(name: str, ignore: str) -> bool:
-    """Tell whether a file of the repository is given to the builder; the last pattern that fits it decides."""
+    """Return whether a file of the repository is sent to the builder; the last matching pattern decides."""
     included = True
     for line in ignore.splitlines():
         pattern = line.strip()
@@ -64,7 +64,7 @@ def is_in_context(name: str, ignore: str) -> bool:
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """A pattern fits a file and all that is below a directory; `**/` at its beginning is any directory."""
+    """Return whether a pattern matches: a file, everything below a directory, or with a leading `**/` at any depth."""
     parts = name.split("/")
     ahead = ["/".join(parts[:length]) for length in range(1, len(parts) + 1)]
     if pattern.startswith("**/"):
@@ -73,7 +73,7 @@ def _fits(name: str, pattern: str) -> bool:
 
 
 def copy_context(repository: Path, target: Path) -> None:
-    """Copy what the builder is given: the files of the repository that .dockerignore lets through."""
+    """Copy the build context: the files of the repository that .dockerignore lets through."""
     ignore = (repository / ".dockerignore").read_text(encoding="utf-8")
     roots = {line[1:].split("/")[0] for line in ignore.splitlines() if line.startswith("!")}
     for root in sorted(roots):

@@ -1,6 +1,6 @@
-"""The compose file and the Caddyfile: what they promise about each other, the image and the settings.
+"""The compose file and the Caddyfile fit each other, the image and the settings.
 
-No engine is there to try them; the rules are those of the Compose Specification and of Caddy's documentation.
+No container engine is available; the rules are those of the Compose Specification and of Caddy's documentation.
 """
 
 import re
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 COMPOSE = ROOT / "deploy/compose"
 TEXT = (COMPOSE / "compose.yaml").read_text(encoding="utf-8")
 REFERENCE = re.compile(r"\$\{(\w+):\?[^}]+\}")
-"""Of a variable that must be set: `${NAME:?what to do}`."""
+"""Matches a variable that must be set: `${NAME:?what to do}`."""
 GIVEN = {
     "DOMAIN": "signin.example.com",
     "TAPROOF_BOT_TOKEN": "123456789:AAabcdefghijklmnopqrstuvwxyz0123456",
@@ -32,13 +32,13 @@ GIVEN = {
 
 @pytest.fixture(scope="module")
 def compose() -> dict[str, Any]:
-    """The file as compose reads it when .env is filled in."""
+    """Return the file as compose reads it with a filled-in .env."""
     found: dict[str, Any] = yaml.safe_load(REFERENCE.sub(lambda name: GIVEN[name[1]], TEXT))
     return found
 
 
 def test_the_example_of_env_names_what_is_asked_for(compose: dict[str, Any]) -> None:
-    """Every variable of the compose file is in .env.example and the other way round, and the secrets are left empty."""
+    """.env.example has exactly the variables of the compose file, and its secrets are empty."""
     example = (COMPOSE / ".env.example").read_text(encoding="utf-8")
     variables = dict(re.findall(r"^(\w+)=(.*)$", example, re.MULTILINE))
     assert variables.keys() == set(REFERENCE.findall(TEXT)) == GIVEN.keys()
@@ -47,7 +47,7 @@ def test_the_example_of_env_names_what_is_asked_for(compose: dict[str, Any]) -> 
 
 
 def test_every_container_has_given_up_what_it_can(compose: dict[str, Any]) -> None:
-    """Read-only, without capabilities but the one that Caddy's program is marked with, and none can be gained."""
+    """Every container is read-only and has no capabilities except the one that Caddy's binary needs."""
     for name, service in compose["services"].items():
         assert service["read_only"] is True, name
         assert service["cap_drop"] == ["ALL"]
@@ -58,7 +58,7 @@ def test_every_container_has_given_up_what_it_can(compose: dict[str, Any]) -> No
 
 
 def test_each_starts_when_what_it_needs_is_healthy(compose: dict[str, Any]) -> None:
-    """Whoever is waited for has a health check: its own, or that of the image."""
+    """Every service that another one waits for has a health check, its own or that of the image."""
     stages = read_dockerfile(ROOT / "deploy/docker/Dockerfile")[1]
     waited_for = set()
     for service in compose["services"].values():
@@ -71,7 +71,7 @@ def test_each_starts_when_what_it_needs_is_healthy(compose: dict[str, Any]) -> N
 
 
 def test_every_volume_network_and_file_is_there(compose: dict[str, Any]) -> None:
-    """What a service mounts or joins is declared, and what it takes from the repository exists."""
+    """Every volume and network is declared, and every mounted file of the repository exists."""
     used = set()
     for service in compose["services"].values():
         for volume in service.get("volumes", []):
@@ -90,7 +90,7 @@ def test_every_volume_network_and_file_is_there(compose: dict[str, Any]) -> None
 
 
 def test_caddy_alone_is_trusted_and_reached_from_outside(compose: dict[str, Any]) -> None:
-    """The trusted proxy is Caddy's own address, which nobody else is given; the database has no way out."""
+    """The trusted proxy is Caddy's address, which no other container gets; the database cannot reach the internet."""
     services = compose["services"]
     (edge,) = compose["networks"]["edge"]["ipam"]["config"]
     caddy = ip_address(services["caddy"]["networks"]["edge"]["ipv4_address"])
@@ -105,7 +105,7 @@ def test_caddy_alone_is_trusted_and_reached_from_outside(compose: dict[str, Any]
 
 
 def test_the_service_can_be_run_with_these_settings(compose: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the image's own settings and these Taproof starts, and finds that its address can be used."""
+    """With the image's settings and these, Taproof starts and its address can be used."""
     taproof = compose["services"]["taproof"]
     image = dict(
         re.findall(r"(TAPROOF_\w+)=(\S+)", read_dockerfile(ROOT / "deploy/docker/Dockerfile")[1][-1].one("ENV"))
@@ -122,7 +122,7 @@ def test_the_service_can_be_run_with_these_settings(compose: dict[str, Any], mon
 
 
 def test_the_caddyfile_passes_on_what_is_public(compose: dict[str, Any]) -> None:
-    """One site, for the domain of .env, to the port of the image; /metrics is answered by Caddy, with 404."""
+    """The Caddyfile has one site, for the domain in .env, that proxies to the image's port; /metrics gets 404."""
     text = (COMPOSE / "Caddyfile").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line.strip() and not line.strip().startswith("#")]
     assert [line for line in lines if not line.startswith("\t")] == ["{", "}", "{$DOMAIN} {", "}"]

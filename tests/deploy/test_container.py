@@ -1,7 +1,7 @@
-"""What the Dockerfile promises, tried without an engine: its own steps and commands, in a directory that is its root.
+"""The Dockerfile works: its steps and commands run without an engine, in a directory that acts as the root.
 
-Run by root, the service is the image's user and can write nowhere but in its /data, as with a read-only root file
-system. Run by anybody else, it is that user, and the directories around are made read-only.
+As root, the tests run the service as the image's user, which can write only to /data, as on a read-only root file
+system. As another user, they make the surrounding directories read-only.
 """
 
 import contextlib
@@ -33,15 +33,15 @@ PATIENCE = 60.0
 
 @dataclass
 class Image:
-    """What the steps made: the image's root directory, and how it is run."""
+    """The result of the steps: the image's root directory and run configuration."""
 
     root: Path
     stage: Stage
     package: frozenset[str] = frozenset()
-    """The files of the package, as the builder was given them."""
+    """The files of the package that the builder got."""
 
     def here(self, text: str) -> str:
-        """Return a text of the Dockerfile with the image's places replaced by those in `root`."""
+        """Return a text of the Dockerfile with the image's paths replaced by those in `root`."""
         return PLACES.sub(lambda place: f"{self.root}{place[0]}", text)
 
     @property
@@ -50,14 +50,14 @@ class Image:
 
     @property
     def user(self) -> dict[str, Any]:
-        """How a process becomes the image's user, which only root can let it."""
+        """Return how a process becomes the image's user, if the tests run as root."""
         if not IS_ROOT:
             return {}
         user, group = (int(part) for part in self.stage.one("USER").split(":"))
         return {"user": user, "group": group, "extra_groups": []}
 
     def environment(self, **given: str) -> dict[str, str]:
-        """The image's ENV, and what `docker run --env` would add. Nothing is inherited."""
+        """Return the image's ENV, and additions as of `docker run --env`. Nothing is inherited."""
         environment = {"PATH": os.defpath}
         for setting in shlex.split(self.stage.one("ENV")):
             name, _, value = setting.partition("=")
@@ -78,7 +78,7 @@ class Image:
         )
 
     def program(self, name: str) -> str:
-        """Return the program of that name that the image's PATH finds."""
+        """Return the program that the image's PATH finds."""
         found = shutil.which(name, path=self.environment()["PATH"])
         assert found, name
         return found
@@ -86,7 +86,7 @@ class Image:
 
 @pytest.fixture(scope="module")
 def image() -> Iterator[Image]:
-    """Everything that the Dockerfile does, in a directory that others may enter."""
+    """Run the whole Dockerfile in a directory that other users may enter."""
     build, final = read_dockerfile(ROOT / "deploy/docker/Dockerfile")[1]
     root = Path(tempfile.mkdtemp(prefix="taproof-image-")).resolve()
     root.chmod(0o755)
@@ -97,7 +97,7 @@ def image() -> Iterator[Image]:
         for stage in (build, final):
             follow(stage, made, context)
         made.package = files(context / "src/taproof")
-        # No COPY takes these along.
+        # No COPY copies these.
         shutil.rmtree(context)
         shutil.rmtree(root / "source")
         set_writable(root / "opt", writable=False)
@@ -108,7 +108,7 @@ def image() -> Iterator[Image]:
 
 
 def follow(stage: Stage, image: Image, context: Path) -> None:
-    """Do the steps of a stage. What is copied from the build stage is in its place already."""
+    """Run the steps of a stage. Files copied from the build stage are already in place."""
     directory = image.root
     for name, arguments in stage.instructions:
         if name == "WORKDIR":
@@ -127,7 +127,7 @@ def follow(stage: Stage, image: Image, context: Path) -> None:
             image.data.mkdir(mode=0o700)
         elif name == "RUN":
             step = image.here(re.sub(r"--mount=\S+ |PIP_CACHE_DIR=\S+ ", "", arguments))
-            # Where pip finds its index is the machine's affair, and so is the interpreter.
+            # The index of pip and the interpreter depend on the machine.
             done = subprocess.run(
                 ["/bin/sh", "-c", step],
                 cwd=directory,
@@ -141,7 +141,7 @@ def follow(stage: Stage, image: Image, context: Path) -> None:
 
 
 def files(package: Path) -> frozenset[str]:
-    """Return the names of all files of a package, but not what the interpreter wrote down about them."""
+    """Return the names of all files of a package, without the interpreter's caches."""
     return frozenset(
         path.relative_to(package).as_posix()
         for path in package.rglob("*")
@@ -150,7 +150,7 @@ def files(package: Path) -> frozenset[str]:
 
 
 def interpreter() -> str:
-    """Return a Python that every user may run: the one of these tests, unless it is in root's home; else Debian's."""
+    """Return a Python that every user may run: that of the tests unless it is in root's home, else Debian's."""
     for candidate in (os.path.realpath(sys.executable), "/usr/bin/python3"):
         ways = [Path(candidate), *Path(candidate).parents]
         if all(path.exists() and path.stat().st_mode & stat.S_IXOTH for path in ways):
@@ -159,13 +159,13 @@ def interpreter() -> str:
 
 
 def set_writable(top: Path, *, writable: bool) -> None:
-    """Let the owner write in the directories below, or nobody."""
+    """Allow or forbid writing in the directories below."""
     for directory, _, _ in os.walk(top):
         Path(directory).chmod(0o755 if writable else 0o555)
 
 
 def settings(port: int) -> dict[str, str]:
-    """What a container of a real service is given; nobody answers where its Bot API should be."""
+    """Return the settings of a real service's container; nothing answers at its Bot API address."""
     return {
         "TAPROOF_HOST": "127.0.0.1",
         "TAPROOF_PORT": str(port),
@@ -178,7 +178,7 @@ def settings(port: int) -> dict[str, str]:
 
 @contextlib.contextmanager
 def running(image: Image, port: int) -> Iterator["subprocess.Popen[str]"]:
-    """Run the image's command until its start screen is there; kill what is left of it afterwards."""
+    """Run the image's command until its start screen appears; kill what is left of it afterwards."""
     command = json.loads(image.stage.one("ENTRYPOINT")) + json.loads(image.stage.one("CMD"))
     log = image.root / "log"
     with log.open("w") as out:
@@ -211,7 +211,7 @@ def health(image: Image, port: int, *path: str) -> int:
 
 
 def test_the_environment_is_the_locked_one_and_the_whole_package(image: Image) -> None:
-    """What was installed is what is locked, with every file of the package, templates and migrations too."""
+    """The environment is exactly the locked one, and has every file of the package, even templates and migrations."""
     listed = json.loads(image.command("python", "-m", "pip", "list", "--format", "json").stdout)
     installed = {re.sub(r"[-_.]+", "-", each["name"]).lower(): each["version"] for each in listed}
     text = (ROOT / "requirements/run.txt").read_text(encoding="utf-8")
@@ -224,7 +224,7 @@ def test_the_environment_is_the_locked_one_and_the_whole_package(image: Image) -
 
 
 def test_it_serves_with_data_as_the_only_place_to_write_and_drains_on_sigterm(image: Image) -> None:
-    """A read-only root file system and a user without any right are enough; SIGTERM ends it with 0."""
+    """The service runs as an unprivileged user on a read-only root file system; SIGTERM ends it with exit code 0."""
     port = free_port()
     assert health(image, port) == 1, "nothing listens yet"
     with running(image, port) as process:
@@ -248,7 +248,7 @@ def test_it_serves_with_data_as_the_only_place_to_write_and_drains_on_sigterm(im
     if IS_ROOT:
         own = image.user["user"]
         assert key.stat().st_uid == own
-        # The places where everybody may write, and which a read-only root file system takes away too.
+        # World-writable places, which a read-only root file system removes too.
         elsewhere = [Path(tempfile.gettempdir()), Path("/var/tmp"), Path("/dev/shm")]  # noqa: S108 — only looked at.
         left = [path for place in elsewhere for path in place.glob("*") if path.stat().st_uid == own]
         assert left == []

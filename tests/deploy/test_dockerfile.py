@@ -1,4 +1,4 @@
-"""The Dockerfile and .dockerignore, as far as reading them tells. What they make is tried in test_container.py."""
+"""Static checks of the Dockerfile and .dockerignore. test_container.py runs the steps."""
 
 import json
 import re
@@ -16,12 +16,12 @@ IGNORE = (ROOT / ".dockerignore").read_text(encoding="utf-8")
 
 @pytest.fixture
 def stages() -> list[Stage]:
-    """The stages; the last one is the image."""
+    """Return the stages; the last one is the image."""
     return read_dockerfile(DOCKERFILE)[1]
 
 
 def test_the_image_is_pinned_and_can_be_pinned_by_digest(stages: list[Stage]) -> None:
-    """Both stages begin with one image, so that the environment fits its interpreter; no tag is left to "latest"."""
+    """Both stages use the same image, so that the environment fits its interpreter; no tag is "latest"."""
     arguments = read_dockerfile(DOCKERFILE)[0]
     assert [stage.image for stage in stages] == ["${PYTHON_IMAGE} AS build", "${PYTHON_IMAGE}"]
     found = re.fullmatch(r"python:3\.(\d+)-slim-[a-z]+", arguments["PYTHON_IMAGE"])
@@ -32,7 +32,7 @@ def test_the_image_is_pinned_and_can_be_pinned_by_digest(stages: list[Stage]) ->
 
 
 def test_the_process_is_an_unnamed_user_and_the_signal_reaches_it(stages: list[Stage]) -> None:
-    """A numeric user and no shell in between: Kubernetes can check the one, and SIGTERM needs the other."""
+    """The user is numeric, which Kubernetes can check, and no shell keeps SIGTERM from the process."""
     image = stages[-1]
     user, group = image.one("USER").split(":")
     assert int(user) == int(group) > 1000
@@ -46,7 +46,7 @@ def test_the_process_is_an_unnamed_user_and_the_signal_reaches_it(stages: list[S
 
 
 def test_no_secret_is_in_a_layer(stages: list[Stage]) -> None:
-    """Nothing is asked of the builder, nothing is fetched beside what is locked, and no setting is a secret."""
+    """The builder needs no secret, downloads only what is locked, and no setting is a secret."""
     for stage in stages:
         assert stage.all("ARG") == stage.all("ADD") == []
         for arguments in [*stage.all("ENV"), *stage.all("RUN")]:
@@ -54,7 +54,7 @@ def test_no_secret_is_in_a_layer(stages: list[Stage]) -> None:
 
 
 def test_what_is_copied_is_there_and_let_through(stages: list[Stage]) -> None:
-    """Every COPY finds its sources: they exist, and .dockerignore does not keep them from the builder."""
+    """Every COPY finds its sources: they exist, and .dockerignore lets them through."""
     for arguments in stages[0].all("COPY") + [each for each in stages[1].all("COPY") if not each.startswith("--from")]:
         for source in arguments.split()[:-1]:
             path = ROOT / source
@@ -78,5 +78,5 @@ def test_what_is_copied_is_there_and_let_through(stages: list[Stage]) -> None:
     ],
 )
 def test_nothing_else_gets_to_the_builder(name: str) -> None:
-    """Databases, keys and settings that lie about in a checkout are never in an image, nor is what nobody foresaw."""
+    """Databases, keys, settings and any unknown file in a checkout never get into an image."""
     assert not is_in_context(name, IGNORE)

@@ -1,4 +1,4 @@
-"""What holds for every file below deploy/: nothing in it is made up, and nothing in it is secret."""
+"""Every file below deploy/ is consistent with the code, and contains no secret."""
 
 import re
 import subprocess
@@ -21,14 +21,14 @@ def names(path: Path) -> str:
 
 @pytest.mark.parametrize("path", FILES, ids=names)
 def test_every_variable_is_a_setting(path: Path) -> None:
-    """Whoever fills in a file does not do so in vain."""
+    """Every variable in a file is a setting that exists."""
     named = set(re.findall(r"\bTAPROOF_[A-Z_]+\b", path.read_text(encoding="utf-8")))
     assert named <= {variable(name) for name in OPTIONS}
 
 
 @pytest.mark.parametrize("path", FILES, ids=names)
 def test_every_file_that_is_named_exists(path: Path) -> None:
-    """A comment or a command that names a file of the repository names one that is there."""
+    """Every repository file that a comment or command names exists."""
     text = path.read_text(encoding="utf-8")
     named = re.findall(r"(?<![\w/.])(?:deploy|docs|requirements|src|scripts)/[\w./-]*\w", text)
     assert [each for each in named if not (ROOT / each).exists()] == []
@@ -36,9 +36,9 @@ def test_every_file_that_is_named_exists(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=names)
 def test_no_secret_is_in_it(path: Path) -> None:
-    """Settings that are secrets are empty, or come from elsewhere; nothing looks like a key of any kind."""
+    """Secret settings are empty or come from elsewhere; nothing looks like a key of any kind."""
     text = path.read_text(encoding="utf-8")
-    # A Dockerfile's or an env file's NAME=value, or YAML's NAME: value.
+    # NAME=value of a Dockerfile or an env file, or NAME: value of YAML.
     for value in re.findall(r"^[^#\n]*(?:TOKEN|KEY|PASSWORD)(?:=|: )(.*)$", text, re.MULTILINE):
         assert re.match(r"$|''$|\$\{\w+:\?|%d/", value), value
     assert not re.search(r"\b(?:sk_|tap_|whsec_)\w{8}|\d{8,}:[\w-]{30}|[A-Za-z0-9+/]{43}=|BEGIN [A-Z ]*KEY", text)
@@ -46,7 +46,7 @@ def test_no_secret_is_in_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".yaml"], ids=names)
 def test_yaml_can_be_read_and_says_nothing_twice(path: Path) -> None:
-    """Of a key that stands twice in one place YAML readers take the last one, in silence."""
+    """No YAML mapping has a duplicate key, because readers silently use the last one."""
 
     class Strict(yaml.SafeLoader):
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[object, object]:  # noqa: FBT001, FBT002
@@ -58,7 +58,7 @@ def test_yaml_can_be_read_and_says_nothing_twice(path: Path) -> None:
 
 
 def test_the_installer_is_a_shell_script_that_can_be_run() -> None:
-    """It is executable, and without a directory it says how it is used and does nothing."""
+    """The installer is executable, and without an argument it prints its usage and does nothing."""
     script = ROOT / "deploy/install.sh"
     done = subprocess.run([script], capture_output=True, text=True, check=False)
     assert done.returncode != 0

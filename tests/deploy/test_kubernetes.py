@@ -1,4 +1,4 @@
-"""The Kubernetes manifests: what they promise about each other, the image and the settings, and to the cluster.
+"""The Kubernetes manifests fit each other, the image, the settings and the cluster.
 
 The rules are those of the API reference and of the Pod Security Standard "restricted".
 """
@@ -38,20 +38,20 @@ def read(name: str) -> list[Manifest]:
 
 
 def variables(name: str) -> dict[str, str]:
-    """Return what a file of NAME=value lines holds."""
+    """Return the variables of a file of NAME=value lines."""
     return dict(re.findall(r"^(\w+)=(.*)$", (KUBERNETES / name).read_text(encoding="utf-8"), re.MULTILINE))
 
 
 @pytest.fixture(scope="module")
 def kustomization() -> Manifest:
-    """What `kubectl apply -k` begins with."""
+    """Return the file that `kubectl apply -k` starts with."""
     (found,) = read("kustomization.yaml")
     return found
 
 
 @pytest.fixture(params=ROLES)
 def deployment(request: pytest.FixtureRequest) -> Manifest:
-    """Each Deployment, one for each role."""
+    """Return each Deployment, one for each role."""
     (found,) = read(f"{request.param}.yaml")
     return found
 
@@ -63,7 +63,7 @@ def container_of(deployment: Manifest) -> Manifest:
 
 
 def settings_of(deployment: Manifest, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """Return what the container's process reads, from the image, the ConfigMap and the Secret."""
+    """Return the settings that the container's process gets from the image, the ConfigMap and the Secret."""
     given = variables("settings.env")
     assert given["TAPROOF_TRUSTED_PROXY"] == "", "to be filled in: a network that is wrong trusts strangers"
     environment = dict(re.findall(r"(TAPROOF_\w+)=(\S+)", IMAGE.one("ENV"))) | given | FILLED_IN
@@ -77,7 +77,7 @@ def settings_of(deployment: Manifest, monkeypatch: pytest.MonkeyPatch) -> Settin
 
 
 def test_every_manifest_is_applied_and_is_what_it_says(kustomization: Manifest) -> None:
-    """Each file is among the resources and each resource is a file; no two objects have one kind and name."""
+    """Each file is among the resources and each resource is a file; no two objects share kind and name."""
     assert set(kustomization["resources"]) == {path.name for path in KUBERNETES.glob("*.yaml")} - {"kustomization.yaml"}
     kinds = {
         "Namespace": "v1",
@@ -94,7 +94,7 @@ def test_every_manifest_is_applied_and_is_what_it_says(kustomization: Manifest) 
 
 
 def test_the_image_is_this_release(kustomization: Manifest, deployment: Manifest) -> None:
-    """The image's name in the Deployments is the one that kustomize replaces, with the tag of this release."""
+    """The Deployments use the image name that kustomize replaces, with the tag of this release."""
     (image,) = kustomization["images"]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert container_of(deployment)["image"] == image["name"]
@@ -102,7 +102,7 @@ def test_the_image_is_this_release(kustomization: Manifest, deployment: Manifest
 
 
 def test_pods_fit_the_restricted_standard(deployment: Manifest) -> None:
-    """Not root, no privilege to be had, no capability, the default system calls, and nothing but /tmp to write to."""
+    """Pods do not run as root, gain no privilege, have no capability, and write only to /tmp."""
     pod = deployment["spec"]["template"]["spec"]
     context = pod["securityContext"]
     assert context["runAsNonRoot"] is True
@@ -122,14 +122,14 @@ def test_pods_fit_the_restricted_standard(deployment: Manifest) -> None:
 
 
 def test_no_service_can_be_taken_for_a_setting(deployment: Manifest) -> None:
-    """Kubernetes sets TAPROOF_PORT=tcp://… for a Service called taproof, unless it is told not to."""
+    """Kubernetes does not set TAPROOF_PORT=tcp://… for a Service called taproof."""
     assert deployment["spec"]["template"]["spec"]["enableServiceLinks"] is False
     (service,) = read("service.yaml")
     assert service["metadata"]["name"].upper().replace("-", "_").startswith(PREFIX)
 
 
 def test_each_role_runs_with_what_it_needs_and_no_more(deployment: Manifest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settings and secrets are usable, and the bot's token is with the bot alone."""
+    """Each role has valid settings and secrets, and only the bot has the bot's token."""
     role = deployment["spec"]["template"]["metadata"]["labels"]["app.kubernetes.io/component"]
     settings = settings_of(deployment, monkeypatch)
     assert settings.role == role
@@ -141,7 +141,7 @@ def test_each_role_runs_with_what_it_needs_and_no_more(deployment: Manifest, mon
 
 
 def test_probes_ask_what_the_image_can_answer(deployment: Manifest) -> None:
-    """Alive and ready are two questions: a database that is away must take a pod out of service, and not kill it."""
+    """Liveness and readiness differ: a missing database takes a pod out of service but does not kill it."""
     container = container_of(deployment)
     script = IMAGE.one("HEALTHCHECK").partition("CMD ")[2]
     asked = {}
@@ -149,13 +149,13 @@ def test_probes_ask_what_the_image_can_answer(deployment: Manifest) -> None:
         program, path, asked[kind] = container[kind]["exec"]["command"]
         assert f'"{program}"' in script
         assert f'"{path}"' in script
-        # The script itself gives up after 5 seconds, with a sentence.
+        # The script itself gives up after 5 seconds and prints why.
         assert container[kind]["timeoutSeconds"] > 5
     assert asked == {"startupProbe": "/healthz", "livenessProbe": "/healthz", "readinessProbe": "/readyz"}
 
 
 def test_a_rolling_update_loses_nothing(deployment: Manifest) -> None:
-    """A new pod is ready before an old one goes, and that one has the time that draining takes."""
+    """A new pod is ready before an old one stops, and the old one has the time that draining takes."""
     assert deployment["spec"]["strategy"] == {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
     pause = (
         container_of(deployment).get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", ["", "0"])[1]
@@ -166,7 +166,7 @@ def test_a_rolling_update_loses_nothing(deployment: Manifest) -> None:
 
 
 def test_labels_select_what_they_are_meant_for() -> None:
-    """Each selector matches the pods of the role that it names, and those of no other."""
+    """Each selector matches the pods of the role that it names, and no others."""
     pods = {role: read(f"{role}.yaml")[0]["spec"]["template"]["metadata"]["labels"] for role in ROLES}
 
     def selected(labels: dict[str, str]) -> set[str]:
@@ -184,7 +184,7 @@ def test_labels_select_what_they_are_meant_for() -> None:
 
 
 def test_nobody_is_let_in_but_the_ingress() -> None:
-    """All pods refuse whoever is not let in by name, and may reach the internet but no network of one's own."""
+    """Only the ingress reaches the pods, which may reach the internet but no private network."""
     every, api = (each["spec"] for each in read("network-policy.yaml"))
     assert every["policyTypes"] == ["Ingress", "Egress"]
     assert "ingress" not in every
@@ -199,7 +199,7 @@ def test_nobody_is_let_in_but_the_ingress() -> None:
 
 
 def test_the_ingress_passes_on_what_is_public(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its host is the base URL's; what is meant for the cluster (/metrics, health) is not passed on."""
+    """The ingress's host is that of the base URL; it does not expose paths for the cluster (/metrics, health)."""
     (ingress,) = read("ingress.yaml")
     (rule,) = ingress["spec"]["rules"]
     (tls,) = ingress["spec"]["tls"]

@@ -1,4 +1,4 @@
-"""What a source distribution holds: the package, and nothing that somebody has filled in beside it."""
+"""A source distribution has the package and no file that an operator filled in."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_it_is_the_package_alone(tmp_path: Path) -> None:
-    """Files with secrets lie below deploy/ on an operator's machine: no folder but the package's own is packed."""
+    """Only the package's folder is packed, because files below deploy/ may contain an operator's secrets."""
     command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
     (archive,) = tmp_path.glob("*.tar.gz")

@@ -1,4 +1,4 @@
-"""The systemd unit, looked at by systemd's own programs: Debian's package systemd, of which nothing needs to run."""
+"""Check the systemd unit with systemd's own programs from Debian's package systemd, without running systemd."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ UNIT = (SYSTEMD / "taproof.service").read_text(encoding="utf-8")
 
 
 def analyze(*arguments: str) -> str:
-    """Return what `systemd-analyze` says when all is well."""
+    """Return the output of `systemd-analyze`, which must succeed."""
     program = shutil.which("systemd-analyze")
     assert program, "install Debian's package systemd"
     done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
@@ -25,7 +25,7 @@ def analyze(*arguments: str) -> str:
 
 @pytest.fixture(params=[False, True], ids=["behind a proxy", "with tls.conf"])
 def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """The unit where systemd looks for it, alone or with the drop-in, and with a program that is there."""
+    """Return the unit where systemd looks for it, alone or with the drop-in, and with an existing program."""
     path = tmp_path / "taproof.service"
     path.write_text(UNIT.replace("/opt/taproof/bin/taproof", sys.executable))
     if request.param:
@@ -35,20 +35,20 @@ def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_systemd_finds_nothing_to_complain_about(unit: Path) -> None:
-    """No line of the unit is unknown to systemd or unusable: it would be left out in silence."""
-    # It complains, and succeeds, about lines that it does not know.
+    """No line of the unit is unknown to systemd, which would silently ignore it."""
+    # systemd-analyze warns about unknown lines, but succeeds.
     assert str(unit) not in analyze("verify", "--man=no", str(unit))
 
 
 def test_the_sandbox_is_tight(unit: Path) -> None:
-    """On the scale of systemd itself, from 0 to 10, of what a service could do to the machine, it is below 2."""
+    """On systemd's own exposure scale from 0 to 10, the unit scores below 2."""
     said = analyze("security", "--offline=true", "--threshold=20", "--no-pager", str(unit))
     assert re.search(r"Overall exposure level for \S+: [01]\.\d", said)
 
 
 def test_it_drains_and_a_mistake_in_the_settings_is_not_tried_again() -> None:
-    """SIGTERM has the time that the supervisor takes, and exit code 2 (invalid settings) ends it for good."""
-    # Imported here: it takes a second.
+    """SIGTERM allows the supervisor's full time, and exit code 2 (invalid settings) causes no restart."""
+    # Imported here because it takes a second.
     from taproof.runtime.supervisor import STOP_SECONDS  # noqa: PLC0415
 
     found = re.search(r"^TimeoutStopSec=(\d+)$", UNIT, re.MULTILINE)
@@ -59,9 +59,9 @@ def test_it_drains_and_a_mistake_in_the_settings_is_not_tried_again() -> None:
 
 
 def test_the_example_of_settings_is_read_alike_by_systemd_and_a_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`set -a; . /etc/taproof/env` gives the command line what the unit gives the service, and it can be used."""
+    """`set -a; . /etc/taproof/env` gives a shell the same valid settings as the unit gives the service."""
     example = SYSTEMD / "env.example"
-    # systemd.exec(5), EnvironmentFile: NAME='value' on one line, comments on lines of their own.
+    # systemd.exec(5), EnvironmentFile: NAME='value' on one line, comments on separate lines.
     lines = [line for line in example.read_text("utf-8").splitlines() if line and not line.startswith("#")]
     by_systemd = dict(re.findall(r"^([A-Z_]+)='([^']*)'$", "\n".join(lines), re.MULTILINE))
     assert len(by_systemd) == len(lines)
@@ -77,7 +77,7 @@ def test_the_example_of_settings_is_read_alike_by_systemd_and_a_shell(monkeypatc
 
 
 def test_the_user_of_the_unit_is_made() -> None:
-    """The unit's user is the one that sysusers.conf makes."""
+    """sysusers.conf creates the unit's user."""
     user = re.search(r"^User=(\w+)$", UNIT, re.MULTILINE)
     assert user
     assert re.search(
@@ -86,11 +86,11 @@ def test_the_user_of_the_unit_is_made() -> None:
 
 
 def test_the_page_s_command_runs_as_the_user_with_the_settings_of_the_unit(tmp_path: Path) -> None:
-    """The function of docs/how-to/deploy-systemd.md gives a command its arguments, the settings and the directory."""
+    """The function of docs/how-to/deploy-systemd.md passes a command its arguments, settings and directory."""
     page = (SYSTEMD.parents[1] / "docs/how-to/deploy-systemd.md").read_text(encoding="utf-8")
     (function,) = re.findall(r"^taproof\(\) \{\n.*?^\}$", page, re.DOTALL | re.MULTILINE)
     (tmp_path / "env").write_text("TAPROOF_BASE_URL='https://signin.example.com'\n")
-    # Becoming another user is the operating system's part; what is done as that user is ours.
+    # The operating system changes the user; the test covers the rest.
     for name, script in (
         ("sudo", 'exec "$@"'),
         ("runuser", 'test "$1 $2 $3" = "-u taproof --" && shift 3 && exec "$@"'),

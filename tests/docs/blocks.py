@@ -1,4 +1,4 @@
-"""The fenced blocks of the documentation, and how each is shown to be right.
+"""Find the fenced blocks of the documentation, and say how each is tested.
 
 What is done with a block goes by its language, unless a comment stands right above its fence:
 
@@ -29,7 +29,7 @@ EXEMPT = {
     "writes to /etc",
     "the test sets these itself",
 }
-"""Why a block may be left out. A new reason is a decision: write it here."""
+"""The allowed reasons for leaving a block out. A new reason is a decision: add it here."""
 _BLOCK = re.compile(
     r"(?:^ *<!-- (?P<note>[^\n]+?) -->\n)?^ *```(?P<language>[\w-]*)[^\n]*\n(?P<text>.*?)^ *```$",
     re.DOTALL | re.MULTILINE,
@@ -38,9 +38,9 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block. `page` is the path below docs/, `note` the comment above it, `text` without a list's indent.
+    """A fenced block. `page` is the path below docs/, `note` the comment above it, `text` has no list indent.
 
-    `before` is a command that must be run before it, which the page's reader has done long ago.
+    `before` is a command to run first, which a reader of the page has already run.
     """
 
     page: str
@@ -52,7 +52,7 @@ class Block:
 
     @property
     def name(self) -> str:
-        """Where it is, for the output of a test."""
+        """Return its place, for the output of a test."""
         return f"{self.page}:{self.line}"
 
 
@@ -80,6 +80,6 @@ BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 
 
 def block_of(page: str, language: str, part: str = "") -> Block:
-    """Return the one block of a page in a language that has this part, for a test that runs it."""
+    """Return the one block of a page that has this language and this text, for a test that runs it."""
     (found,) = [each for each in BLOCKS if (each.page, each.language) == (page, language) and part in each.text]
     return found

@@ -1,4 +1,4 @@
-"""What the documentation is tried out on: the real service, as in tests/e2e."""
+"""Provide the real service to the documentation tests, as in tests/e2e."""
 
 from tests.e2e.conftest import start_service
 

@@ -1,4 +1,4 @@
-"""A user who signs in on a page, in Chromium and on the sandbox's phone."""
+"""Sign a user in on a page, in Chromium and on the sandbox's phone."""
 
 import asyncio
 import subprocess
@@ -12,7 +12,7 @@ from tests.docs.walk import environment_of, opened
 from tests.e2e.conftest import Service, make_phone
 
 PATIENCE = 20_000
-"""Milliseconds: the machine that runs the tests may be busy."""
+"""Milliseconds, for a busy machine."""
 READY_WITHIN = 120.0
 
 
@@ -34,7 +34,7 @@ def confirm(service: Service, deeplink: str, name: str, button: str = "Confirm")
 
 
 def sign_in_and_out(address: str, service: Service) -> None:
-    """Walk through an application that has a members' page with a way out, and its button at `/`."""
+    """Sign in to and out of an application that has a members' page, and its button at `/`."""
 
     async def walk() -> None:
         async with open_chromium() as browser:

@@ -1,4 +1,4 @@
-"""docs/how-to/backup.md: what its commands copy from a running service, its commands bring back."""
+"""docs/how-to/backup.md: a backup made with its commands can be restored with its commands."""
 
 import re
 import sqlite3
@@ -13,7 +13,7 @@ PAGE = "how-to/backup.md"
 
 
 def test_what_was_backed_up_is_there_again(start_service: StartService) -> None:
-    """After the restore the database is that of the moment of the copy, and its secrets can be read."""
+    """The restored database is that of the moment of the copy, and its secrets can be decrypted."""
     service = start_service()
     variables = environment_of(service)
     assert service.command("developers", "add", "before@example.com").returncode == 0
@@ -31,17 +31,17 @@ def test_what_was_backed_up_is_there_again(start_service: StartService) -> None:
     listed = service.command("developers", "list").stdout
     assert "before@example.com" in listed
     assert "after@example.com" not in listed
-    # The sandbox's own developer still has the project, whose webhook secret is under the restored key.
+    # The sandbox's developer still has the project, whose webhook secret is under the restored key.
     assert environment_of(service)["PROOF"]
 
 
 def test_the_nightly_copy_is_a_database(start_service: StartService) -> None:
-    """The unit's command, as systemd hands it to the shell, copies a running service's database, twice over itself."""
+    """The unit's command, as systemd passes it to the shell, copies a running service's database, even over a copy."""
     service = start_service()
     variables = environment_of(service)
     unit = block_of(PAGE, "ini", "ExecStart").text
     (command,) = re.findall(r"^ExecStart=/bin/sh -c '(.*)'$", unit, re.MULTILINE)
-    command = command.replace("$$", "$").replace("%%", "%")  # systemd.service(5): what it makes of these two.
+    command = command.replace("$$", "$").replace("%%", "%")  # The substitutions of systemd.service(5).
     place = service.directory / "copies"
     place.mkdir()
     command = command.replace("/var/lib/taproof-backup/", f"{place}/").replace("/var/lib/taproof/", "")

@@ -1,4 +1,4 @@
-"""The documentation as a site: it builds without a network, needs no other host, and every link leads somewhere."""
+"""The documentation builds as a site without a network, uses no other host, and has no dead link."""
 
 import asyncio
 import os
@@ -21,13 +21,13 @@ from scripts import docs_hooks
 from tests.chromium import open_chromium
 from tests.docs.blocks import DOCS, ROOT, block_of
 
-# A build that asked for anything from a network would wait for this proxy, which is nowhere.
+# A build that used a network would wait for this proxy, which does not exist.
 OFFLINE = {"HTTPS_PROXY": "http://127.0.0.1:9", "HTTP_PROXY": "http://127.0.0.1:9", "NO_MKDOCS_2_WARNING": "1"}
 
 
 @dataclass
 class Page(HTMLParser):
-    """What a page of the site links to, loads, and can be linked to."""
+    """The links, resources and anchors of a page."""
 
     links: list[str] = field(default_factory=list)
     loads: list[str] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built in a directory of its own with warnings as errors."""
+    """Return the site, built in a separate directory with warnings as errors."""
     place = tmp_path_factory.mktemp("site")
     done = subprocess.run(
         [
@@ -77,7 +77,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[str, Page]:
-    """Every page of the site, by its path."""
+    """Return every page of the site, by path."""
     found = {}
     for path in site.glob("**/*.html"):
         page = found[path.relative_to(site).as_posix()] = Page()
@@ -87,7 +87,7 @@ def pages(site: Path) -> dict[str, Page]:
 
 
 def test_every_page_is_in_the_navigation() -> None:
-    """A page that nobody can find is not written."""
+    """Every page is in the navigation."""
 
     def walk(node: object) -> Iterator[str]:
         if isinstance(node, str):
@@ -96,7 +96,7 @@ def test_every_page_is_in_the_navigation() -> None:
             yield from walk(each)
 
     class Loader(yaml.SafeLoader):
-        """Reads mkdocs.yml, of which the function that makes anchors is passed over."""
+        """Loads mkdocs.yml without the function that makes anchors."""
 
     Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -105,13 +105,13 @@ def test_every_page_is_in_the_navigation() -> None:
 
 
 def test_every_link_of_the_site_leads_somewhere(site: Path, pages: dict[str, Page]) -> None:
-    """Pages, pictures, and the anchors within pages."""
+    """Every link to a page, picture or anchor has a target."""
     broken = []
     for name, page in pages.items():
         for link in page.links + page.loads:
             parts = urlsplit(link)
             if parts.scheme or parts.netloc or name == "404.html":
-                continue  # The page for what is not there has links from the root of a host.
+                continue  # The 404 page has links relative to the root of a host.
             target = (site / name).parent / unquote(parts.path) if parts.path else site / name
             target = target / "index.html" if target.is_dir() else target
             path = target.resolve()
@@ -123,7 +123,7 @@ def test_every_link_of_the_site_leads_somewhere(site: Path, pages: dict[str, Pag
 
 
 def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, Page]) -> None:
-    """No script, style, font or picture: the reader's visit is nobody else's business, and needs no network."""
+    """No script, style, font or picture is loaded from another host, for the reader's privacy and offline use."""
     foreign = [f"{name}: {load}" for name, page in pages.items() for load in page.loads if "//" in load]
     for path in site.glob("**/*.css"):
         css = path.read_text(encoding="utf-8")
@@ -133,7 +133,7 @@ def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, Page])
 
 
 def test_the_pages_look_right_without_a_network(site: Path, pages: dict[str, Page]) -> None:
-    """In Chromium no page asks for anything elsewhere or reports an error; the search finds a page."""
+    """In Chromium no page requests anything elsewhere or reports an error, and the search finds a page."""
 
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *_: object) -> None:
@@ -168,7 +168,7 @@ def test_the_pages_look_right_without_a_network(site: Path, pages: dict[str, Pag
 
 
 def test_no_comment_is_shown(pages: dict[str, Page], site: Path) -> None:
-    """What is written to the tests above a block does not reach the reader, and every fence became a block."""
+    """Comments for the tests do not appear on the site, and every fence became a block."""
     for name in pages:
         html = (site / name).read_text(encoding="utf-8")
         assert "```" not in re.sub(r"<code>.*?</code>", "", html, flags=re.DOTALL), name
@@ -178,7 +178,7 @@ def test_no_comment_is_shown(pages: dict[str, Page], site: Path) -> None:
 
 
 def test_commands_are_copied_without_their_prompts(site: Path) -> None:
-    """What the button puts into the clipboard can be pasted into a shell."""
+    """The copy button copies commands without their prompts."""
 
     async def copied() -> str:
         async with open_chromium() as browser:
@@ -195,7 +195,7 @@ def test_commands_are_copied_without_their_prompts(site: Path) -> None:
 
 
 def test_paths_lead_to_the_files(pages: dict[str, Page]) -> None:
-    """A path of an example or of deploy/ is a link, also to one file; so is the changelog."""
+    """A path of an example or of deploy/, even of one file, is a link; so is the changelog."""
     assert "../source/examples/express.html" in pages["how-to/express.html"].links
     assert "../source/deploy/compose.html#compose-yaml" in pages["how-to/deploy-docker.html"].links
     assert "../source/CHANGELOG.html" in pages["how-to/upgrade.html"].links
@@ -204,7 +204,7 @@ def test_paths_lead_to_the_files(pages: dict[str, Page]) -> None:
 
 
 def test_no_secret_gets_into_the_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a checkout is in use, filled-in settings, keys and databases lie beside the files that are shown."""
+    """Filled-in settings, keys and databases next to the shown files do not get into the site."""
     directory = tmp_path / "deploy/compose"
     directory.mkdir(parents=True)
     for name in (".env", "secret.env", "taproof.db", "taproof.db.key", "privkey.pem", ".env.example"):

@@ -1,4 +1,4 @@
-"""docs/how-to/ci-with-the-sandbox.md: its fixture gives tests a sandbox, and ends it."""
+"""docs/how-to/ci-with-the-sandbox.md: its fixture starts a sandbox for tests and stops it."""
 
 import os
 import subprocess
@@ -22,7 +22,7 @@ def test_a_session(taproof_settings):
 
 
 def test_the_fixture(tmp_path: Path) -> None:
-    """A test that asks for it can start a sign-in; afterwards nothing listens there any more."""
+    """A test with the fixture can start a sign-in; afterwards nothing listens on the port."""
     port = str(free_port())
     fixture = block_of(PAGE, "python", "@pytest.fixture").text
     assert "18080" in fixture

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_the_application(start_service: StartService, tmp_path: Path) -> None:
-    """Who is not signed in is sent to the button; afterwards the members' page greets them, until they sign out."""
+    """A visitor is sent to the button; after signing in the members' page greets them until they sign out."""
     service = start_service()
     (tmp_path / "app.py").write_text(block_of(PAGE, "python").text, encoding="utf-8")
     [command] = commands_of(block_of(PAGE, "console", "granian"))

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 
 def test_the_application(start_service: StartService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is not signed in is sent to the button; afterwards the members' page greets them, until they sign out."""
+    """A visitor is sent to the button; after signing in the members' page greets them until they sign out."""
     service = start_service()
     for name, value in settings_of(service).items():
         monkeypatch.setenv(name, value)

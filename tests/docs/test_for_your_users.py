@@ -1,4 +1,4 @@
-"""docs/how-to/for-your-users.md: what it shows people is what the bot sends them."""
+"""docs/how-to/for-your-users.md shows the texts that the bot really sends."""
 
 import html
 import re
@@ -18,7 +18,7 @@ CONTEXT = RequestContext(domain="shop.example.com", user_agent="", place="Berlin
 
 
 def prompt(choices: tuple[str, ...] = ()) -> tuple[str, list[str]]:
-    """Return the text of a prompt as it is seen, without marks that are invisible, and the labels of its buttons."""
+    """Return the visible text of a prompt, and the labels of its buttons."""
     seen = SeenSession("opened", "Acme Shop", context=CONTEXT, choices=choices)
     reply = opened_reply(EN, seen, "A" * 43, 0, Browser("Firefox", "Linux"))
     text = html.unescape(re.sub(r"<[^>]+>|[\u2066-\u2069]", "", reply.text))
@@ -27,7 +27,7 @@ def prompt(choices: tuple[str, ...] = ()) -> tuple[str, list[str]]:
 
 
 def test_the_prompt() -> None:
-    """The page shows it word for word, and names each of its buttons."""
+    """The page shows the prompt word for word, and names each of its buttons."""
     text, labels = prompt()
     assert block_of(PAGE, "text", "Sign in to").text == f"{text}\n"
     page = (DOCS / PAGE).read_text(encoding="utf-8")
@@ -37,14 +37,14 @@ def test_the_prompt() -> None:
 
 
 def test_the_sentence_about_the_number() -> None:
-    """With match codes the prompt has one sentence more, and it is that of the page."""
+    """The page has the sentence that match codes add to the prompt."""
     sentence = block_of(PAGE, "text", "Choose the number").text.strip()
     assert sentence in prompt(("17", "42", "88"))[0]
     assert sentence not in prompt()[0]
 
 
 def test_the_page_of_the_console_names_its_own_prompts() -> None:
-    """A developer can compare what the messenger asks for with the page, word for word."""
+    """The page shows the console's own prompts word for word, so that a developer can compare them."""
     page = " ".join((DOCS / "how-to/console.md").read_text(encoding="utf-8").split())
     names = [purpose.project_name for purpose in (CONSOLE, TERMINAL, INVITATION)]
     assert [name for name in names if f"*{name}*" not in page] == []

@@ -1,4 +1,4 @@
-"""docs/how-to/deploy-kubernetes.md (how-to/deploy-kubernetes.md): what it adds to the manifests fits them."""
+"""docs/how-to/deploy-kubernetes.md: its additions fit the manifests."""
 
 import shutil
 import subprocess
@@ -12,14 +12,14 @@ MANIFESTS = ROOT / "deploy/kubernetes"
 
 
 def test_the_registry_s_password_reaches_every_pod(tmp_path: Path) -> None:
-    """Kustomize takes the patch of the page, and each Deployment has the secret then, as its pods' list of them."""
+    """Kustomize applies the page's patch, and then each Deployment's pods have the registry secret."""
     kubectl = shutil.which("kubectl")
     patch = yaml.safe_load(block_of(PAGE, "yaml", "patches:").text)
     (one,) = patch["patches"]
     (operation,) = yaml.safe_load(one["patch"])
     assert (operation["op"], operation["path"]) == ("add", "/spec/template/spec/imagePullSecrets")
     if kubectl is None:
-        return  # The rest is kubectl's own part.
+        return  # kubectl does the rest.
     place = tmp_path / "kubernetes"
     shutil.copytree(MANIFESTS, place)
     shutil.copy(place / "secret.example.env", place / "secret.env")
@@ -33,7 +33,7 @@ def test_the_registry_s_password_reaches_every_pod(tmp_path: Path) -> None:
 
 
 def test_prometheus_is_let_in_to_every_pod() -> None:
-    """The policy of the page selects what the denying one selects, at the port that the image listens on."""
+    """The page's policy selects the same pods as the denying one, at the image's port."""
     policy = yaml.safe_load(block_of(PAGE, "yaml", "taproof-metrics").text)
     every, _ = yaml.safe_load_all((MANIFESTS / "network-policy.yaml").read_text(encoding="utf-8"))
     assert policy["spec"]["podSelector"] == every["spec"]["podSelector"]

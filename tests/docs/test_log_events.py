@@ -1,4 +1,4 @@
-"""docs/reference/log-events.md names every line that the service logs: its event, levels and fields."""
+"""docs/reference/log-events.md lists every log line of the service: its event, levels and fields."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ LEVELS: Final = {"debug", "info", "warning", "error", "exception"}
 
 
 class Line(NamedTuple):
-    """What one call logs."""
+    """The log line of one call."""
 
     event: str
     levels: tuple[str, ...]
@@ -28,7 +28,7 @@ def _name_of(call: ast.Call) -> str:
 
 
 def _texts(trees: list[ast.Module], function: str) -> list[str]:
-    """Return the texts that calls to a function have among their arguments before any by name."""
+    """Return the texts among a call's positional arguments."""
     return [
         argument.value
         for tree in trees
@@ -54,7 +54,7 @@ def _is_method(node: ast.AST) -> bool:
 
 
 def _events(first: ast.expr, tree: ast.Module, call: ast.Call, trees: list[ast.Module]) -> list[str]:
-    """Return what the first argument can be."""
+    """Return the possible values of the first argument."""
     if isinstance(first, ast.Constant):
         return [first.value]  # type: ignore[list-item]
     around = [
@@ -69,7 +69,7 @@ def _events(first: ast.expr, tree: ast.Module, call: ast.Call, trees: list[ast.M
 
 
 def lines() -> Iterator[Line]:
-    """Yield what each call in the source logs."""
+    """Yield the log line of each call in the source."""
     trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted(SOURCE.rglob("*.py"))]
     for tree in trees:
         aliases = _levels(tree)
@@ -90,7 +90,7 @@ def lines() -> Iterator[Line]:
 
 
 def told() -> dict[str, tuple[set[str], set[str]]]:
-    """Return the levels and fields by the event, as the page has them."""
+    """Return the levels and fields of each event on the page."""
     rows = re.findall(
         r"^\| `([\w.]+)` \| ([\w, ]+) \| ([^|]*?) ?\| [^|]{10,} \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
@@ -99,7 +99,7 @@ def told() -> dict[str, tuple[set[str], set[str]]]:
 
 
 def test_every_line_is_told_of() -> None:
-    """With its levels and its fields, and none that is not logged any more."""
+    """The page lists every log line with its levels and fields, and no other."""
     logged: dict[str, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
     for line in lines():
         levels, fields = logged[line.event]
@@ -110,7 +110,7 @@ def test_every_line_is_told_of() -> None:
 
 
 def test_nothing_logs_in_another_way() -> None:
-    """Each logger has a name that the test above looks for, and whatever is done with it is a call that it sees."""
+    """Every logger and every use of one is visible to the test above."""
     for path in sorted(SOURCE.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
@@ -130,7 +130,7 @@ def _assigned(tree: ast.Module) -> int:
 
 
 def test_other_loggers_are_silent() -> None:
-    """What goes past structlog is named here: the receiver of webhooks hides its web server's lines."""
+    """Lines that bypass structlog are listed here: `webhooks listen` hides the lines of its web server."""
     found = {
         str(Path(path).relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")

@@ -1,4 +1,4 @@
-"""docs/reference/long-poll.md: both of its programs get the answer of a tap that comes while they wait."""
+"""docs/reference/long-poll.md: both programs get the result of a tap that comes while they wait."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ console.log(JSON.stringify(await waitForDecision(TAPROOF_BASE_URL, TAPROOF_PROJE
 def test_the_programs_wait_for_the_tap(
     language: str, button: str, status: str, start_service: StartService, tmp_path: Path
 ) -> None:
-    """They print what the user decided."""
+    """Both programs print the user's decision."""
     service = start_service()
     variables = environment_of(service)
     with httpx.Client(base_url=service.base_url, timeout=30) as client:

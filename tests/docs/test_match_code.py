@@ -1,4 +1,4 @@
-"""docs/how-to/match-code.md: its page shows the number, in Chromium, and who chooses it there is signed in."""
+"""docs/how-to/match-code.md: its page shows the number in Chromium, and choosing it signs the user in."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ def project(service: Service) -> Iterator[OwnProject]:
 
 @pytest.fixture
 def address(service: Service, project: OwnProject) -> Iterator[str]:
-    """Where the page of the documentation is, with the service and the project of the test."""
+    """Return the address of the page's example, with the service and project of the test."""
     text = block_of(PAGE, "html", "signIn(options)").text
     assert "https://signin.example.com" in text
     text = text.replace("https://signin.example.com", service.base_url)
@@ -56,7 +56,7 @@ def address(service: Service, project: OwnProject) -> Iterator[str]:
 
 
 def test_the_page_shows_the_number(service: Service, address: str) -> None:
-    """It stands there until the sign-in is over, also after the page was left, and is the one to choose."""
+    """The page shows the number until the sign-in is over, even after a reload, and that number confirms."""
 
     async def go() -> None:
         async with open_chromium() as browser:
@@ -77,7 +77,7 @@ def test_the_page_shows_the_number(service: Service, address: str) -> None:
 
 
 def test_the_page_says_why_it_cannot_start(project: OwnProject, address: str) -> None:
-    """What the service answers stands in the page, with the origin to allow, and the button can be pressed again."""
+    """The page shows the service's error, with the origin to allow, and the button works again."""
     changes = {"allowed_origins": ["https://shop.example"]}
     project.developer.ask("PATCH", f"/projects/{project.id}", json=changes)
 
@@ -87,8 +87,8 @@ def test_the_page_says_why_it_cannot_start(project: OwnProject, address: str) ->
             await page.goto(address)
             button = page.get_by_role("button", name="Sign in")
             await button.click()
-            said = f"Pages of {address} may not start sign-ins of this project. "
-            # The origin is http://127.0.0.1 and a port, as a developer's own page has it.
+            said = f"Pages of {address} cannot start sign-ins for this project. "
+            # The origin is http://127.0.0.1 with a port, like a developer's page.
             await expect(page.locator("#outcome")).to_contain_text(said, timeout=PATIENCE)
             await expect(button).to_be_enabled()
 
@@ -96,7 +96,7 @@ def test_the_page_says_why_it_cannot_start(project: OwnProject, address: str) ->
 
 
 def test_the_answer_is_that_of_the_service(project: OwnProject) -> None:
-    """The page's example has the fields of a real answer, and of one without a code all but the code."""
+    """The page's example has the fields of a real answer; without a match code only that field is missing."""
     block = block_of(PAGE, "json", "match_code")
     shown = json.loads(block.text)
     answer = project.generate()

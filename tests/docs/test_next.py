@@ -1,4 +1,4 @@
-"""docs/how-to/nextjs.md: its files are a Next.js application, built without settings, that signs a user in, once."""
+"""docs/how-to/nextjs.md: its files are a Next.js application, built without settings, that signs a user in once."""
 
 import os
 import signal
@@ -29,7 +29,7 @@ WITHOUT |= {"NEXT_TELEMETRY_DISABLED": "1"}
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The page's files, with a layout and a copy of the package, built where none of the settings is there."""
+    """Return the page's files with a layout and a copy of the package, built without the settings."""
     place = tmp_path_factory.mktemp("next")
     text = (ROOT / "docs" / PAGE).read_text(encoding="utf-8")
     assert all(f"`{name}`" in text for name in FILES)
@@ -56,7 +56,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_application(built: Path, start_service: StartService) -> None:
-    """A proof opens the members' page, again only from that session; another site is refused, sign-out closes it."""
+    """A proof opens the members' page, and only for that session; another site is refused; sign-out ends it."""
     given = environment_of(start_service())
     proof = {"proof": given["PROOF"]}
     port = free_port()

@@ -1,4 +1,4 @@
-"""The pages of docs/how-to/plain-html.md and docs/how-to/react.md, in Chromium, with a real service behind them."""
+"""docs/how-to/plain-html.md and docs/how-to/react.md: their pages work in Chromium with a real service."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.browser
 
 @dataclass
 class Site:
-    """An application's server: answers a page at `/`, and takes proofs at /auth/taproof."""
+    """An application's server: serves a page at `/`, and accepts proofs at /auth/taproof."""
 
     service: Service
     address: str
@@ -35,7 +35,7 @@ class Site:
     proofs: list[str] = field(default_factory=list)
 
     def show(self, text: str) -> None:
-        """Answer this from now on, with the service and the project of the test in place of the page's."""
+        """Serve this page from now on, with the service and project of the test filled in."""
         self.page = self.real(f"<!doctype html><title>Shop</title>\n{text}")
 
     def real(self, text: str) -> str:
@@ -85,7 +85,7 @@ async def signed_in(site: Site, page: Page, button: str = "Confirm") -> None:
 
 
 def is_a_proof_of(site: Site, proof: str) -> bool:
-    """Tell whether it holds, for the demo's project."""
+    """Return whether a proof is valid for the demo's project."""
     answer = httpx.get(
         f"{site.service.base_url}/api/v1/dev/projects/{site.service.project_id}/webhook-secret",
         headers={"Authorization": f"Bearer {site.service.access_token}"},
@@ -96,7 +96,7 @@ def is_a_proof_of(site: Site, proof: str) -> bool:
 
 @pytest.mark.parametrize("part", ['com/sdk/taproof.js"></script>\n<taproof-button project-id', "crossorigin"])
 def test_the_button_sends_the_proof_and_goes_on(site: Site, part: str) -> None:
-    """The first two lines are all that a page needs; the same with a fixed version, as /sdk/taproof.json tells it."""
+    """The first two lines are enough for a page, also with a pinned version from /sdk/taproof.json."""
     found = [each.text for each in BLOCKS if each.page == HTML and part in each.text and "submit-url" in each.text]
     assert len(found) == 1
     fixed = httpx.get(f"{site.service.base_url}/sdk/taproof.json").json()
@@ -117,7 +117,7 @@ def test_the_button_sends_the_proof_and_goes_on(site: Site, part: str) -> None:
 @pytest.mark.parametrize(("button", "text"), [("Confirm", "Grace"), ("Cancel", "cancelled")])
 @pytest.mark.parametrize("part", ["taproof-confirmed", "import { resume, signIn }"])
 def test_a_page_hears_how_it_ended(site: Site, part: str, button: str, text: str) -> None:
-    """By the events of the button, and by `signIn` with an own look."""
+    """A page learns the outcome from the button's events, and from `signIn` with its own design."""
     site.show(block_of(HTML, "html", part).text)
     own_look = part != "taproof-confirmed"
 
@@ -132,7 +132,7 @@ def test_a_page_hears_how_it_ended(site: Site, part: str, button: str, text: str
 
 
 def test_an_own_look_goes_on_after_the_page_was_left(site: Site) -> None:
-    """A phone may forget the page while the messenger is in front: back on it, its outcome is still told."""
+    """With its own design, a page that the phone had discarded still gets the outcome after it returns."""
     site.show(block_of(HTML, "html", "import { resume, signIn }").text)
 
     async def go() -> None:
@@ -154,7 +154,7 @@ def test_an_own_look_goes_on_after_the_page_was_left(site: Site) -> None:
 
 
 def test_the_look_can_be_changed(site: Site) -> None:
-    """The properties and the part of the page's style are those of the button; it has every part that is named."""
+    """The properties and the part in the page's style exist, and every part of the button is on the page."""
     text = (ROOT / "docs" / HTML).read_text(encoding="utf-8")
     named = text.partition("The parts are ")[2].partition(". ")[0].replace("`", "").replace(" and ", ", ")
     site.show(block_of(HTML, "html", "--taproof-accent").text)
@@ -177,7 +177,7 @@ def test_the_look_can_be_changed(site: Site) -> None:
 
 @pytest.fixture(scope="module")
 def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory in which `taproof` and React can be imported."""
+    """Return a directory in which `taproof` and React can be imported."""
     place = tmp_path_factory.mktemp("react")
     (place / "node_modules").mkdir()
     (place / "node_modules/taproof").symlink_to(SDK)
@@ -188,7 +188,7 @@ def node_modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", ["TaproofButton", "useTaproof"])
 def test_the_components(site: Site, node_modules: Path, name: str) -> None:
-    """Both sign a user in, bundled with React as applications are."""
+    """Both components sign a user in, bundled with React as in applications."""
     program = site.real(block_of(REACT, "jsx", f"import {{ {name} }}").text)
     program += '\nimport { createRoot } from "react-dom/client";\n'
     program += 'createRoot(document.querySelector("#root")).render(<SignIn />);\n'

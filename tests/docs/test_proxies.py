@@ -1,4 +1,4 @@
-"""docs/how-to/tls-and-proxies.md: a real nginx with the page's configuration; the form of the Caddyfile."""
+"""docs/how-to/tls-and-proxies.md: its configuration works in a real nginx; its Caddyfile is well-formed."""
 
 import ssl
 import subprocess
@@ -27,7 +27,7 @@ class Proxy:
 
 @pytest.fixture
 def certificate(tmp_path: Path) -> Path:
-    """A directory with fullchain.pem and privkey.pem for signin.example.com."""
+    """Return a directory with fullchain.pem and privkey.pem for signin.example.com."""
     command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=signin.example.com"
     names = ["-addext", "subjectAltName=DNS:signin.example.com,IP:127.0.0.1"]
     files = ["-keyout", str(tmp_path / "privkey.pem"), "-out", str(tmp_path / "fullchain.pem")]
@@ -37,7 +37,7 @@ def certificate(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def proxied(certificate: Path, start_service: StartService) -> Iterator[Proxy]:
-    """The page's nginx; only its port, the certificate's place and the service's port are others."""
+    """Yield the page's nginx; only its port, the certificate's path and the service's port differ."""
     assert Path(NGINX).exists(), "Install nginx: the page's configuration is tried out with it."
     service, port = start_service("--trusted-proxy", "127.0.0.1/32"), free_port()
     page = block_of(PAGE, "nginx").text
@@ -78,7 +78,7 @@ def proxied(certificate: Path, start_service: StartService) -> Iterator[Proxy]:
 
 
 def test_the_service_answers_behind_nginx(proxied: Proxy) -> None:
-    """Over HTTPS only, with HSTS, and with the client's own address, whatever the client says it is."""
+    """Behind nginx the service answers only over HTTPS, with HSTS, and sees the client's real address."""
     answer = proxied.client.get("/healthz")
     assert answer.status_code == 200
     assert "strict-transport-security" in answer.headers
@@ -93,7 +93,7 @@ def test_the_service_answers_behind_nginx(proxied: Proxy) -> None:
 
 
 def test_who_starts_too_many_sign_ins_is_refused_by_nginx(proxied: Proxy) -> None:
-    """The page's limit lets a person through, and not a flood."""
+    """The page's limit accepts a person and refuses a flood."""
     body = {"project_id": proxied.service.project_id}
     assert proxied.client.post("/api/v1/generate/public", json=body).status_code == 200
     flood = [proxied.client.post("/api/v1/generate/public", json=body).status_code for _ in range(200)]
@@ -101,7 +101,7 @@ def test_who_starts_too_many_sign_ins_is_refused_by_nginx(proxied: Proxy) -> Non
 
 
 def test_what_goes_wrong_says_what_the_page_says(start_service: StartService) -> None:
-    """The page's sentences are those of the service."""
+    """The error sentences on the page are those of the service."""
     forwarded = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "http"}
     for arguments, words in (
         ((), "no proxy on this machine is trusted"),
@@ -113,7 +113,7 @@ def test_what_goes_wrong_says_what_the_page_says(start_service: StartService) ->
 
 
 def test_the_caddyfile_is_well_formed() -> None:
-    """There is no Caddy here: the blocks are closed, and each line begins with a directive that Caddy has."""
+    """The Caddyfile's blocks are closed, and each line begins with a real directive. Caddy itself is not available."""
     depth = 0
     for line in block_of(PAGE, "caddyfile").text.splitlines():
         words = line.split()

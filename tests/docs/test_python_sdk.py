@@ -1,4 +1,4 @@
-"""docs/reference/python-sdk.md: its sign-in by `Client` says who tapped Confirm, and when somebody did not."""
+"""docs/reference/python-sdk.md: its sign-in with `Client` prints the user, or that the user did not confirm."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ PAGE = "reference/python-sdk.md"
     ("button", "said"), [("Confirm", "Welcome, Grace\n"), ("Cancel", "Not signed in: cancelled\n")]
 )
 def test_the_sign_in(button: str, said: str, start_service: StartService) -> None:
-    """The link that it prints is the one to open, and its last line is what became of it."""
+    """The printed link is the one to open, and the last line is the outcome."""
     service = start_service()
     with subprocess.Popen(
         [sys.executable, "-u", "-c", block_of(PAGE, "python", "create_session").text],

@@ -1,4 +1,4 @@
-"""The reference tells of all that there is: each route, command, option, setting, error, metric, state and name."""
+"""The reference is complete: each route, command, option, setting, error, metric, state and name."""
 
 import inspect
 import json
@@ -31,7 +31,7 @@ def page(name: str) -> str:
 
 
 def section(text: str, heading: str) -> str:
-    """Return what stands below a heading, up to the next one of the same depth."""
+    """Return the text below a heading, up to the next heading of the same depth."""
     depth = heading.partition(" ")[0]
     found = re.search(rf"^{re.escape(heading)}\n(.*?)(?=^#{{1,{len(depth)}}} |\Z)", text, re.DOTALL | re.MULTILINE)
     assert found, heading
@@ -40,12 +40,12 @@ def section(text: str, heading: str) -> str:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_what_the_code_says(name: str) -> None:
-    """If it is not: .venv/bin/python -m scripts.docs_reference."""
+    """Every generated page is up to date. If not: .venv/bin/python -m scripts.docs_reference."""
     assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name]().rstrip("\n") + "\n"
 
 
 def test_every_route_is_told_of_whole() -> None:
-    """Each operation has its parameters, the fields of its body, its answers and each failure's code."""
+    """Each operation has its parameters, the fields of its body, its answers and the code of each failure."""
     document, text = openapi(), page("api.md")
 
     def resolve(node: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def test_every_route_is_told_of_whole() -> None:
 
 
 def test_every_error_code_is_told_of() -> None:
-    """Each with its status, and the sentence that says what to do."""
+    """Each error code has its status, and the sentence that says what to do."""
     text = page("errors.md")
     for error in API_ERRORS:
         (line,) = re.findall(rf"^\| {error.status} \| `{error.code}` \|.*$", text, re.MULTILINE)
@@ -88,7 +88,7 @@ def test_every_error_code_is_told_of() -> None:
 
 
 def test_every_setting_is_told_of() -> None:
-    """In the order of --help within its group, with variable, default and meaning; and nothing that is none."""
+    """The page lists all settings, and no other, in the order of --help, with variable, default and meaning."""
     rows = re.findall(r"^\| `(--[\w-]+)[^`]*`<br>`(\w+)` \| ([^|]*) \| (.*) \|$", page("settings.md"), re.MULTILINE)
     assert {flag: name for flag, name, *_ in rows} == {each.flag: variable(name) for name, each in OPTIONS.items()}
     for (flag, _, default, meaning), option in zip(rows, OPTIONS.values(), strict=True):
@@ -98,7 +98,7 @@ def test_every_setting_is_told_of() -> None:
 
 
 def test_every_command_is_told_of() -> None:
-    """With every argument and option, and the variable of each that has one."""
+    """Every command has all of its arguments and options, with their variables."""
     text = page("cli.md")
     found: list[str] = []
 
@@ -121,7 +121,7 @@ def test_every_command_is_told_of() -> None:
 
 
 def test_every_metric_is_told_of() -> None:
-    """With its labels and their values; and none that there is not."""
+    """The page lists all metrics, and no other, with their labels and label values."""
     registry = CollectorRegistry()
     Metrics(registry, "0.0.0")
     text = page("metrics.md")
@@ -134,13 +134,13 @@ def test_every_metric_is_told_of() -> None:
     assert rows.keys() == exposed.keys()
     for name, labels in exposed.items():
         told = set(re.findall(r"`(\w+)`", rows[name]))
-        # A metric with labels that was never counted has no sample yet, so its labels are not seen here.
+        # A metric with labels has no sample until it is counted, so its labels are not checked here.
         assert labels <= told, name
     assert all(f"`{outcome}`" in text for outcome in get_args(AttemptOutcome))
 
 
 def test_every_state_is_told_of_and_drawn() -> None:
-    """The table of the code, row for row; the picture has a box for each state, and an arrow to each that follows."""
+    """The table equals the one in the code; the picture has a box for each state and an arrow for each transition."""
     text = page("session-states.md")
     picture = (DOCS / "images/session-states.svg").read_text(encoding="utf-8")
     for state in get_args(Status):
@@ -149,11 +149,11 @@ def test_every_state_is_told_of_and_drawn() -> None:
     rows = re.findall(r"^\| `(\w+)` \| [^|`]+ \| `(\w+)` \|$", text, re.MULTILINE)
     assert rows == [(source, target) for (source, _), target in TRANSITIONS.items()]
     moves = {(source, target) for (source, _), target in TRANSITIONS.items()}
-    assert picture.count('<path d="M') == len(moves) + 1  # And the head of the arrows.
+    assert picture.count('<path d="M') == len(moves) + 1  # And the arrowhead.
 
 
 def test_every_name_of_the_python_sdk_is_told_of() -> None:
-    """Functions and classes with each of their parameters, errors with what they are."""
+    """The page lists functions and classes with every parameter, and errors with their base class."""
     text = page("python-sdk.md")
     for name in taproof.__all__:
         thing = getattr(taproof, name)
@@ -164,14 +164,14 @@ def test_every_name_of_the_python_sdk_is_told_of() -> None:
         if inspect.isfunction(thing):
             assert all(parameter in told for parameter in inspect.signature(thing).parameters)
         elif inspect.isclass(thing):
-            if name == "AsyncClient":  # Its methods are those of Client, which the page says.
+            if name == "AsyncClient":  # Its methods are those of Client, as the page says.
                 told += section(text, "### Client")
             public = [member for member, each in vars(thing).items() if inspect.isfunction(each) and member[0] != "_"]
             assert [member for member in public if f"- `{member}(" not in told] == [], name
 
 
 def test_every_name_of_the_javascript_sdk_is_told_of() -> None:
-    """The page's first table has each export beside its import; each option of `signIn` and of the checks has a row."""
+    """The first table lists each export with its import; each option of `signIn` and of the checks has a row."""
     text = page("javascript-sdk.md")
     node = shutil.which("node")
     assert node is not None, "Install node: the package is asked for its names."

@@ -1,4 +1,4 @@
-"""Every fenced block of the documentation is run, parsed, the same as tested code, or exempt for a stated reason."""
+"""Every fenced block of the documentation is run, parsed, equal to tested code, or exempt for a stated reason."""
 
 import configparser
 import json
@@ -26,13 +26,13 @@ PARSE = [block for block in BLOCKS if block.language in PARSED and not block.not
 
 @pytest.mark.parametrize("page", WALKS)
 def test_the_programs_of_a_page_run(page: str, start_service: StartService) -> None:
-    """From the first to the last, as they stand, on a service of their own, nothing fails."""
+    """The programs of a page run in order, as shown, on a separate service, without an error."""
     done = run(WALKS[page], start_service())
     assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _env(text: str) -> object:
-    """Settings, one a line: each is one that there is."""
+    """Check that each line is a setting that exists."""
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
     known = {variable(name) for name in OPTIONS}
     assert all(line.partition("=")[0] in known for line in lines), text
@@ -49,7 +49,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "env": _env,
     "ini": _ini,
     "json": json.loads,
-    "text": str,  # What something prints, or a drawing: there is nothing to run.
+    "text": str,  # The output of a program, or a drawing: there is nothing to run.
     "toml": tomllib.loads,
     "yaml": yaml.safe_load,
 }
@@ -57,14 +57,14 @@ PARSERS: dict[str, Callable[[str], object]] = {
 
 @pytest.mark.parametrize("block", PARSE, ids=lambda block: block.name)
 def test_data_is_well_formed(block: Block) -> None:
-    """A reader can paste it."""
+    """Data blocks are well-formed."""
     assert PARSERS[block.language](block.text)
     assert block.language != "text" or "\n$ " not in f"\n{block.text}", "Commands belong in a console block."
 
 
 @pytest.mark.parametrize("block", NOTED, ids=lambda block: block.name)
 def test_a_block_that_is_not_run_says_why(block: Block) -> None:
-    """It is in a file that is tested, or a test reads it, or the reason is one of a short list."""
+    """A block that is not run is part of a tested file, is read by a test, or has a reason from a short list."""
     if block.note.startswith("same as "):
         path = ROOT / block.note.removeprefix("same as ")
         assert contains(path.read_text(encoding="utf-8"), block.text), f"{path} does not have these lines."
@@ -78,7 +78,7 @@ def test_a_block_that_is_not_run_says_why(block: Block) -> None:
 
 
 def contains(whole: str, part: str) -> bool:
-    """Tell whether the lines of `part` stand in `whole`, one after the other, at whatever indent."""
+    """Return whether `whole` contains the lines of `part` in a row, at any indent."""
     lines, wanted = whole.splitlines(), part.splitlines()
     first = next(line for line in wanted if line)
     for start in (number for number, line in enumerate(lines) if line.strip() == first.strip()):
@@ -90,14 +90,14 @@ def contains(whole: str, part: str) -> bool:
 
 
 def test_every_block_is_one_of_these() -> None:
-    """A language that nothing here knows, or an empty block, is a failure: no block is passed over."""
+    """Every block has a known language and is not empty, so that none is overlooked."""
     walked = [block for blocks in WALKS.values() for block in blocks]
     assert set(BLOCKS) == {*walked, *PARSE, *NOTED}, set(BLOCKS) - {*walked, *PARSE, *NOTED}
     assert all(block.text.strip() for block in BLOCKS)
 
 
 def test_reasons_are_used() -> None:
-    """A reason that no block has any more is taken from the list."""
+    """Every reason on the list is used by a block."""
     assert {block.note.removeprefix("not run: ") for block in NOTED} >= EXEMPT
 
 
@@ -115,7 +115,7 @@ def test_reasons_are_used() -> None:
 def test_the_blocks_are_found(
     page: str, found: list[tuple[str, str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also in lists, without a language and in an unknown one; a comment counts when it stands right above."""
+    """Blocks are also found in lists and without a known language; a comment counts right above a block."""
     monkeypatch.setattr("tests.docs.blocks.DOCS", tmp_path)
     (tmp_path / "page.md").write_text(page, encoding="utf-8")
     assert [(each.language, each.note, each.text) for each in blocks_of(tmp_path / "page.md")] == found

@@ -1,4 +1,4 @@
-"""docs/explanation/threat-model*.md: no item is left out, and every test and file that is named is there."""
+"""docs/explanation/threat-model*.md: every item of each standard is there, and so is every test and file named."""
 
 import ast
 import functools
@@ -14,8 +14,8 @@ from tests.docs.blocks import ROOT
 EXPLANATION: Final = ROOT / "docs/explanation"
 PAGES: Final = ("threat-model", "threat-model-cross-device", "threat-model-jwt", "threat-model-asvs")
 REFERENCE: Final = re.compile(r"`((?:tests|docs|src|sdk)/[\w./-]+|pyproject\.toml)(?:::(\w+))?`")
-# The requirements of OWASP ASVS 5.0.0: how many of each section are of level 1, and how many of level 2. In each
-# section those of level 1 come first, then those of level 2, then those of level 3, which are no matter here.
+# OWASP ASVS 5.0.0: the number of requirements of levels 1 and 2 in each section. In each section, those of level 1
+# come first, then those of level 2, then those of level 3, which are not covered here.
 ASVS_SECTIONS: Final = """
 V1.1 0+2, V1.2 5+4, V1.3 2+9, V1.4 0+3, V1.5 1+1
 V2.1 1+2, V2.2 2+1, V2.3 1+3, V2.4 0+1
@@ -55,7 +55,7 @@ def page(name: str) -> str:
 
 
 def rows(name: str, first: str) -> Iterator[list[str]]:
-    """Yield the cells of each row of a page's tables whose first cell begins like this."""
+    """Yield the cells of each row of a page's tables whose first cell matches."""
     for line in page(name).splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("|") and re.match(first, cells[0]):
@@ -63,7 +63,7 @@ def rows(name: str, first: str) -> Iterator[list[str]]:
 
 
 def in_order(found: list[str], wanted: list[str]) -> None:
-    """Raise unless each item is there once, and nothing else."""
+    """Raise unless each item occurs exactly once, and nothing else does."""
     assert {item: count for item, count in Counter(found).items() if count > 1} == {}
     assert sorted(set(wanted) - set(found)) == []
     assert sorted(set(found) - set(wanted)) == []
@@ -75,12 +75,12 @@ def functions_of(path: Path) -> frozenset[str]:
     return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
-# ---- what is named is there
+# ---- every named test and file exists
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_every_test_that_is_named_exists(name: str) -> None:
-    """A reader can run it: the file is there, and the function in it."""
+    """Every named test exists: its file, and the function in it."""
     named = REFERENCE.findall(page(name))
     assert len(named) > 10
     for path, function in named:
@@ -91,7 +91,7 @@ def test_every_test_that_is_named_exists(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_nothing_else_looks_like_the_name_of_a_test(name: str) -> None:
-    """A misspelt one would be passed over by the test above."""
+    """No misspelt test name escapes the test above."""
     text = page(name)
     assert text.count("::") == sum(bool(function) for _, function in REFERENCE.findall(text))
     assert len(re.findall(r"`tests/", text)) == sum(path.startswith("tests/") for path, _ in REFERENCE.findall(text))
@@ -109,18 +109,18 @@ def asvs_rows() -> list[tuple[list[str], list[str]]]:
 
 
 def test_the_list_of_asvs_has_its_size() -> None:
-    """So many requirements have levels 1 and 2 of the standard: a section that was left out would show here."""
+    """The list of ASVS has the standard's number of requirements of levels 1 and 2, so that no section is missing."""
     assert sum(levels[0] for levels in ASVS.values()) == LEVEL_1
     assert sum(levels[1] for levels in ASVS.values()) == LEVEL_2
 
 
 def test_every_requirement_of_asvs_is_there_once() -> None:
-    """None is missing, none is there twice, and none is made up."""
+    """Every requirement of ASVS is there exactly once."""
     in_order([each for ids, _ in asvs_rows() for each in ids], asvs_ids())
 
 
 def test_every_requirement_of_asvs_has_a_state_and_a_reason() -> None:
-    """What is met names what shows it; what is not says why."""
+    """A requirement that is met names its evidence; any other one has a reason."""
     for ids, cells in asvs_rows():
         assert len(cells) == 4, ids
         state, reason = cells[2:]
@@ -132,7 +132,7 @@ def test_every_requirement_of_asvs_has_a_state_and_a_reason() -> None:
 
 
 def test_the_figures_of_asvs_are_right() -> None:
-    """The table at the top counts what stands below."""
+    """The table at the top counts the rows below it."""
     counted: Counter[str] = Counter()
     for ids, cells in asvs_rows():
         counted[cells[2]] += len(ids)
@@ -141,7 +141,7 @@ def test_the_figures_of_asvs_are_right() -> None:
 
 
 def test_what_asvs_does_not_have_met_is_in_the_list_at_the_end() -> None:
-    """Each chapter with something that is not met has a line there, or is no more than documentation of one."""
+    """Each chapter with an unmet requirement is in the list at the end, unless only documentation is missing."""
     summary = page("threat-model-asvs").partition("## Not met, in short")[2]
     for ids, cells in asvs_rows():
         if cells[2] == "not met":
@@ -150,7 +150,7 @@ def test_what_asvs_does_not_have_met_is_in_the_list_at_the_end() -> None:
 
 
 def test_every_section_of_rfc_10027_is_there_once() -> None:
-    """Practices, patterns, exploits, mitigations and protocols."""
+    """Every section of RFC 10027 is there: practices, patterns, exploits, mitigations and protocols."""
     found = [each for cells in rows("threat-model-cross-device", r"\d") for each in re.split(r", (?=\d)", cells[0])]
     in_order(found, RFC_10027)
     for cells in rows("threat-model-cross-device", r"(2 \(|6\.1\.)"):
@@ -160,13 +160,13 @@ def test_every_section_of_rfc_10027_is_there_once() -> None:
 
 
 def test_every_section_of_rfc_8725_is_there_once() -> None:
-    """All of section 3, and something for either side."""
+    """All of section 3 is there, with an entry for either side."""
     found = list(rows("threat-model-jwt", r"3\.\d"))
     in_order([cells[0] for cells in found], RFC_8725)
     assert all(len(cells) == 4 and all(cells) for cells in found)
 
 
 def test_the_pages_lead_to_each_other() -> None:
-    """From the first page to all others."""
+    """The first page links to all others."""
     for name in PAGES[1:]:
         assert f"({name}.md)" in page(PAGES[0])

@@ -1,4 +1,4 @@
-"""docs/tutorial/first-sign-in.md from start to end: a user signs in to the page and the server that it makes."""
+"""docs/tutorial/first-sign-in.md from start to end: a user signs in to the page and the server that it builds."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 
 
 def settings_as_the_page_says(service: Service) -> dict[str, str]:
-    """Run the page's first commands, and return the environment that they leave behind."""
+    """Run the page's first commands, and return the environment that they set."""
     given = environment_of(service)
     block = block_of(PAGE, "bash", "TAPROOF_WEBHOOK_SECRET")
     shown = type(block)(PAGE, block.line, "bash", "", f"{block.text}\npwd\nprintenv TAPROOF_WEBHOOK_SECRET")
@@ -37,7 +37,7 @@ def settings_as_the_page_says(service: Service) -> dict[str, str]:
 
 
 def start_shop(service: Service, variables: dict[str, str], port: int) -> subprocess.Popen[bytes]:
-    """Save the page's two files, start its server as it says, and wait until it answers."""
+    """Save the page's two files, start its server as described, and wait until it answers."""
     place = service.directory / "shop"
     (place / "shop.html").write_text(block_of(PAGE, "html").text, encoding="utf-8")
     (place / "shop.py").write_text(block_of(PAGE, "python").text, encoding="utf-8")
@@ -58,7 +58,7 @@ def start_shop(service: Service, variables: dict[str, str], port: int) -> subpro
 
 
 def test_the_tutorial(start_service: StartService) -> None:
-    """Its page greets whom its server found in the proof; what it calls cheating is refused with a sentence."""
+    """The page greets the user in the proof, and refuses every attempt that the tutorial calls cheating."""
     service, port = start_service(), free_port()
     process = start_shop(service, settings_as_the_page_says(service), port)
     address = f"http://127.0.0.1:{port}"

@@ -1,4 +1,4 @@
-"""Runs the programs of a page as a reader would: in order, in one shell, in the directory of a running service.
+"""Run the programs of a page as a reader would: in order, in one shell, in the directory of a running service.
 
 The shell has TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET, TAPROOF_SECRET_KEY, ACCESS_TOKEN and a fresh
 PROOF of a project of its own; `taproof` finds the service's database.
@@ -17,9 +17,9 @@ from tests.docs.blocks import ROOT, Block
 from tests.e2e.conftest import Developer, Phone, Service, free_port, make_phone
 
 _PORT = "18080"
-"""The port that pages name where a reader may choose any; the test chooses one that is free."""
+"""The port that pages use where a reader may choose one; the test chooses a free one."""
 _PATIENCE = 5
-"""How often a link is opened until the bot has replied."""
+"""The number of times that a link is opened until the bot replies."""
 
 
 def environment_of(service: Service) -> dict[str, str]:
@@ -42,7 +42,7 @@ def environment_of(service: Service) -> dict[str, str]:
 
 
 def opened(client: httpx.Client, phone: Phone, deeplink: str) -> None:
-    """Let a user open a link, again until the bot replies."""
+    """Let a user open a link, repeatedly until the bot replies."""
     for _ in range(_PATIENCE):
         answer = client.post(f"/sandbox/users/{phone.messenger_id}/open", json={"deeplink": deeplink})
         if answer.json()["answered"]:
@@ -51,7 +51,7 @@ def opened(client: httpx.Client, phone: Phone, deeplink: str) -> None:
 
 
 def script_of(blocks: Iterable[Block], directory: Path) -> str:
-    """Return the shell script of some blocks. Programs in other languages are written beside it, and run in turn."""
+    """Return a shell script of some blocks. Programs in other languages are saved as files and run in order."""
     node = shutil.which("node")
     assert node is not None, "Install node: JavaScript of the documentation is run with it."
     lines = ["set -euo pipefail"]
@@ -77,7 +77,7 @@ def install_package(directory: Path) -> None:
 
 
 def commands_of(block: Block) -> list[str]:
-    """Return the commands of a console block. What a command prints is shown in a block of its own."""
+    """Return the commands of a console block. Output of commands is in separate blocks."""
     lines: list[str] = []
     for line in block.text.splitlines():
         if line.startswith("$ "):
@@ -91,7 +91,7 @@ def commands_of(block: Block) -> list[str]:
 def run(
     blocks: Iterable[Block], service: Service, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run some blocks beside a service."""
+    """Run some blocks with a service."""
     directory = service.directory
     bin_directory = Path(sys.executable).parent
     place = directory / ".venv/bin"

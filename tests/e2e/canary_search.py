@@ -1,4 +1,4 @@
-"""Looks for secrets in dumps, files and answers, as they are and as something on the way may have written them."""
+"""Search dumps, files and answers for secrets, as they are and in every encoding that may occur on the way."""
 
 import base64
 import contextlib
@@ -19,14 +19,14 @@ _BETWEEN_DIGITS: Final = rb"(?:%20|&nbsp;|[ ()./\-]){0,3}"
 
 @dataclass(frozen=True)
 class Canary:
-    """A value that must not turn up. `literals` by the name of how it is written; `pattern` for what has gaps in it."""
+    """A value that must not appear. `literals` is keyed by encoding; `pattern` finds the value with gaps in it."""
 
     name: str
     literals: dict[str, bytes]
     pattern: re.Pattern[bytes] | None = None
 
     def found_in(self, content: bytes) -> str | None:
-        """Return how the value is written there; None when it is not there."""
+        """Return the encoding in which the text contains the value, or None."""
         for writing, literal in self.literals.items():
             if literal in content:
                 return writing
@@ -34,11 +34,11 @@ class Canary:
 
 
 def secret_canary(name: str, secret: str) -> Canary:
-    """A key or token. Twenty characters out of its middle are looked for: a preview is no hit, most of it is one."""
+    """A key or token. The search looks for twenty characters from its middle, so a preview is not a hit."""
     core = secret.rpartition(":")[2].removeprefix("whsec_")
     start = max(0, (len(core) - 20) // 2)
     literals = _writings(core[start : start + 20])
-    if len(core) >= 43:  # 32 bytes in base64: they may be stored as bytes.
+    if len(core) >= 43:  # 32 bytes in base64 may be stored as bytes.
         with contextlib.suppress(ValueError):
             raw = base64.b64decode(core.translate(str.maketrans("-_", "+/")).rstrip("=")[: len(core) // 4 * 4])
             literals |= {"bytes": raw[4:20], "hex of the bytes": raw[4:20].hex().encode()}
@@ -46,17 +46,17 @@ def secret_canary(name: str, secret: str) -> Canary:
 
 
 def phone_canary(name: str, number: str) -> Canary:
-    """A phone number in E.164 form: without the plus sign and the country (two digits) it is looked for too."""
+    """A phone number in E.164 form. The search also finds it without the plus sign and the two-digit country code."""
     digits = number.lstrip("+")
     national = digits[2:]
     literals = _writings(national)
-    literals["integer"] = int(digits).to_bytes(6)  # As SQLite writes a number of that size.
+    literals["integer"] = int(digits).to_bytes(6)  # The form in which SQLite stores a number of that size.
     literals["integer, little-endian"] = int(digits).to_bytes(8, "little")
     return Canary(name, literals, re.compile(_BETWEEN_DIGITS.join(re.escape(each).encode() for each in national)))
 
 
 def text_canary(name: str, text: str) -> Canary:
-    """A name or an id, whole."""
+    """A name or an id, searched for as a whole."""
     return Canary(name, _writings(text))
 
 
@@ -73,7 +73,7 @@ def _writings(text: str) -> dict[str, bytes]:
         "reversed": plain[::-1],
     }
     for shift in range(3):
-        # The characters that hold bits of what stands before or after are left out.
+        # The characters that also hold bits of the neighbouring bytes are left out.
         first = (shift * 8 + 5) // 6
         length = (shift + len(plain)) * 8 // 6
         encoded = base64.b64encode(b"\0" * shift + plain)[first:length]
@@ -84,7 +84,7 @@ def _writings(text: str) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def copied_sqlite(database: Path) -> Iterator[Path]:
-    """Yield a copy of a database and its journal as they are on the disk at this moment."""
+    """Yield a copy of a database and its journal as they are on the disk now."""
     with tempfile.TemporaryDirectory() as directory:
         for path in database.parent.glob(f"{database.name}*"):
             if path.name.removeprefix(database.name) in {"", "-wal"}:
@@ -93,7 +93,7 @@ def copied_sqlite(database: Path) -> Iterator[Path]:
 
 
 def sqlite_cells(database: Path) -> dict[str, bytes]:
-    """Return all that each column of each table holds. It is read from a copy, which disturbs nobody."""
+    """Return the contents of each column of each table, read from a copy so that no lock is taken."""
     cells: dict[str, bytes] = {}
     with copied_sqlite(database) as copy, contextlib.closing(apsw.Connection(str(copy))) as connection:
         tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
@@ -106,7 +106,7 @@ def sqlite_cells(database: Path) -> dict[str, bytes]:
 
 
 def sqlite_bytes(database: Path) -> dict[str, bytes]:
-    """Return the bytes of the database's files: what was deleted may still be there."""
+    """Return the bytes of the database files, which may still contain deleted rows."""
     return {
         path.name: path.read_bytes()
         for path in database.parent.glob(f"{database.name}*")
@@ -115,7 +115,7 @@ def sqlite_bytes(database: Path) -> dict[str, bytes]:
 
 
 def postgres_cells(dsn: str) -> dict[str, bytes]:
-    """Return all that each table of a PostgreSQL database holds; BYTEA is in hex there, and decoded here."""
+    """Return the contents of each table of a PostgreSQL database. BYTEA arrives in hex and is decoded here."""
     listed = execute(dsn, "SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace")
     return {table: _decoded(execute(dsn, f'TABLE "{table}"').encode()) for table in listed.split()}
 
@@ -129,7 +129,7 @@ def _as_bytes(value: object) -> bytes:
 
 
 def hits(canaries: Iterable[Canary], places: dict[str, bytes]) -> list[str]:
-    """Return what was found, where, and how it was written; never the value itself."""
+    """Return the name, place and encoding of each hit, never the value itself."""
     return [
         f"{canary.name} in {place} ({writing})"
         for place, content in places.items()

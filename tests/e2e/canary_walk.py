@@ -1,4 +1,4 @@
-"""Does with a service all that has to do with secrets and phone numbers. `walk_through` does everything once."""
+"""Exercise everything in a service that handles secrets or phone numbers. `walk_through` does all of it once."""
 
 import json
 import secrets
@@ -13,12 +13,12 @@ from tests.e2e.conftest import OwnProject, Phone, free_port, make_phone
 
 
 def user(walker: Walker, name: str) -> Phone:
-    """A user whose contact has the number of that name."""
+    """Return a user whose contact has the phone number of that name."""
     return make_phone(walker.client, "Somebody", phone=PHONES[name])
 
 
 def phones_and_project_bot(walker: Walker, webhook_url: str) -> OwnProject:
-    """A number that must be given, to a project's own bot, with a match code and a verifier; the bot breaks later."""
+    """Require a number in a project bot, with a match code and a verifier; the bot breaks later."""
     bot = walker.messenger("bots", {"username": "canary_own_bot"})
     walker.note("bot token", bot["token"])
     project = walker.make_project(
@@ -44,7 +44,7 @@ def phones_and_project_bot(walker: Walker, webhook_url: str) -> OwnProject:
     walker.read(project, session, secrets.token_urlsafe(32))
     answer = walker.read(project, session, verifier)
     assert answer["messenger_phone"] == PHONES["own contact"], answer
-    # After it was decided a contact is of no use to anybody, and neither is one that is a former number.
+    # A contact sent after the decision is ignored, and so is an account's former number.
     chat.do("share", contact=old, forwarded_from=int(chat.phone.messenger_id))
     wrong = walker.start(project)
     codes = chat.do("open", deeplink=wrong["deeplink"])["messages"][-1]["buttons"][0]
@@ -53,7 +53,7 @@ def phones_and_project_bot(walker: Walker, webhook_url: str) -> OwnProject:
 
 
 def optional_phones(walker: Walker, webhook_url: str) -> OwnProject:
-    """Numbers that may be given, to the service's own bot: one without a plus, one declined, one never given."""
+    """Request optional numbers with the service's own bot: one without a plus, one declined, one never given."""
     project = walker.make_project("Optional", collect_phone=True, phone_required=False, webhook_url=webhook_url)
     session = walker.start(project)
     chat = walker.chat(user(walker, "own contact, no plus"))
@@ -73,7 +73,7 @@ def optional_phones(walker: Walker, webhook_url: str) -> OwnProject:
 
 
 def broken_bot(walker: Walker, project: OwnProject) -> None:
-    """The token is revoked, and what the developer tries next goes wrong in every way before it goes right."""
+    """Revoke the token, then let the developer's repairs fail in every way before one succeeds."""
     token = walker.messenger("bots/canary_own_bot/revoke", {})["token"]
     walker.note("bot token after a revocation", token)
     path = f"/projects/{project.id}"
@@ -92,7 +92,7 @@ def broken_bot(walker: Walker, project: OwnProject) -> None:
 
 
 def failing_messenger(walker: Walker, project: OwnProject) -> None:
-    """The Bot API fails in the middle of a sign-in, with words that repeat what it was asked."""
+    """Let the Bot API fail during a sign-in, with messages that repeat the request."""
     session = walker.start(project)
     description = f"Bad Request: start={session['session_token']}"
     walker.messenger("faults", {"method": "editMessageText", "error_code": 400, "description": description, "times": 3})
@@ -106,7 +106,7 @@ def failing_messenger(walker: Walker, project: OwnProject) -> None:
 
 
 def console(walker: Walker) -> None:
-    """A browser that is signed in to the console looks at every page there is a phone number or a secret behind."""
+    """Open every console page that shows or hides a phone number or a secret."""
     with httpx.Client(base_url=walker.client.base_url, event_hooks=walker.client.event_hooks, timeout=30) as browser:
         origin = {"Origin": walker.walk.service.base_url}
         sign_in = {"access_token": walker.walk.service.access_token, "next": "/console/projects"}
@@ -130,7 +130,7 @@ def console(walker: Walker) -> None:
 
 
 def errors(walker: Walker, project: OwnProject) -> None:
-    """Put a few of everything wherever a caller may put it by mistake: each time the answer is an error."""
+    """Put a few of each kind of secret wherever a caller may put one by mistake; each answer is an error."""
     wanted = ("bot token", "code verifier", "cookie", "master key", "proof", "session token")
     values = [next(value for name, value in walker.walk.secrets.items() if name.startswith(each)) for each in wanted]
     client, developer = walker.client, walker.developer
@@ -167,7 +167,7 @@ _JSON = {"Content-Type": "application/json"}
 
 
 def floods(walker: Walker, project: OwnProject) -> None:
-    """Too many calls from one address: each refusal had a secret in its call."""
+    """Make too many calls from one address. Each refused call contains a secret."""
     far = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "https", "Origin": "https://shop.example"}
     number = PHONES["number in an error"]
     token = walker.start(project)["session_token"]
@@ -184,7 +184,7 @@ def floods(walker: Walker, project: OwnProject) -> None:
 
 
 def walk_through(walk: Walk) -> None:
-    """Do everything once."""
+    """Run every step once."""
     with (
         httpx.Client(base_url=walk.service.base_url, timeout=60) as client,
         echoing_receiver(walk, 500) as failing,
@@ -205,7 +205,7 @@ def walk_through(walk: Walk) -> None:
 
 
 def commands(walker: Walker) -> None:
-    """What the operator's commands print; a developer's new access token is shown once, and by nothing else."""
+    """Run the operator's commands. A developer's new access token is printed once, by one command only."""
     created = json.loads(walker.command("developers", "add", "canary@example.com", "--json"))
     walker.note("access token", created["access_token"])
     walker.walk.outputs.pop()
@@ -219,14 +219,14 @@ def _all_tried(deliveries: list[dict[str, Any]]) -> bool:
 
 @dataclass
 class Erased:
-    """A user who was erased, and whatever tells who that was."""
+    """An erased user, and every string that identifies that user."""
 
     messenger_id: str
     canaries: list[Canary]
 
 
 def sign_in_and_erase(walker: Walker, messenger_id: int, erase: Callable[[str], object]) -> Erased:
-    """Let a user with names and a number of their own sign in often, beside another one, and be erased."""
+    """Let a user with unique names and a unique number sign in often, next to another user, and be erased."""
     names = [f"{name}{secrets.token_hex(8)}" for name in ("Erased", "Gone", "nobody_")]
     number = PHONES["own contact of who was erased"]
     phone = make_phone(walker.client, names[0], id=messenger_id, last_name=names[1], username=names[2], phone=number)
@@ -238,12 +238,12 @@ def sign_in_and_erase(walker: Walker, messenger_id: int, erase: Callable[[str], 
         chat.open_and(session, "Confirm")
         chat.do("press", button=SHARE)
         walker.read(project, session)
-    walker.chat(phone).do("open", deeplink=walker.start(project)["deeplink"])  # Opened, and left alone.
+    walker.chat(phone).do("open", deeplink=walker.start(project)["deeplink"])  # Opened, and never decided.
     assert len(walker.developer.ask("GET", f"/sessions?messenger_id={phone.messenger_id}")["sessions"]) == 4
     erase(phone.messenger_id)
     return Erased(phone.messenger_id, identity_canaries(phone.messenger_id, *names))
 
 
 def identity_canaries(messenger_id: str, *names: str) -> list[Canary]:
-    """The id and the names of a user."""
+    """Return the id and the names of a user as canaries."""
     return [text_canary("messenger id", messenger_id), *(text_canary("name", name) for name in names)]

@@ -1,4 +1,4 @@
-"""The hands and feet of `canary_walk.py`: who calls the service, and notes every secret and answer on the way."""
+"""Call the service for `canary_walk.py`, and record every secret and every answer."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ SHARE = "Share my phone number"
 WITHOUT = "Continue without"
 PATIENCE = 60.0
 MASTER_KEYS = [base64.b64encode(secrets.token_bytes(32)).decode() for _ in range(2)]
-# Numbers that a real phone could have. Each stands for one way in which a number comes to the service.
+# Numbers that a real phone could have. Each one enters the service in a different way.
 PHONES = {
     "own contact": "+4915117304921",
     "own contact, no plus": "4915784620317",
@@ -40,17 +40,17 @@ PHONES = {
 
 @dataclass
 class Walk:
-    """What one run left: everything that must not turn up, and every answer of the service."""
+    """The record of one run: everything that must not appear, and every answer of the service."""
 
     service: Service
     database: str
-    """The URL of its database."""
+    """The URL of the service's database."""
     secrets: dict[str, str] = field(default_factory=dict)
     answers: list[httpx.Response] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
-    """What commands printed."""
+    """The output of commands."""
     events: list[dict[str, Any]] = field(default_factory=list)
-    """Bodies of the webhooks that came."""
+    """The bodies of received webhooks."""
 
     def canaries(self) -> list[Canary]:
         phones = [phone_canary(name, number) for name, number in PHONES.items()]
@@ -62,7 +62,7 @@ class Walk:
 
 @contextmanager
 def echoing_receiver(walk: Walk, status: int) -> Iterator[str]:
-    """Yield the URL of a receiver that answers with all that it was sent, headers too: a gift for whoever keeps it."""
+    """Yield the URL of a receiver that echoes requests with their headers: storing its answer would leak them."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -74,7 +74,7 @@ def echoing_receiver(walk: Walk, status: int) -> Iterator[str]:
             self.wfile.write(body + bytes(self.headers))
 
         def log_message(self, *_: object) -> None:
-            """Say nothing on stderr."""
+            """Suppress the log on stderr."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
@@ -85,7 +85,7 @@ def echoing_receiver(walk: Walk, status: int) -> Iterator[str]:
 
 
 class Walker:
-    """Walks through a service. `walk` has all that it saw."""
+    """Walk through a service and record everything in `walk`."""
 
     def __init__(self, client: httpx.Client, walk: Walk) -> None:
         client.event_hooks = {"response": [self._note]}
@@ -98,12 +98,12 @@ class Walker:
 
     def _note(self, answer: httpx.Response) -> None:
         answer.read()
-        # The pretend messenger is not the service: its answers have tokens, names and numbers in them, as they must.
+        # The simulated messenger is not the service: its answers contain tokens, names and numbers by design.
         if not answer.request.url.path.startswith("/sandbox/"):
             self.walk.answers.append(answer)
 
     def note(self, name: str, secret: str) -> str:
-        """Note a secret under a name of its own."""
+        """Record a secret under a unique name."""
         self.walk.secrets[f"{name} {next(self._numbers)}"] = secret
         return secret
 
@@ -119,7 +119,7 @@ class Walker:
         return project
 
     def start(self, project: OwnProject, verifier: str | None = None) -> dict[str, str]:
-        """Start a sign-in from a page; its token is noted, and the verifier if there is one."""
+        """Start a sign-in from a page, and record its token and its verifier, if any."""
         body = {"project_id": project.id}
         if verifier is not None:
             digest = hashlib.sha256(self.note("code verifier", verifier).encode()).digest()
@@ -146,7 +146,7 @@ class Walker:
         return Chat(self, phone, {} if bot is None else {"bot": bot})
 
     def until(self, path: str, done: Any) -> Any:
-        """Ask the developer's API until it answers what is waited for."""
+        """Poll the developer API until it returns the expected answer."""
         deadline = time.monotonic() + PATIENCE
         while not done(answer := self.developer.ask("GET", path)):
             assert time.monotonic() < deadline, answer
@@ -154,7 +154,7 @@ class Walker:
         return answer
 
     def command(self, *arguments: str) -> str:
-        """Run a command beside the service, on its database; what it printed is noted."""
+        """Run a command on the service's database, and record its output."""
         service = self.walk.service
         done = subprocess.run(
             [sys.executable, "-m", "taproof", *arguments, "--database", self.walk.database],
@@ -179,7 +179,7 @@ class Chat:
     bot: dict[str, str]
 
     def do(self, act: str, **body: Any) -> Any:
-        """Do something and wait for the bot's answer to it."""
+        """Act, then wait for the bot's answer."""
         waits = {} if act in {"open", "tap"} else {"wait": 30}
         bot = {} if act == "open" else self.bot
         answer = self.walker.messenger(f"users/{self.phone.messenger_id}/{act}", {**body, **waits, **bot})

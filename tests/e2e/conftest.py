@@ -1,8 +1,7 @@
-"""The real service as a process of its own, called over real HTTP; nothing in it is replaced.
+"""Run the real service as a separate process and call it over real HTTP; nothing in it is replaced.
 
-`service` is one sandbox shared by the whole run, so each test makes its own project, or its own developer where it
-counts what a developer has. `start_service` starts further ones. When a test fails, the end of every running service's
-log is shown with it.
+All tests of a run share the sandbox `service`. Each test creates its own project, or its own developer if it counts
+the developer's resources. `start_service` starts more services. A failed test shows the end of every service's log.
 """
 
 import contextlib
@@ -26,7 +25,7 @@ import pytest
 from tests.loop_guard import guarded, new_reports
 
 TRUST = ssl.create_default_context()
-"""For the HTTP clients of tests: each would read all authorities of this machine anew, which takes 40 ms."""
+"""For the tests' HTTP clients. Each would otherwise load all certificate authorities, which takes 40 ms."""
 READY_WITHIN = 60.0
 STOPPED_WITHIN = 30.0
 _SHOWN_LOG = 6_000
@@ -35,16 +34,16 @@ _running: list["Service"] = []
 
 @dataclass
 class Service:
-    """A `taproof serve` process. Its database is `directory / "taproof.db"`, made when it is not there."""
+    """A `taproof serve` process. Its database is `directory / "taproof.db"`, created if it is missing."""
 
     directory: Path
     port: int
     process: subprocess.Popen[bytes]
     environment: dict[str, str]
     project_id: str = ""
-    """The demo's project, of the sandbox's own developer; "" without a sandbox."""
+    """The project of the demo, owned by the sandbox's developer; "" without a sandbox."""
     access_token: str = ""
-    """Of the sandbox's own developer, whose plan is business."""
+    """The access token of the sandbox's developer, whose plan is business."""
 
     @property
     def base_url(self) -> str:
@@ -55,15 +54,15 @@ class Service:
         return self.directory / "taproof.db"
 
     def screen(self) -> str:
-        """What was printed to stdout so far."""
+        """Return everything printed to stdout so far."""
         return (self.directory / "stdout").read_text("utf-8")
 
     def log(self) -> str:
-        """What was logged to stderr so far."""
+        """Return everything logged to stderr so far."""
         return (self.directory / "stderr").read_text("utf-8", errors="replace")
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run another command of the command line on the database of this service."""
+        """Run another command of the command line on this service's database."""
         return subprocess.run(
             [sys.executable, "-m", "taproof", *arguments, "--database", f"sqlite:///{self.database}"],
             cwd=self.directory,
@@ -75,7 +74,7 @@ class Service:
         )
 
     def add_developer(self, email: str, plan: str = "free") -> str:
-        """Add a developer beside the running service and return an access token."""
+        """Add a developer while the service runs, and return an access token."""
         done = self.command("developers", "add", email, "--plan", plan, "--json")
         assert done.returncode == 0, done.stderr
         token: str = json.loads(done.stdout)["access_token"]
@@ -116,7 +115,7 @@ def launch(directory: Path, *arguments: str, sandbox: bool = True, **environment
         environment: such as `TAPROOF_LOG_LEVEL="debug"`.
     """
     inherited = {name: value for name, value in os.environ.items() if not name.upper().startswith("TAPROOF_")}
-    # Tests call more often than any developer does; what holds the limits is tests/api/limits/test_developers.py.
+    # Tests call more often than any developer does. tests/api/limits/test_developers.py tests the limits.
     inherited |= {"TAPROOF_DEVELOPER_LIMIT": "off", "TAPROOF_DEVELOPER_WRITE_LIMIT": "off"}
     port = free_port()
     command = [*guarded(directory / "long_steps"), "serve", "--port", str(port)]
@@ -141,7 +140,7 @@ def _wait_until_ready(service: Service) -> None:
     while time.monotonic() < deadline:
         if service.process.poll() is not None:
             break
-        # The screen is printed just after the server listens, and looking at it takes nothing from who is starting.
+        # The screen is printed just after the server listens. Reading it does not slow down the start.
         if "Ctrl+C" in service.screen():
             with contextlib.suppress(httpx.TransportError):
                 if httpx.get(f"{service.base_url}/readyz", verify=TRUST).status_code == 200:
@@ -152,7 +151,7 @@ def _wait_until_ready(service: Service) -> None:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport() -> Iterator[None]:
-    """Show the end of each running service's log beside a failure."""
+    """Show the end of each running service's log with a failure."""
     outcome: Any = yield
     report: pytest.TestReport = outcome.get_result()
     if report.failed:
@@ -162,7 +161,7 @@ def pytest_runtest_makereport() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def loop_is_never_held() -> Iterator[None]:
-    """Fail a test during which a service that `launch` started held its event loop for more than 50 ms."""
+    """Fail a test if a service that `launch` started held its event loop for more than 50 ms during it."""
     yield
     if reports := new_reports():
         pytest.fail(reports, pytrace=False)
@@ -170,7 +169,7 @@ def loop_is_never_held() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The shared sandbox."""
+    """Return the shared sandbox."""
     service = launch(tmp_path_factory.mktemp("service"))
     yield service
     service.stop()
@@ -178,7 +177,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def start_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartService]:
-    """A function that starts a service of the test's own; see `launch`. `directory` may be one used before."""
+    """Return a function that starts a service for this test; see `launch`. `directory` may be reused."""
     started = []
 
     def start(*arguments: str, directory: Path | None = None, sandbox: bool = True, **environment: str) -> Service:
@@ -193,7 +192,7 @@ def start_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSer
 
 @pytest.fixture(scope="session")
 def client(service: Service) -> Iterator[httpx.Client]:
-    """An HTTP client of the shared service without any credentials."""
+    """Return an HTTP client of the shared service without credentials."""
     with httpx.Client(base_url=service.base_url, timeout=30, verify=TRUST) as client:
         yield client
 
@@ -213,7 +212,7 @@ class Developer:
         return self.client.request(method, f"/api/v1/dev{path}", headers=self.headers, **request)
 
     def ask(self, method: str, path: str, **request: Any) -> Any:
-        """Make a call that must succeed; return its answer."""
+        """Make a call that must succeed, and return its answer."""
         response = self.call(method, path, **request)
         assert response.status_code == 200, response.text
         return response.json()
@@ -224,7 +223,7 @@ class Developer:
 
 @dataclass
 class OwnProject:
-    """A project with both secrets, as its creation answered it."""
+    """A project with both of its secrets, as returned by its creation."""
 
     developer: Developer
     created: dict[str, Any]
@@ -238,7 +237,7 @@ class OwnProject:
         self.webhook_secret = self.created["webhook_secret"]
 
     def generate(self) -> dict[str, str]:
-        """Start a session publicly; return `{session_token, deeplink, expires_at}`."""
+        """Start a public session and return `{session_token, deeplink, expires_at}`."""
         response = self.developer.client.post("/api/v1/generate/public", json={"project_id": self.id})
         assert response.status_code == 200, response.text
         answer: dict[str, str] = response.json()
@@ -259,7 +258,7 @@ class OwnProject:
 
 @dataclass
 class Phone:
-    """A pretend user of the sandbox."""
+    """A simulated user of the sandbox."""
 
     client: httpx.Client
     user: dict[str, Any]
@@ -288,7 +287,7 @@ class Phone:
         return alert
 
     def sign_in(self, session: dict[str, str], button: str = "Confirm") -> None:
-        """Open the link of a session that generate answered, and decide it."""
+        """Open the link of an answer of generate, and decide the session."""
         self.open(session["deeplink"])
         self.tap(button)
 
@@ -303,7 +302,7 @@ NewPhone = Callable[..., Phone]
 
 
 def make_phone(client: httpx.Client, first_name: str = "Ada", **fields: Any) -> Phone:
-    """Make a pretend user; fields are those of POST /sandbox/users."""
+    """Create a simulated user; the fields are those of POST /sandbox/users."""
     response = client.post("/sandbox/users", json={"first_name": first_name, **fields})
     assert response.status_code == 200, response.text
     return Phone(client, response.json())
@@ -311,29 +310,29 @@ def make_phone(client: httpx.Client, first_name: str = "Ada", **fields: Any) -> 
 
 @pytest.fixture
 def new_phone(client: httpx.Client) -> NewPhone:
-    """A function that makes a pretend user of the shared service; see `make_phone`."""
+    """Return a function that creates a simulated user of the shared service; see `make_phone`."""
     return lambda first_name="Ada", **fields: make_phone(client, first_name, **fields)
 
 
 @pytest.fixture
 def phone(new_phone: NewPhone) -> Phone:
-    """A pretend user with all that an account can have. No two users can have one username."""
+    """Return a simulated user with every optional field. No two users share a username."""
     return new_phone("Ada", last_name="Lovelace", username=f"ada_{token_hex(8)}", language_code="en")
 
 
 @pytest.fixture(scope="session")
 def developer(service: Service, client: httpx.Client) -> Developer:
-    """The sandbox's own developer, on the business plan."""
+    """Return the sandbox's developer, on the business plan."""
     return Developer(client, service.access_token)
 
 
 @pytest.fixture(scope="session")
 def stranger(service: Service, client: httpx.Client) -> Developer:
-    """Another developer of the shared service, on the free plan, added by the command line."""
+    """Return another developer of the shared service, on the free plan, added with the command line."""
     return Developer(client, service.add_developer("stranger@example.com"))
 
 
 @pytest.fixture
 def project(developer: Developer) -> OwnProject:
-    """A new project of the sandbox's own developer."""
+    """Return a new project of the sandbox's developer."""
     return developer.create_project()

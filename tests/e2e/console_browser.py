@@ -1,4 +1,4 @@
-"""What the console's browser tests share: a browser that reports complaints, a receiver of webhooks, and signing in."""
+"""Shared by the console's browser tests: a browser that reports problems, a webhook receiver, and signing in."""
 
 import http.server
 import json
@@ -24,10 +24,10 @@ addEventListener("securitypolicyviolation", ({violatedDirective, blockedURI}) =>
 
 @asynccontextmanager
 async def watched(browser: Browser, base_url: str, **options: Any) -> AsyncIterator[BrowserContext]:
-    """Yield a browser that was never used; afterwards it must have had nothing to complain of.
+    """Yield a fresh browser, and fail if it reported a problem.
 
-    That is: no error or warning of a script, no breach of a page's Content-Security-Policy, and no request that leaves
-    the service. A page that answers 4xx is no complaint: the test itself looks at what it says.
+    A problem is an error or warning of a script, a breach of a page's Content-Security-Policy, or a request that leaves
+    the service. A 4xx answer is no problem: the test itself checks its text.
     """
     context = await browser.new_context(base_url=base_url, locale="en-GB", **options)
     complaints: list[str] = []
@@ -52,14 +52,14 @@ async def watched(browser: Browser, base_url: str, **options: Any) -> AsyncItera
 
 
 class Received:
-    """What a receiver was sent: the id and the body of each event, in order."""
+    """The requests that a receiver got: the id and the body of each event, in order."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, bytes, str]] = []
         self.url = ""
 
     def wait_for(self, count: int) -> list[tuple[str, bytes, str]]:
-        """Return the events once there are so many: `webhook-id`, body, `X-Service-Signature`."""
+        """Wait for this many events and return them: `webhook-id`, body, `X-Service-Signature`."""
         for _ in range(400):
             if len(self.events) >= count:
                 return self.events
@@ -69,7 +69,7 @@ class Received:
 
 @contextmanager
 def receiver() -> Iterator[Received]:
-    """Yield a receiver of webhooks on loopback that takes all of them."""
+    """Yield a webhook receiver on loopback that accepts everything."""
     received = Received()
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -81,7 +81,7 @@ def receiver() -> Iterator[Received]:
             self.wfile.write(b"taken")
 
         def log_message(self, *_: object) -> None:
-            """Say nothing on stderr."""
+            """Suppress the log on stderr."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     received.url = f"http://127.0.0.1:{server.server_address[1]}/hook"
@@ -99,7 +99,7 @@ def invitation_link(service: Service) -> str:
 
 
 def binding_link(service: Service) -> str:
-    """Return a one-time link that binds a messenger account to the sandbox's own developer: the operator's."""
+    """Return a one-time link that links a messenger account to the sandbox's developer, as the operator creates it."""
     done = service.command("developers", "invite", "sandbox@localhost", "--json")
     assert done.returncode == 0, done.stderr
     link: str = json.loads(done.stdout)["link"]
@@ -115,7 +115,7 @@ def start_session(client: httpx.Client, project_id: str) -> dict[str, str]:
 
 
 async def confirm(page: Page, phone: Phone) -> None:
-    """Tap on a phone the number that the waiting page shows, or Confirm where there is none."""
+    """Tap the number that the waiting page shows, or Confirm if there is none."""
     link = page.get_by_role("link", name="Open the messenger")
     deeplink = await link.get_attribute("href") or ""
     codes = await page.locator(".match-code").all_inner_texts()
@@ -123,7 +123,7 @@ async def confirm(page: Page, phone: Phone) -> None:
 
 
 async def open_invitation(page: Page, link: str) -> None:
-    """Type in the code of an invitation: as far as what it says that it is for."""
+    """Enter the code of an invitation, up to the page that describes it."""
     await page.goto("/console/invite")
     await page.get_by_label("Invitation code").fill(link.partition("#")[2])
     await page.get_by_role("button", name="Continue", exact=True).click()
@@ -132,18 +132,18 @@ async def open_invitation(page: Page, link: str) -> None:
 
 
 async def accept(page: Page, link: str, phone: Phone) -> None:
-    """Take up an invitation with a phone: as far as the list of projects."""
+    """Accept an invitation with a phone, up to the list of projects."""
     await open_invitation(page, link)
     await page.get_by_role("button", name="Continue in the messenger").click()
     await confirm(page, phone)
     await heading(page, "Is that you?")
-    await expect(page.locator(".lead")).to_contain_text(f"id {phone.messenger_id} confirmed")
+    await expect(page.locator(".lead")).to_contain_text(f"id {phone.messenger_id}, confirmed this sign-in")
     await page.get_by_role("button", name="Yes, link this account").click()
     await heading(page, "Projects")
 
 
 async def sign_in_with_token(page: Page, access_token: str) -> None:
-    """Sign in with an access token: as far as the list of projects."""
+    """Sign in with an access token, up to the list of projects."""
     await page.goto("/console/sign-in")
     await page.get_by_label("Access token").fill(access_token)
     await page.get_by_role("button", name="Sign in with the access token").click()

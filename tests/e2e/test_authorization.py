@@ -1,4 +1,4 @@
-"""Every route of /openapi.json × every kind of wrong credential: nothing of the owner's is told, nothing is changed."""
+"""No route answers or acts on a wrong credential: every route of /openapi.json × every kind of wrong credential."""
 
 import time
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tests.e2e.conftest import Developer, NewPhone, OwnProject, make_phone
 from tests.e2e.test_spec_tables import assert_error
 
 MARK = "Wyvern"
-"""Stands in every name that the owner gave."""
+"""Part of every name that the owner chose."""
 BODIES: dict[str, dict[str, Any]] = {
     "create_project": {"name": "Taken over"},
     "update_project": {"name": "Taken over", "webhook_url": "https://evil.example.com/", "is_active": False},
@@ -21,7 +21,7 @@ BODIES: dict[str, dict[str, Any]] = {
 OF_EVERYBODY = {"read_account", "list_projects", "create_project", "list_sessions", "read_analytics"}
 OF_EVERYBODY |= {"list_access_tokens", "create_access_token", "list_audit_entries"}
 OF_EVERYBODY |= {"erase_user"}
-"""Operations that name nothing of the owner's, so that another developer may call them for their own account."""
+"""Operations that refer to nothing of the owner's, so another developer may call them."""
 
 NOT_FOUND = {
     "delete_access_token": "access_token_not_found",
@@ -33,7 +33,7 @@ NOT_FOUND = {
 
 @dataclass
 class Property:
-    """What the owner has, and the strings that nobody else may ever read."""
+    """The owner's resources, and the strings that nobody else may read."""
 
     owner: Developer
     project: OwnProject
@@ -44,7 +44,7 @@ class Property:
     secrets: set[str]
 
     def dump(self) -> Any:
-        """Everything of the owner's that a call could change."""
+        """Return everything of the owner's that a call could change."""
         tokens = self.owner.ask("GET", "/tokens")["tokens"]
         return (
             self.owner.ask("GET", "/projects"),
@@ -73,7 +73,7 @@ def owned(developer: Developer) -> Property:
 
 @pytest.fixture(scope="module")
 def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
-    """Every operation that needs an access token: its id, method and path."""
+    """Return every operation that needs an access token: its id, method and path."""
     found = [
         (operation["operationId"], method.upper(), path)
         for path, methods in client.get("/openapi.json").json()["paths"].items()
@@ -87,7 +87,7 @@ def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
 def calls(
     operations: list[tuple[str, str, str]], owned: Property, headers: dict[str, str], query: str = ""
 ) -> Iterator[tuple[str, httpx.Response]]:
-    """Make every call about the owner's things with these credentials."""
+    """Make every call on the owner's resources with these credentials."""
     for name, method, path in operations:
         address = path.format(
             project_id=owned.project.id,
@@ -104,7 +104,7 @@ def calls(
 
 
 def assert_silent(response: httpx.Response, owned: Property) -> None:
-    """Hold an answer, with its headers, to telling nothing of the owner's."""
+    """Assert that an answer and its headers reveal nothing of the owner's."""
     told = (response.text + str(response.headers.raw)).lower()
     assert not [secret for secret in owned.secrets if secret.lower() in told]
 
@@ -145,7 +145,7 @@ def wrong_credentials(owned: Property) -> dict[str, str | None]:
 
 
 def test_wrong_credentials(operations: list[tuple[str, str, str]], owned: Property) -> None:
-    """Without a valid access token every route says 401 and nothing more (spec, Authentication; issue)."""
+    """Without a valid access token, every route answers 401 and reveals nothing (spec, Authentication; issue)."""
     before = None
     for kind, value in wrong_credentials(owned).items():
         before = before or owned.dump()
@@ -159,7 +159,7 @@ def test_wrong_credentials(operations: list[tuple[str, str, str]], owned: Proper
 
 
 def test_token_in_the_query(operations: list[tuple[str, str, str]], owned: Property) -> None:
-    """A token in the address, in a cookie or in another header is none (spec: Header Authorization, every request)."""
+    """A token in the query, in a cookie or in another header is not accepted (spec: Header Authorization)."""
     before = owned.dump()
     token = owned.owner.access_token
     query = f"access_token={token}&token={token}&authorization=Bearer%20{token}"
@@ -171,7 +171,7 @@ def test_token_in_the_query(operations: list[tuple[str, str, str]], owned: Prope
 
 
 def test_other_developer(operations: list[tuple[str, str, str]], owned: Property, stranger: Developer) -> None:
-    """Another developer's anything is 404, never 403, and lists hold one's own things only (contract, Everywhere)."""
+    """Another developer's resources answer 404, never 403, and lists hold only the caller's (contract, Everywhere)."""
     before = owned.dump()
     refused = set()
     for call, response in calls(operations, owned, stranger.headers):
@@ -188,14 +188,14 @@ def test_other_developer(operations: list[tuple[str, str, str]], owned: Property
 
 
 def test_other_developers_cursor(owned: Property, stranger: Developer) -> None:
-    """A cursor is a place, not a permission: the owner's cursor shows a stranger none of the owner's sessions."""
+    """A cursor grants no access: with the owner's cursor, another developer sees none of the owner's sessions."""
     owned.project.generate()
     cursor = owned.owner.ask("GET", f"/sessions?limit=1&project_id={owned.project.id}")["next_cursor"]
     assert_silent(stranger.call("GET", f"/sessions?cursor={cursor}"), owned)
 
 
 def test_unknown_and_foreign_look_alike(owned: Property, stranger: Developer) -> None:
-    """Whether an id exists cannot be told from the answer to somebody else (contract: 404, never 403)."""
+    """An unknown id and another developer's id get the same answer (contract: 404, never 403)."""
     for known, unknown in (
         (f"/projects/{owned.project.id}", "/projects/proj_" + "0" * 22),
         (f"/sessions?project_id={owned.project.id}", "/sessions?project_id=proj_" + "0" * 22),
@@ -209,7 +209,7 @@ def test_unknown_and_foreign_look_alike(owned: Property, stranger: Developer) ->
 
 
 def test_secret_key_of_another_project(owned: Property, stranger: Developer, new_phone: NewPhone) -> None:
-    """A secret key opens its own project only, and a project_id in the body does not change that (contract)."""
+    """A secret key works only for its own project, whatever project_id the body names (contract)."""
     session = owned.project.generate()
     new_phone().sign_in(session)
     other = stranger.create_project()

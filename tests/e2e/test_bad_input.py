@@ -1,4 +1,4 @@
-"""What bad input gets, at every endpoint that takes a body, an id or a query: a clear error, and nothing changed."""
+"""Bad input gets a clear error and changes nothing, at every endpoint that accepts a body, an id or a query."""
 
 import json
 import socket
@@ -50,7 +50,7 @@ class Endpoints:
         *,
         alone: bool = False,
     ) -> httpx.Response:
-        """Call an endpoint; `alone`: on a connection that is not used again."""
+        """Call an endpoint; with `alone`, on a connection that is not reused."""
         developer = self.project.developer
         headers = {} if content_type is None else {"Content-Type": content_type}
         if alone:
@@ -67,7 +67,7 @@ class Endpoints:
         return developer.client.request(method, path, headers=headers, content=content)
 
     def dump(self) -> Any:
-        """Everything that a call could change: the developer's projects and tokens, and the project's sessions."""
+        """Return everything that a call could change: the developer's projects and tokens, the project's sessions."""
         developer = self.project.developer
         tokens = developer.ask("GET", "/tokens")["tokens"]
         return (
@@ -79,13 +79,13 @@ class Endpoints:
 
 @pytest.fixture(scope="module")
 def unchanged(stranger: Developer) -> Endpoints:
-    """One project for all tests here, of a developer with few others: nothing may change it."""
+    """Return the one project of these tests, which must not change. Its developer has few others."""
     return Endpoints(stranger.create_project("Unchanged"))
 
 
 @pytest.fixture
 def endpoints(unchanged: Endpoints, service: Service) -> Iterator[Endpoints]:
-    """The endpoints, and the rule of every test here: nothing changes, and nothing fails inside the service."""
+    """Yield the endpoints, and assert after each test that nothing changed and nothing failed inside the service."""
     logged = len(service.log())
     before = unchanged.dump()
     yield unchanged
@@ -137,7 +137,7 @@ def test_no_json_object(endpoints: Endpoints, endpoint: str) -> None:
 
 @pytest.mark.parametrize("number", [b"NaN", b"Infinity", b"-Infinity"])
 def test_not_a_number(project: OwnProject, number: bytes) -> None:
-    """NaN and Infinity are not JSON, so a body with one is 400, in an unknown field too (contract, Everywhere)."""
+    """NaN and Infinity are not JSON. A body with one is 400, even in an unknown field (contract, Everywhere)."""
     content = b'{"x": %b, ' % number + json.dumps({"project_id": project.id}).encode()[1:]
     headers = {"Content-Type": JSON}
     response = project.developer.client.post("/api/v1/generate/public", headers=headers, content=content)
@@ -244,7 +244,7 @@ def test_hostile_strings(endpoints: Endpoints, endpoint: str) -> None:
     "field", ["id", "secret_key", "developer_id", "Name", "name ", "", "\0", "\ud800", "x" * 9_000]
 )
 def test_unknown_field(endpoints: Endpoints, endpoint: str, field: str) -> None:
-    """An unknown field in a /dev body is 400 and nothing of the body is taken (contract, Everywhere)."""
+    """A /dev body with an unknown field is 400, and none of it is applied (contract, Everywhere)."""
     content = json.dumps(endpoints.valid(endpoint) | {field: "x"}).encode()
     sentence = assert_error(endpoints.send(endpoint, content), 400, "invalid_request")
     assert len(sentence) < 300
@@ -252,7 +252,7 @@ def test_unknown_field(endpoints: Endpoints, endpoint: str, field: str) -> None:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_duplicate_keys(endpoints: Endpoints, endpoint: str) -> None:
-    """Of a key that comes twice the last one counts, as in most JSON readers: a bad last one is 400 (RFC 8259, 4)."""
+    """The last one of duplicate keys counts, as in most JSON parsers, so an invalid last one is 400 (RFC 8259, 4)."""
     field = FIELDS[endpoint][0]
     good = json.dumps(endpoints.valid(endpoint))[1:-1]
     content = f'{{{good}, "{field}": 7}}'.encode()
@@ -270,7 +270,7 @@ def test_large_bodies(endpoints: Endpoints, endpoint: str) -> None:
 
 
 def test_large_body_ends_the_connection(service: Service) -> None:
-    """An answer after which the server closes the connection says so (RFC 9112, 9.6)."""
+    """The answer says so if the server closes the connection after it (RFC 9112, 9.6)."""
     body = b"1000\r\n" + b"x" * 4_096 + b"\r\n"
     for _ in range(20):
         with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
@@ -282,7 +282,7 @@ def test_large_body_ends_the_connection(service: Service) -> None:
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS)
 def test_chunked_body(project: OwnProject, endpoint: str) -> None:
-    """A small body may come in chunks, of one byte each if need be (RFC 9112, 7.1)."""
+    """A small body may arrive in chunks, even of one byte each (RFC 9112, 7.1)."""
     endpoints = Endpoints(project)
     content = json.dumps(endpoints.valid(endpoint)).encode()
     assert endpoints.send(endpoint, (bytes([byte]) for byte in content)).status_code == 200
@@ -294,7 +294,7 @@ IDS += ["proj_%ED%A0%80" + "a" * 16, "proj_%FF", "%2e%2e%2fme", "proj_%F0%9F%98%
 
 @pytest.mark.parametrize("project_id", [*IDS, "proj_" + "0" * 22, "proj_" + "a" * 22 + "%0A"])
 def test_ids_in_the_path(endpoints: Endpoints, project_id: str) -> None:
-    """A malformed id is 400, an unknown one 404, whatever is asked of it (contract, Everywhere)."""
+    """A malformed id is 400 and an unknown one 404, with every method (contract, Everywhere)."""
     developer = endpoints.project.developer
     path = f"/projects/{project_id}"
     for method, below in (
@@ -315,14 +315,14 @@ def test_ids_in_the_path(endpoints: Endpoints, project_id: str) -> None:
 
 @pytest.mark.parametrize("token_id", ["x", "tok_", "tok_" + "0" * 22, "tok_%00", "tok_%ED%A0%80", "x" * 4_000, "'--"])
 def test_token_ids(endpoints: Endpoints, token_id: str) -> None:
-    """An access token's id that was not given out is unknown (contract, Everywhere)."""
+    """An unknown id of an access token is 404 (contract, Everywhere)."""
     response = endpoints.project.developer.call("DELETE", f"/tokens/{token_id}")
     assert_error(response, 404, "access_token_not_found")
 
 
 @pytest.mark.parametrize("delivery_id", ["x", "evt_", "evt_" + "0" * 22, "evt_%00", "evt_%ED%A0%80", "x" * 4_000])
 def test_delivery_ids(endpoints: Endpoints, delivery_id: str) -> None:
-    """A delivery's id that was not given out is unknown (contract, Everywhere)."""
+    """An unknown id of a delivery is 404 (contract, Everywhere)."""
     response = endpoints.project.developer.call("POST", f"/deliveries/{delivery_id}/resend")
     assert_error(response, 404, "delivery_not_found")
 
@@ -331,7 +331,7 @@ def test_delivery_ids(endpoints: Endpoints, delivery_id: str) -> None:
     "session_token", ["x", "A" * 42, "A" * 44, "A" * 42 + "B", "A" * 42 + "=", "A" * 42 + "é", "+" * 43]
 )
 def test_session_tokens(endpoints: Endpoints, session_token: str) -> None:
-    """What does not have the form of a session token is 400, at both verify endpoints (contract, Everywhere)."""
+    """A malformed session token is 400 at both verify endpoints (contract, Everywhere)."""
     for endpoint in ("verify/public", "verify"):
         content = json.dumps({"project_id": endpoints.project.id, "session_token": session_token}).encode()
         assert "session_token" in assert_error(endpoints.send(endpoint, content), 400, "invalid_request")
@@ -341,7 +341,7 @@ def test_session_tokens(endpoints: Endpoints, session_token: str) -> None:
     "query", ["a" * 8_000, "%00=%00", "%FF=%FF", "days", "days=7&days=x", "limit=1&limit=0", "&&&=&"]
 )
 def test_queries(endpoints: Endpoints, developer: Developer, query: str) -> None:
-    """Odd query strings are ignored or refused, and never an internal failure (issue)."""
+    """Odd query strings are ignored or refused and never cause an internal error (issue)."""
     deliveries = f"/projects/{endpoints.project.id}/deliveries"
     for caller, path in (
         *((developer, path) for path in ("/sessions", "/analytics", "/me", "/projects")),
@@ -366,7 +366,7 @@ def test_queries(endpoints: Endpoints, developer: Developer, query: str) -> None
     ],
 )
 def test_broken_http(endpoints: Endpoints, service: Service, request_bytes: bytes) -> None:
-    """A client that breaks off or speaks no HTTP costs its own connection only (issue)."""
+    """A client that disconnects early or does not speak HTTP affects only its own connection (issue)."""
     with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
         try:
             connection.sendall(request_bytes.replace(b"TOKEN", service.access_token.encode()))

@@ -1,8 +1,7 @@
-"""Canaries: phone numbers, bots' tokens and everything else that is secret, looked for wherever they must not be.
+"""Phone numbers, bot tokens and all other secrets never appear where they must not.
 
-`canary_walk.py` does all that has to do with them once, on each kind of store, with `canary_walker.py` as its hands and
-feet; `canary_search.py` looks for them in every way in which something could have written them. `test_secrets.py` has
-the same for what each sign-in has.
+`canary_walk.py` exercises everything that handles them once, on each kind of store, with `canary_walker.py` as its
+client. `canary_search.py` looks for them in every encoding. `test_secrets.py` covers the secrets of a sign-in.
 """
 
 import contextlib
@@ -36,7 +35,7 @@ COLLECTED = ("own contact", "own contact, no plus")
 
 @dataclass
 class Ran:
-    """A service after the walk, which still runs."""
+    """A service after the walk, still running."""
 
     kind: str
     walk: Walk
@@ -49,7 +48,7 @@ class Ran:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
 def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
-    """A service of this file's own, at the log level that says most, behind a proxy, with two master keys."""
+    """Return a separate service, at the debug log level, behind a proxy, with two master keys."""
     directory = tmp_path_factory.mktemp("canaries")
     with contextlib.ExitStack() as kept:
         if request.param == "sqlite":
@@ -70,13 +69,13 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 
 
 def log_places(service: Service, outputs: list[str]) -> dict[str, bytes]:
-    """Return what the service and the commands beside it wrote: the log, the screen, and what each command printed."""
+    """Return the output of the service and the commands: the log, the screen, and what each command printed."""
     printed = {f"command {index}": text.encode() for index, text in enumerate(outputs)}
     return {"stderr": service.log().encode(), "stdout": service.screen().encode(), **printed}
 
 
 def answer_places(answers: list[httpx.Response]) -> dict[str, bytes]:
-    """Return what each answer told, in its body and in its header fields."""
+    """Return the body and the headers of each answer."""
     return {
         f"answer {index}: {answer.status_code} to {answer.request.method}": answer.content
         + b"".join(b"\n%s: %s" % field for field in answer.headers.raw)
@@ -84,11 +83,11 @@ def answer_places(answers: list[httpx.Response]) -> dict[str, bytes]:
     }
 
 
-# ---- the walk went where the canaries are
+# ---- the walk covered everything
 
 
 def test_the_walk_had_everything(ran: Ran) -> None:
-    """Numbers were collected and sent, the bot broke, calls were refused: without that nothing below shows anything."""
+    """The walk covered everything: numbers sent, bot broken, calls refused. Otherwise the tests below prove nothing."""
     walk = ran.walk
     sent = {event.get("messenger_phone") for event in walk.events}
     assert sent == {PHONES["own contact"], f"+{PHONES['own contact, no plus']}", None}
@@ -118,18 +117,18 @@ def test_the_walk_had_everything(ran: Ran) -> None:
         assert event in log, event
 
 
-# ---- where they must not be
+# ---- where the canaries must not be
 
 
 def test_database(ran: Ran) -> None:
-    """No phone number, token, key or verifier stands in any column of any table, in the clear or encoded (issue)."""
+    """No phone number, token, key or verifier is in any column of any table, in the clear or encoded (issue)."""
     cells = ran.cells()
     assert len(cells) > 15
     assert hits(ran.canaries, cells) == []
 
 
 def test_database_files(ran: Ran) -> None:
-    """Nor in the bytes of the SQLite file and its journal, deleted rows and all."""
+    """The bytes of the SQLite file and its journal contain none of them, not even in deleted rows."""
     if ran.kind == "postgres":
         assert not ran.walk.service.database.exists()
         return
@@ -139,26 +138,26 @@ def test_database_files(ran: Ran) -> None:
 
 
 def test_log(ran: Ran) -> None:
-    """At debug level none of them is logged or printed, but the sandbox's own access token, once (issue)."""
+    """At debug level none of them is logged or printed, except the sandbox's access token, once (issue)."""
     places = log_places(ran.walk.service, ran.walk.outputs)
     places["stdout"] = places["stdout"].replace(ran.walk.service.access_token.encode(), b"", 1)
     assert hits(ran.canaries, places) == []
 
 
 def test_metrics(ran: Ran) -> None:
-    """None of them is in /metrics, and no name or id of a bot either (issue)."""
+    """/metrics contains none of them, and no name or id of a bot (issue)."""
     metrics = httpx.get(f"{ran.walk.service.base_url}/metrics").content
     assert b"taproof_rate_limited_total" in metrics
     assert hits([*ran.canaries, text_canary("bot", "canary_own_bot")], {"/metrics": metrics}) == []
 
 
 def test_errors(ran: Ran) -> None:
-    """No error repeats any of them, whatever was wrong with the call (issue)."""
+    """No error repeats any of them, whatever is wrong with the call (issue)."""
     assert hits(ran.canaries, answer_places(ran.walk.errors())) == []
 
 
 def test_what_is_never_answered(ran: Ran) -> None:
-    """Bot tokens, verifiers and master keys are answered to nobody; a phone number to those that it is for."""
+    """No answer contains a bot token, verifier or master key. A phone number is only in answers meant to have it."""
     never = [canary for canary in ran.canaries if canary.name.startswith(("bot token", "code verifier", "master key"))]
     assert len(never) > 4
     assert hits(never, answer_places(ran.walk.answers)) == []
@@ -169,7 +168,7 @@ def test_what_is_never_answered(ran: Ran) -> None:
             assert not told, name
             continue
         assert told >= {"/api/v1/verify/public", "/api/v1/dev/sessions"}, name
-        # What a receiver answered is shown to its developer: this one repeated what it was sent.
+        # A developer sees a receiver's answer. This receiver repeated what it was sent.
         where = r"/api/v1/(verify/public|dev/sessions|dev/projects/\w+/deliveries)|/console/sessions(/\w+)?"
         assert not [path for path in told if re.fullmatch(where, path) is None], name
 
@@ -179,7 +178,7 @@ def test_what_is_never_answered(ran: Ran) -> None:
 
 @pytest.fixture(scope="module")
 def erased(ran: Ran) -> list[Erased]:
-    """Two users: one whom the developer erased, and one whom the operator did."""
+    """Return two erased users: one erased by the developer, the other by the operator."""
     with httpx.Client(base_url=ran.walk.service.base_url, timeout=60) as client:
         walker = Walker(client, ran.walk)
         return [
@@ -189,7 +188,7 @@ def erased(ran: Ran) -> list[Erased]:
 
 
 def test_erased_users(ran: Ran, erased: list[Erased]) -> None:
-    """Of an erased user no column has the id, a name or the number any more, nor does the log."""
+    """No column and no log line contains the id, a name or the number of an erased user."""
     number = phone_canary("number", PHONES["own contact of who was erased"])
     for each in erased:
         assert hits([*each.canaries, number], ran.cells()) == []
@@ -197,21 +196,21 @@ def test_erased_users(ran: Ran, erased: list[Erased]) -> None:
 
 
 def test_erased_bytes(ran: Ran, erased: list[Erased]) -> None:
-    """After a checkpoint nothing of them is in the bytes of the SQLite file either: what is deleted is overwritten."""
-    if ran.kind == "postgres":  # Its dead rows are VACUUM's.
+    """After a checkpoint the bytes of the SQLite file contain nothing of them: deleted data is overwritten."""
+    if ran.kind == "postgres":  # PostgreSQL keeps dead rows until VACUUM.
         return
     database = ran.walk.service.database
     with contextlib.closing(apsw.Connection(str(database))) as connection:
         connection.set_busy_timeout(20_000)
         assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0] == 0
-    # Those who were not erased go on: their names are there still.
+    # Other users are not affected: their names are still stored.
     assert b"Somebody" in sqlite_bytes(database)["taproof.db"]
     for each in erased:
         assert hits(each.canaries, sqlite_bytes(database)) == []
 
 
 def test_after_the_end(ran: Ran, erased: list[Erased]) -> None:
-    """When the service has stopped, and the journal went into the file, the file is as clean, and so is the log."""
+    """After the service has stopped and the journal is merged, the file and the log are still clean."""
     ran.walk.service.stop()
     places = log_places(ran.walk.service, ran.walk.outputs)
     places["stdout"] = places["stdout"].replace(ran.walk.service.access_token.encode(), b"", 1)
@@ -236,7 +235,7 @@ WRITINGS = [(canary, writing) for canary in PLANTED for writing in canary.litera
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Iterator[tuple[Path, apsw.Connection]]:
-    """A database in WAL mode with one table, and a connection to it that stays open."""
+    """Return a database in WAL mode with one table, and a connection to it that stays open."""
     path = tmp_path / "taproof.db"
     with contextlib.closing(apsw.Connection(str(path))) as connection:
         connection.execute("PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0").fetchall()
@@ -246,7 +245,7 @@ def planted(tmp_path: Path) -> Iterator[tuple[Path, apsw.Connection]]:
 
 
 def test_the_search_finds_every_writing_in_sqlite(planted: tuple[Path, apsw.Connection]) -> None:
-    """In a column, in the journal before a checkpoint, and in the file after one, each way of writing is a hit."""
+    """The search finds every encoding: in a column, in the journal before a checkpoint, and in the file after one."""
     path, connection = planted
     for canary, writing in WRITINGS:
         connection.execute("DELETE FROM notes")
@@ -258,7 +257,7 @@ def test_the_search_finds_every_writing_in_sqlite(planted: tuple[Path, apsw.Conn
 
 
 def test_the_search_finds_deleted_rows(planted: tuple[Path, apsw.Connection]) -> None:
-    """A row that was deleted is a hit in the file's bytes, though in no column; `secure_delete` takes it away."""
+    """The search finds a deleted row in the file's bytes, and `secure_delete` removes it."""
     path, connection = planted
     phone, *_ = PLANTED
     for secure, found in (("OFF", True), ("ON", False)):
@@ -274,7 +273,7 @@ def test_the_search_finds_deleted_rows(planted: tuple[Path, apsw.Connection]) ->
 
 
 def test_the_search_finds_every_writing_in_postgres() -> None:
-    """In a column of text and in one of bytes."""
+    """The search finds every encoding in a text column and in a column of bytes."""
     with fresh_database() as dsn:
         execute(dsn, "CREATE TABLE notes (note BYTEA, words TEXT)")
         for canary, writing in WRITINGS:
@@ -289,13 +288,13 @@ def test_the_search_finds_every_writing_in_postgres() -> None:
     "grouped", ["+49 151 17304921", "0151/173 049 21", "%2B49%20151%2017304921", "(151) 17-30-49-21"]
 )
 def test_the_search_finds_grouped_digits(grouped: str) -> None:
-    """A number that somebody made readable is a hit."""
+    """The search finds a number whose digits are grouped."""
     assert hits(PLANTED[:1], {"text": grouped.encode()})
     assert not hits(PLANTED[:1], {"text": grouped.replace("21", "22").encode()})
 
 
 def test_the_search_finds_what_was_logged_and_answered(ran: Ran, tmp_path: Path) -> None:
-    """One canary in stderr, stdout, what a command printed, an error's body or its header fields is one hit each."""
+    """A canary in stderr, stdout, a command's output, an error's body or its headers is one hit each."""
     service = dataclasses.replace(ran.walk.service, directory=tmp_path)
     number = PHONES["own contact"]
     (tmp_path / "stderr").write_text(f'{{"event": "x", "phone": "{number}"}}\n')

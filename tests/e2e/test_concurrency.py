@@ -1,4 +1,4 @@
-"""Exactly one reader gets the proof, however many read at once (contract, Session endpoints: confirmed → used)."""
+"""Exactly one reader gets the proof, however many read concurrently (contract, Session endpoints: confirmed → used)."""
 
 import asyncio
 from typing import Any
@@ -11,7 +11,7 @@ READERS = 32
 
 
 async def test_one_proof_each(service: Service, project: OwnProject, phone: Phone) -> None:
-    """Of 32 concurrent readers of each confirmed session one gets identity and proof, all others used or nothing."""
+    """Of 32 concurrent readers of each confirmed session, one gets identity and proof, and all others get `used`."""
     tokens = []
     for _ in range(SESSIONS):
         session = project.generate()

@@ -1,6 +1,6 @@
-"""Everybody can use the console (WCAG 2.2, AA).
+"""The console is accessible (WCAG 2.2, AA).
 
-axe-core finds nothing on any page, in both themes, on a desktop and on a phone, and all of it can be reached and seen
+axe-core finds nothing on any page, in both themes, on a desktop and on a phone. Everything can be reached and seen
 with the keyboard alone.
 """
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 AXE = Path(__file__).parents[1] / "npm/node_modules/axe-core/axe.min.js"
 Theme = Literal["light", "dark"]
-# A page differs between the themes by its colours only.
+# Between the themes only the colours of a page differ.
 RULES: dict[Theme, dict[str, object]] = {
     "light": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]},
     "dark": {"type": "rule", "values": ["color-contrast"]},
@@ -46,14 +46,14 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def client(sandbox: Service) -> Iterator[httpx.Client]:
-    """An HTTP client of this file's own service: what phones and programs call it with."""
+    """Return an HTTP client of this file's service, for phones and programs."""
     with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
 def addresses(sandbox: Service, client: httpx.Client) -> list[str]:
-    """Every page of a developer who has one of everything."""
+    """Return every page of a developer who has one of everything."""
     developer = Developer(client, sandbox.access_token)
     with receiver() as received:
         project = developer.create_project(LONG, webhook_url=received.url)
@@ -94,12 +94,12 @@ async def new_context(browser: Browser, sandbox: Service, theme: Theme, size: di
         color_scheme=theme,
         viewport={"width": size["width"], "height": size["height"]},
         reduced_motion="reduce",
-        bypass_csp=True,  # The page's own policy would keep axe-core out. Other files hold pages to it.
+        bypass_csp=True,  # The page's own policy would block axe-core. Other files test the policy.
     )
 
 
 async def violations(page: Page, theme: Theme) -> list[dict[str, Any]]:
-    """Return what axe-core finds on a page as it is shown, with every part of it unfolded."""
+    """Return what axe-core finds on a page as it is displayed, with every part unfolded."""
     await page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
     if not await page.evaluate("'axe' in window"):
         await page.add_script_tag(path=AXE)
@@ -110,7 +110,7 @@ async def violations(page: Page, theme: Theme) -> list[dict[str, Any]]:
 
 
 async def assert_accessible(page: Page) -> None:
-    """Let axe-core look at a page in both sizes and themes, and see that it is no wider than the window."""
+    """Check a page with axe-core in both sizes and themes, and assert that it is no wider than the window."""
     for size in (DESKTOP, PHONE):
         await page.set_viewport_size({"width": size["width"], "height": size["height"]})
         for theme in RULES:
@@ -127,7 +127,7 @@ async def assert_accessible(page: Page) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_contrast_is_measured(browser: Browser, sandbox: Service, theme: Theme) -> None:
-    """In either theme axe-core finds a text that can hardly be read: what it finds below is all there is."""
+    """axe-core finds text with too little contrast in either theme, so the tests below can be trusted."""
     context = await new_context(browser, sandbox, "light", DESKTOP)
     page = await context.new_page()
     await page.goto("/console/sign-in")
@@ -139,7 +139,7 @@ async def test_contrast_is_measured(browser: Browser, sandbox: Service, theme: T
 
 
 async def test_axe(browser: Browser, sandbox: Service, addresses: list[str]) -> None:
-    """axe-core finds nothing on any page, and no page scrolls sideways, down to 320 px."""
+    """axe-core finds nothing on any page, and no page scrolls sideways down to a width of 320 px."""
     context = await new_context(browser, sandbox, "light", PHONE)
     page = await context.new_page()
     for path in ("/console/sign-in", "/console/invite", "/console/sign-in/waiting"):
@@ -147,14 +147,14 @@ async def test_axe(browser: Browser, sandbox: Service, addresses: list[str]) -> 
         await assert_accessible(page)
     await page.goto("/console/sign-in")
     await page.get_by_role("button", name="Sign in with your messenger").click()
-    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+    await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
     await assert_accessible(page)
     await sign_in_with_token(page, sandbox.access_token)
     for path in addresses:
         await page.goto(path)
         await assert_accessible(page)
 
-    # What comes of a form: secrets shown once, and an error.
+    # The results of forms: secrets shown once, and an error.
     await page.goto("/console/tokens")
     await page.get_by_role("textbox", name="Name").fill("axe")
     await page.get_by_role("button", name="Create the access token").click()
@@ -169,7 +169,7 @@ async def test_axe(browser: Browser, sandbox: Service, addresses: list[str]) -> 
     await page.get_by_role("button", name="Show the webhook secret").click()
     await assert_accessible(page)
 
-    # What only an invitation leads to, and the forms of an owner who signed in with the messenger.
+    # Pages that need an invitation, and the forms of an owner who signed in with the messenger.
     await open_invitation(page, binding_link(sandbox))
     await assert_accessible(page)
     await page.get_by_role("button", name="Continue in the messenger").click()
@@ -206,9 +206,9 @@ CONTROLS = """() => [...document.querySelectorAll("a[href], button, input, selec
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 async def test_keyboard(browser: Browser, sandbox: Service, addresses: list[str], theme: Theme) -> None:
-    """Tab reaches every control of every page in the order in which they stand, each with a focus ring one can see.
+    """Tab reaches every control of every page in visual order, each with a visible focus ring.
 
-    The first is the way past the menu.
+    The first control is the link that skips the menu.
     """
     context = await new_context(browser, sandbox, theme, DESKTOP)
     page = await context.new_page()
@@ -224,10 +224,10 @@ async def test_keyboard(browser: Browser, sandbox: Service, addresses: list[str]
             if focused is None:
                 break
             seen.append(focused)
-        places = list(dict.fromkeys(each["place"] for each in seen))  # A field for a date has several stops.
+        places = list(dict.fromkeys(each["place"] for each in seen))  # A date field has several tab stops.
         assert len(places) == count, (path, count, [each["name"] for each in seen])
         assert places == sorted(places), path
-        assert seen[0]["name"] == "Skip to the content", path
+        assert seen[0]["name"] == "Skip to content", path
         for each in seen:
             assert each["outline"] >= 2, (path, each)
             assert each["colour"] == accent, (path, each)
@@ -236,7 +236,7 @@ async def test_keyboard(browser: Browser, sandbox: Service, addresses: list[str]
 
 
 async def test_past_the_menu(browser: Browser, sandbox: Service) -> None:
-    """The first Tab and Enter lead past the menu into the page."""
+    """The first Tab and Enter skip the menu."""
     context = await new_context(browser, sandbox, "light", DESKTOP)
     page = await context.new_page()
     await sign_in_with_token(page, sandbox.access_token)
@@ -250,7 +250,7 @@ async def test_past_the_menu(browser: Browser, sandbox: Service) -> None:
 
 
 async def test_a_project_by_keyboard(browser: Browser, sandbox: Service) -> None:
-    """A project can be made without a mouse."""
+    """A project can be created with the keyboard alone."""
     context = await new_context(browser, sandbox, "light", DESKTOP)
     page = await context.new_page()
     await sign_in_with_token(page, sandbox.access_token)
@@ -264,7 +264,7 @@ async def test_a_project_by_keyboard(browser: Browser, sandbox: Service) -> None
 
 
 async def test_forced_colours_and_enlarged_text(browser: Browser, sandbox: Service) -> None:
-    """With the colours of the system every button has an edge, and with text twice as large nothing is cut off."""
+    """With forced colours every button has an edge, and with text twice as large nothing is cut off."""
     context = await new_context(browser, sandbox, "light", DESKTOP)
     page = await context.new_page()
     await sign_in_with_token(page, sandbox.access_token)

@@ -1,4 +1,4 @@
-"""The console in a real browser on the real service, from an empty database: what a developer does on the first day."""
+"""The console in a real browser on the real service, from an empty database: a developer's first day."""
 
 import hashlib
 import hmac
@@ -35,7 +35,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service of this file's own, whose first link was never opened."""
+    """Return a service for this file, whose first link was never opened."""
     service = launch(tmp_path_factory.mktemp("console"))
     yield service
     service.stop()
@@ -43,47 +43,47 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(browser: Browser, sandbox: Service) -> AsyncIterator[Page]:
-    """A page of a browser that was never used."""
+    """Return a page of a fresh browser."""
     async with watched(browser, sandbox.base_url) as context:
         yield await context.new_page()
 
 
 @pytest.fixture(scope="module")
 def client(sandbox: Service) -> Iterator[httpx.Client]:
-    """An HTTP client of this file's own service: what phones and programs call it with."""
+    """Return an HTTP client of this file's service, for phones and programs."""
     with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
         yield client
 
 
 @pytest.fixture
 def owner(sandbox: Service, client: httpx.Client) -> Developer:
-    """The sandbox's own developer as a program, to compare with."""
+    """Return the API access of the sandbox's developer, to compare with."""
     return Developer(client, sandbox.access_token)
 
 
 async def secrets_shown(page: Page) -> dict[str, str]:
-    """Return the secrets that a page shows once, by their kind."""
+    """Return the secrets that a page shows once, by kind."""
     await expect(page.locator(".secrets")).to_be_visible()
     found = await page.locator(".secrets code").all_text_contents()
     return {secret.partition("_")[0]: secret for secret in found}
 
 
 async def type_confirmation(page: Page, button: str, name: str) -> None:
-    """Fill the form of a dangerous button and send it."""
+    """Fill in the confirmation of a dangerous action and submit it."""
     form = page.locator("form", has=page.get_by_role("button", name=button, exact=True))
     await form.get_by_role("textbox").fill(name)
     await form.get_by_role("button").click()
 
 
 async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.Client, owner: Developer) -> None:
-    """From the link on the start screen to a deleted project, with nothing but the browser and a phone."""
+    """A browser and a phone are enough for everything from the link on the start screen to a deleted project."""
     link = invitation_link(sandbox)
     clipboard = ["clipboard-read", "clipboard-write"]
     with receiver() as received:
         async with watched(browser, sandbox.base_url, permissions=clipboard) as context:
             page = await context.new_page()
 
-            # The link fills in its code, and leaves it neither in the address nor in the history.
+            # The link fills in its code, which stays neither in the address nor in the history.
             await page.goto(link)
             await expect(page.get_by_label("Invitation code")).to_have_value(link.partition("#")[2])
             await expect(page.get_by_label("Invitation code")).to_be_hidden()
@@ -102,7 +102,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await expect(page.get_by_role("status").first).to_contain_text("You are signed in")
             await phone_page.close()
 
-            # A project; its secrets are shown once: a reload and the way back do not show them.
+            # A project. Its secrets are shown once: neither a reload nor the back button shows them again.
             await page.get_by_role("link", name="New project").click()
             await page.get_by_label("Name", exact=True).fill("Shop <b>&</b>")
             await page.get_by_label("Webhook URL").fill(received.url)
@@ -124,7 +124,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             for secret in secrets.values():
                 assert secret not in await page.content()
 
-            # A user signs in to it: the session arrives in the list as it happens, without a reload.
+            # A user signs in to it: the session appears in the list live, without a reload.
             await page.goto(f"/console/sessions?project_id={project_id}")
             await expect(page.locator("#live-state")).to_contain_text(re.compile("live", re.IGNORECASE))
             await page.evaluate("window.stayed = true")
@@ -141,12 +141,12 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await expect(row.locator(".badge:not(.new)")).to_have_text("used")
             assert await page.evaluate("window.stayed")
 
-            # Its time line.
+            # Its timeline.
             await row.get_by_role("link").first.click()
             await heading(page, "Session")
             await expect(page.locator("#steps > li strong")).to_have_text(["requested", "opened", "confirmed", "used"])
 
-            # Analytics are those of the API.
+            # The analytics equal those of the API.
             await page.goto(f"/console/analytics?project_id={project_id}&days=7")
             answer = owner.ask("GET", "/analytics", params={"project_id": project_id, "days": 7})
             figures = await page.locator(".figures dd").all_text_contents()
@@ -154,11 +154,11 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             assert figures[2].startswith(str(answer["conversion_rate"]))
             assert figures[3] == str(answer["unique_users"])
 
-            # The webhook came, signed; it is sent again from its page.
+            # The webhook arrived, signed; it is resent from its page.
             event_id, event, signature = received.wait_for(1)[0]
             assert signature == hmac.new(secrets["whsec"].encode(), event, hashlib.sha256).hexdigest()
             await page.goto(f"{project_page}/webhooks")
-            await expect(page.locator("#endpoint ~ p .badge").first).to_have_text("Works")
+            await expect(page.locator("#endpoint ~ p .badge").first).to_have_text("Working")
             await page.get_by_role("link", name="auth.confirmed").click()
             await heading(page, "Delivery of auth.confirmed")
             await expect(page.locator("#event-id")).to_have_text(event_id)
@@ -182,7 +182,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             promoted = owner.ask("GET", f"/projects/{project_id}/webhook-secret")["webhook_secret"]
             assert promoted != secrets["whsec"]
 
-            # New secrets, behind the project's name.
+            # Replacing the secrets requires typing the project's name.
             await page.goto(f"{project_page}/settings")
             await type_confirmation(page, "Replace both secrets", "Shop")
             await expect(page.get_by_role("alert")).to_be_visible()
@@ -194,7 +194,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
                 headers = {"Authorization": f"Bearer {key}"}
                 assert owner.client.post("/api/v1/generate", json={}, headers=headers).status_code == status
 
-            # Deletion, behind its name, too.
+            # So does deleting the project.
             await page.goto(f"{project_page}/settings")
             await type_confirmation(page, "Delete the project", "Shop <b>&</b>")
             await heading(page, "Projects")
@@ -202,7 +202,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await page.goto(project_page)
             await heading(page, "Not found")
 
-            # All of it is in the audit log; then out.
+            # The audit log has all of it. Then sign out.
             await page.goto("/console/audit")
             await expect(page.locator("tbody tr")).not_to_have_count(0)
             log = await page.locator("main").inner_text()
@@ -216,11 +216,11 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
 
 
 async def test_try_it(page: Page, sandbox: Service, client: httpx.Client) -> None:
-    """“Try it” runs a real sign-in in the page: the phone confirms, the answer is shown, and its proof holds."""
+    """“Try it” runs a real sign-in on the page: the phone confirms, the answer is shown, and its proof is valid."""
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto(f"/console/projects/{sandbox.project_id}/try")
     await page.get_by_role("button", name="Start a sign-in").click()
-    await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+    await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
     await confirm(page, make_phone(client, "Grace Hopper"))
     await expect(page.locator("#outcome")).to_contain_text("Grace Hopper")
     await expect(page.locator("main .badge.good")).to_have_text("Valid")
@@ -253,7 +253,7 @@ async def test_a_second_developer(browser: Browser, sandbox: Service, client: ht
             await heading(other, "Not found")
         await expect(other.get_by_role("link", name="Team")).to_have_count(0)
 
-        # The link is used up; the phone alone signs her in from now on.
+        # The link is used up; from now on the phone alone signs her in.
         await other.get_by_role("button", name="Sign out", exact=True).click()
         await other.get_by_role("button", name="Sign in with your messenger").click()
         await confirm(other, grace)
@@ -265,7 +265,7 @@ async def test_a_second_developer(browser: Browser, sandbox: Service, client: ht
 
 
 async def test_the_last_day_of_an_access_token(page: Page, sandbox: Service) -> None:
-    """It is asked for only where it counts: with the choice that names it."""
+    """The expiry date is requested only after the option that needs it is chosen."""
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto("/console/tokens")
     await expect(page.get_by_label("Last day")).to_be_hidden()
@@ -274,7 +274,7 @@ async def test_the_last_day_of_an_access_token(page: Page, sandbox: Service) -> 
 
 
 async def test_somebody_unknown(page: Page, client: httpx.Client) -> None:
-    """A messenger account that belongs to no developer signs nobody in, and is told what to do."""
+    """A messenger account that belongs to no developer signs nobody in; the page says what to do."""
     await page.goto("/console")
     await page.get_by_role("button", name="Sign in with your messenger").click()
     await confirm(page, make_phone(client, "Mallory"))
@@ -284,7 +284,7 @@ async def test_somebody_unknown(page: Page, client: httpx.Client) -> None:
 
 
 async def test_sign_out_everywhere(browser: Browser, sandbox: Service) -> None:
-    """One click ends every browser's session of the developer."""
+    """One click ends all of the developer's browser sessions."""
     async with watched(browser, sandbox.base_url) as first, watched(browser, sandbox.base_url) as second:
         pages = [await first.new_page(), await second.new_page()]
         for page in pages:
@@ -297,7 +297,7 @@ async def test_sign_out_everywhere(browser: Browser, sandbox: Service) -> None:
 
 
 async def test_an_access_token(page: Page, sandbox: Service, client: httpx.Client, owner: Developer) -> None:
-    """A token is shown once, signs in to the API and the console, and when it is revoked both end."""
+    """A token is shown once and works in the API and the console; revoking it ends both."""
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto("/console/tokens")
     await page.get_by_label("Name").fill("laptop")
@@ -317,7 +317,7 @@ async def test_an_access_token(page: Page, sandbox: Service, client: httpx.Clien
 
 
 async def test_the_cookie(page: Page, sandbox: Service) -> None:
-    """No script can read the session's cookie, and no other site's form carries it."""
+    """No script can read the session cookie, and no form of another site sends it."""
     await sign_in_with_token(page, sandbox.access_token)
     cookies = {cookie.get("name"): cookie for cookie in await page.context.cookies()}
     cookie = cookies["taproof_session"]
@@ -327,7 +327,7 @@ async def test_the_cookie(page: Page, sandbox: Service) -> None:
 
 
 async def test_a_form_is_sent_once(page: Page, sandbox: Service, owner: Developer) -> None:
-    """Two clicks on a button make one project."""
+    """Two clicks on a button create one project."""
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto("/console/projects/new")
     await page.get_by_label("Name", exact=True).fill("Twice")

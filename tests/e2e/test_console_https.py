@@ -1,4 +1,4 @@
-"""The console over TLS in a real browser: its cookies are bound to this host, and never leave HTTPS."""
+"""Over TLS, the console's cookies are bound to their host and never leave HTTPS, in a real browser."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str]]:
-    """A sandbox over TLS, and its address."""
+    """Return a sandbox over TLS, and its address."""
     directory = tmp_path_factory.mktemp("console_tls")
     certificate, key = issue("localhost", issue("Test authority", None))
     (directory / "cert.pem").write_bytes(certificate.public_bytes(Encoding.PEM))
@@ -25,11 +25,11 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str
 
 
 async def test_cookies_are_bound_to_the_host(tls: tuple[Service, str]) -> None:
-    """Every cookie is `__Host-`, Secure and HttpOnly, and a browser that keeps to those rules signs in with them."""
+    """Every cookie is `__Host-`, Secure and HttpOnly, and a browser that enforces those rules can sign in."""
     service, base_url = tls
     with httpx.Client(base_url=base_url, verify=False, timeout=30) as client:  # noqa: S501 — on loopback, for a phone.
         phone = make_phone(client, "Ada")
-        # Nobody in this browser knows the authority of the test's certificate.
+        # This browser does not know the authority of the test's certificate.
         async with (
             open_chromium() as browser,
             watched(browser, base_url, ignore_https_errors=True) as context,
@@ -43,7 +43,7 @@ async def test_cookies_are_bound_to_the_host(tls: tuple[Service, str]) -> None:
             await page.get_by_role("button", name="Sign out", exact=True).click()
             await heading(page, "Sign in to Taproof")
             await page.get_by_role("button", name="Sign in with your messenger").click()
-            await expect(page.get_by_text("The pretend phone opens in a second tab")).to_be_visible()
+            await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
             assert {cookie.get("name") for cookie in await context.cookies()} == {"__Host-taproof_signin"}
             await confirm(page, phone)
             await heading(page, "Projects")

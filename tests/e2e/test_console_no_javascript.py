@@ -1,4 +1,4 @@
-"""The console without JavaScript: whatever a form can do works, and what needs a script is not shown."""
+"""Without JavaScript every form of the console works, and nothing that needs a script is shown."""
 
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 @pytest.fixture(scope="module")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service of this file's own, whose first link was never opened."""
+    """Return a service for this file, whose first link was never opened."""
     service = launch(tmp_path_factory.mktemp("console_forms"))
     yield service
     service.stop()
@@ -33,14 +33,14 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def client(sandbox: Service) -> Iterator[httpx.Client]:
-    """An HTTP client of this file's own service: what phones and programs call it with."""
+    """Return an HTTP client of this file's service, for phones and programs."""
     with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
         yield client
 
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def page(sandbox: Service) -> AsyncIterator[Page]:
-    """A page of a browser that runs no scripts."""
+    """Return a page of a browser with JavaScript off."""
     async with (
         open_chromium() as browser,
         watched(browser, sandbox.base_url, java_script_enabled=False) as context,
@@ -49,7 +49,7 @@ async def page(sandbox: Service) -> AsyncIterator[Page]:
 
 
 async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) -> None:
-    """Invitation, project, secrets, sessions, analytics, webhooks, rotation, team, tokens, deletion, sign-out."""
+    """Every form works: invitation, project, secrets, sessions, webhooks, rotation, team, tokens, deletion."""
     phone = make_phone(client, "Ada")
     await accept(page, invitation_link(sandbox), phone)
 
@@ -66,7 +66,7 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
         await page.reload()
         await expect(page.locator(".secrets")).to_have_count(0)
 
-        # An end user: the list and the time line are read by loading them.
+        # An end user: the list and the timeline update on reload.
         started = start_session(client, project_id)
         await page.goto("/console/sessions")
         await expect(page.locator("#session-rows")).to_contain_text("pending")
@@ -98,7 +98,7 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
     await page.get_by_role("button", name="Promote the next secret").click()
     await expect(page.get_by_role("button", name="Start a rotation")).to_be_visible()
 
-    # Settings: what was typed wrongly stays in its field, beside a sentence.
+    # Settings: invalid input stays in its field, next to an error.
     await page.goto(f"{project_page}/settings")
     await page.get_by_label("Webhook URL").fill("ftp://example.com")
     await page.get_by_role("button", name="Save").click()
@@ -138,14 +138,14 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
     await page.goto("/console/projects")
     await heading(page, "Sign in to Taproof")
 
-    # The phone of the invitation signs in from now on; the waiting page reads itself again until it has.
+    # The phone of the invitation signs in from now on; the waiting page reloads itself until it has.
     await page.get_by_role("button", name="Sign in with your messenger").click()
     await confirm(page, phone)
     await heading(page, "Projects")
 
 
 async def test_try_it(page: Page, sandbox: Service, client: httpx.Client) -> None:
-    """A try-out, too, ends by itself."""
+    """A try-out finishes without JavaScript too."""
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto(f"/console/projects/{sandbox.project_id}/try")
     await page.get_by_role("button", name="Start a sign-in").click()

@@ -1,7 +1,7 @@
-"""The demo and the phone in a real browser, on the real service: what a new user does after `make run`.
+"""The demo and the phone in a real browser, on the real service: a new user after `make run`.
 
-In every test the browser must have nothing to complain of: no error in the console, no breach of a page's
-Content-Security-Policy, and no request that leaves the service.
+Every test fails if the browser reports a problem: an error in the console, a breach of a page's
+Content-Security-Policy, or a request that leaves the service.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def context(service: Service, browser: Browser) -> AsyncIterator[BrowserContext]:
-    """A browser that was never used; afterwards: it had nothing to complain of."""
+    """Yield a fresh browser context, and fail if the browser reported a problem."""
     context = await browser.new_context(base_url=service.base_url)
     complaints: list[str] = []
 
@@ -69,7 +69,7 @@ async def demo(context: BrowserContext) -> Page:
 
 
 async def click_sign_in(demo: Page) -> Page:
-    """Make the first of the three clicks; return the phone that opens."""
+    """Click Sign in and return the phone that opens."""
     async with demo.expect_popup() as opened:
         await demo.click("#sign-in")
     phone = await opened.value
@@ -78,7 +78,7 @@ async def click_sign_in(demo: Page) -> Page:
 
 
 async def be(phone: Page, user_id: str) -> None:
-    """Become another pretend user."""
+    """Switch to another simulated user."""
     await phone.select_option("#user", user_id)
     await expect(phone.locator("#start")).to_be_visible()
 
@@ -98,7 +98,7 @@ async def status_is(demo: Page, status: str) -> None:
 
 
 async def test_three_clicks(demo: Page) -> None:
-    """Sign in, Start, Confirm: somebody is signed in, and stays so over a reload until they sign out."""
+    """Sign in, Start, Confirm: the user is signed in and stays so after a reload until they sign out."""
     await expect(demo.locator("#status")).to_have_text("You are not signed in.")
     phone = await click_sign_in(demo)
     assert await phone.evaluate("window.opener") is None
@@ -109,7 +109,7 @@ async def test_three_clicks(demo: Page) -> None:
     await expect(newest(phone)).to_contain_text(f"You confirmed the sign-in to {DEMO}.")
     await expect(phone.locator("[data-message]").last.locator("button")).to_have_count(0)
     await expect(demo.locator("#claims")).to_contain_text('"messenger_id": "1001"')
-    # The token of the link is of no more use, and is not left in the address bar or the history.
+    # The link's token is used up, and is not left in the address bar or the history.
     assert "start=" not in phone.url
 
     await demo.reload()
@@ -132,7 +132,7 @@ async def test_cancel_and_try_again(demo: Page, new_phone: NewPhone) -> None:
     await expect(demo.locator("#sign-in")).to_have_text("Try again")
 
     again = await click_sign_in(demo)
-    # The phone remembers who one is.
+    # The phone remembers its user.
     await expect(again.locator("#user")).to_have_value(user)
     await again.click("#start")
     await button(again, "Confirm").click()
@@ -140,7 +140,7 @@ async def test_cancel_and_try_again(demo: Page, new_phone: NewPhone) -> None:
 
 
 async def test_expiry(demo: Page, service: Service, new_phone: NewPhone) -> None:
-    """After its ten minutes a session expires by itself; a tap on its prompt confirms nothing any more."""
+    """A session expires after ten minutes without any action, and a late tap on its prompt confirms nothing."""
     user = new_phone("Grace").messenger_id
     phone = await click_sign_in(demo)
     await be(phone, user)
@@ -162,7 +162,7 @@ async def test_expiry(demo: Page, service: Service, new_phone: NewPhone) -> None
 
 
 async def test_somebody_elses_link(demo: Page, context: BrowserContext, new_phone: NewPhone) -> None:
-    """Whoever opens the link first owns the decision; the next one is told so, and gets no buttons."""
+    """The first account that opens the link owns the decision; the next one is told so and gets no buttons."""
     user = new_phone("Grace").messenger_id
     phone = await click_sign_in(demo)
     await be(phone, user)
@@ -185,7 +185,7 @@ async def test_somebody_elses_link(demo: Page, context: BrowserContext, new_phon
 
 
 async def test_a_persian_user(demo: Page, new_phone: NewPhone) -> None:
-    """The bot speaks the user's language, and the phone shows it in its direction."""
+    """The bot speaks the user's language, and the phone shows it in the right direction."""
     user = new_phone("سارا", language_code="fa").messenger_id
     phone = await click_sign_in(demo)
     await be(phone, user)
@@ -202,7 +202,7 @@ async def test_a_persian_user(demo: Page, new_phone: NewPhone) -> None:
 
 
 async def test_notices_have_their_direction(context: BrowserContext) -> None:
-    """What the bot says above the chat is in the user's language too, and so in its direction."""
+    """Notices above the chat have the user's language and direction too."""
     phone = await context.new_page()
     await phone.goto("/sandbox/phone")
     for notice in ("#toast", "#alert-text"):
@@ -210,7 +210,7 @@ async def test_notices_have_their_direction(context: BrowserContext) -> None:
 
 
 async def test_hostile_names(demo: Page, context: BrowserContext, project: OwnProject, new_phone: NewPhone) -> None:
-    """Names of projects and of people are text, whatever they look like: no element, no turned direction."""
+    """Names of projects and users are always plain text: they add no element and change no direction."""
     hostile = "<img src=x onerror=document.title='broken'>\u202eknaB\u202c <b>Bank</b> &amp;"
     renamed = project.developer.ask("PATCH", f"/projects/{project.id}", json={"name": hostile})
     assert "<b>Bank</b> &amp;" in renamed["name"]
@@ -245,7 +245,7 @@ async def tab_to(page: Page, target: Locator) -> None:
 
 
 async def test_by_keyboard_alone(demo: Page) -> None:
-    """The three clicks can be three presses of Enter, and the focus ends where the result is."""
+    """Three presses of Enter can replace the three clicks, and the focus ends on the result."""
     await tab_to(demo, demo.locator("#sign-in"))
     async with demo.expect_popup() as opened:
         await demo.keyboard.press("Enter")
@@ -264,7 +264,7 @@ async def test_by_keyboard_alone(demo: Page) -> None:
 
 @pytest.mark.parametrize("path", ["/demo", "/sandbox/phone", "/docs"])
 async def test_both_colour_schemes(context: BrowserContext, path: str) -> None:
-    """Each page is light or dark as the reader's system is, with text that stands out."""
+    """Each page follows the system's light or dark scheme, with readable text."""
     page = await context.new_page()
     await page.goto(path)
     brightness = """() => {

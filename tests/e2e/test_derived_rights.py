@@ -1,4 +1,4 @@
-"""What an access token creates ends with it, and what a reported sign-in created ends with the report."""
+"""Everything that an access token created ends with it, and everything that a reported sign-in created ends too."""
 
 import threading
 from datetime import UTC, datetime, timedelta
@@ -17,13 +17,13 @@ TOKENS = "/api/v1/dev/tokens"
 ROUNDS = 3
 MINTERS = 2
 CREATED_FIRST = 4
-"""Tokens that each thread creates before the report, so that there is a race."""
+"""Tokens that each thread creates before the report, to make a race certain."""
 HELD = 40
-"""Tokens that a thread keeps: a developer may have no more than 100."""
+"""Tokens that a thread keeps. A developer has at most 100."""
 
 
 def test_a_token_ends_with_the_one_that_created_it(service: Service, client: httpx.Client) -> None:
-    """It expires no later, nothing asks for more, and revoking its parent ends it and the console that it opened."""
+    """A token expires no later than its parent, and revoking the parent ends it and its console session."""
     root = Developer(client, service.add_developer("parents@example.com"))
     soon = (datetime.now(UTC) + timedelta(hours=2)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     later = (datetime.now(UTC) + timedelta(hours=3)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
@@ -52,7 +52,7 @@ def test_a_token_ends_with_the_one_that_created_it(service: Service, client: htt
 
 
 class Minter(threading.Thread):
-    """Creates access tokens with a stolen one, and with those in turn, until none of them is accepted."""
+    """Creates access tokens with a stolen one, then with the new ones, until all are refused."""
 
     def __init__(self, base_url: str, stolen: str) -> None:
         super().__init__(daemon=True)
@@ -78,7 +78,7 @@ class Minter(threading.Thread):
                 self.usable.pop(1)
 
     def survivors(self) -> list[str]:
-        """Return the ids of the tokens that are still accepted."""
+        """Return the ids of the tokens that still work."""
         return [
             token["id"]
             for token in self.created
@@ -87,7 +87,7 @@ class Minter(threading.Thread):
 
 
 def logged_in(client: httpx.Client, phone: Phone) -> str:
-    """Return the access token of a `taproof login` that the phone's user was talked into confirming."""
+    """Return the access token of a `taproof login` that the user was tricked into confirming."""
     started = client.post("/api/v1/login", json={}).json()
     confirm(phone, started["verification_uri_complete"], started["match_code"])
     got = client.post("/api/v1/login/token", json={"device_code": started["device_code"]})
@@ -99,7 +99,7 @@ def logged_in(client: httpx.Client, phone: Phone) -> str:
 def test_nothing_created_with_a_stolen_token_survives_the_report(
     service: Service, client: httpx.Client, new_phone: NewPhone
 ) -> None:
-    """Two threads create tokens while the developer reports: once the bot has answered, none of them is accepted."""
+    """Two threads create tokens while the developer reports. Once the bot has answered, none of the tokens works."""
     survived: dict[int, int] = {}
     for number in range(ROUNDS):
         phone = new_phone("Ada", language_code="en")

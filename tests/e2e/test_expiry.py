@@ -1,4 +1,4 @@
-"""Ten minutes pass. No clock can be moved over HTTP, so the test moves `expires_at` in the service's own database."""
+"""A session expires after ten minutes. The tests move `expires_at` in the database, as no clock moves over HTTP."""
 
 import hashlib
 import time
@@ -20,7 +20,7 @@ def database(service: Service) -> Iterator[apsw.Connection]:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Wait for what housekeeping does once a second."""
+    """Wait for housekeeping, which runs once a second."""
     deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
@@ -34,7 +34,7 @@ def stored_status(database: apsw.Connection, session: dict[str, str]) -> str:
 
 
 def let_expire(database: apsw.Connection, session: dict[str, str]) -> None:
-    """Let the ten minutes of a session be over since a second ago."""
+    """Make a session expire one second ago."""
     token_hash = hashlib.sha256(session["session_token"].encode()).digest()
     database.execute(
         "UPDATE sessions SET expires_at = ? WHERE token_hash = ?", (time.time_ns() // 1_000_000 - 1_000, token_hash)
@@ -43,11 +43,11 @@ def let_expire(database: apsw.Connection, session: dict[str, str]) -> None:
 
 
 def test_expired_before_it_is_written_down(project: OwnProject, database: apsw.Connection) -> None:
-    """A session is expired from the instant its time is over, whether or not anything wrote that down (contract)."""
+    """A session is expired from the instant its time is over, even before that is recorded (contract)."""
     for _ in range(10):
         session = project.generate()
         let_expire(database, session)
-        # While this transaction holds the only write lock, housekeeping cannot write the expiry down.
+        # While this transaction holds the only write lock, housekeeping cannot record the expiry.
         database.execute("BEGIN IMMEDIATE")
         try:
             written = stored_status(database, session) != "pending"
@@ -60,7 +60,7 @@ def test_expired_before_it_is_written_down(project: OwnProject, database: apsw.C
 
 
 def test_open_after_expiry(project: OwnProject, phone: Phone, database: apsw.Connection) -> None:
-    """The deeplink stops working: opening it late gives no buttons and no owner (spec, States)."""
+    """An expired deeplink does not work: opening it gives no buttons and no owner (spec, States)."""
     session = project.generate()
     let_expire(database, session)
     assert not any(message["buttons"] for message in phone.open(session["deeplink"]))
@@ -83,7 +83,7 @@ def test_tap_after_expiry(project: OwnProject, phone: Phone, database: apsw.Conn
 
 
 def test_housekeeping_counts(developer: Developer, project: OwnProject, phone: Phone, service: Service) -> None:
-    """Expiry is written down and counted once; a confirmed session does not expire (spec, States; Analytics)."""
+    """Expiry is recorded and counted once; a confirmed session does not expire (spec, States; Analytics)."""
     sessions = [project.generate() for _ in range(3)]
     phone.sign_in(sessions[0])
     connection = apsw.Connection(str(service.database))

@@ -1,4 +1,4 @@
-"""Whoever holds a bot's token can write and edit as that bot: no tap on what they wrote signs them in."""
+"""A leaked bot token lets its holder write and edit messages, but no tap on those messages signs anybody in."""
 
 import html
 from collections.abc import Callable
@@ -15,7 +15,7 @@ QUIZ = "<b>Quiz!</b> What is the capital of France?"
 
 
 class Attacker:
-    """Knows the bot's token, and starts sign-ins of the project; reads callback data as the Bot API shows it."""
+    """Knows the bot's token and starts the project's sign-ins; reads callback data from the Bot API."""
 
     def __init__(self, client: httpx.Client, project: "OwnProject", bot: dict[str, Any], victim: "Phone") -> None:
         self.client, self.project, self.bot, self.victim = client, project, bot, victim
@@ -30,7 +30,7 @@ class Attacker:
         return sent
 
     def prompt(self) -> dict[str, Any]:
-        """Let the victim open the attacker's link; return the prompt that the service sends."""
+        """Let the victim open the attacker's link, and return the service's prompt."""
         return self.victim.open(self.session["deeplink"])[-1]
 
     def tap(self, label: str, message_id: int, **more: str) -> None:
@@ -43,7 +43,7 @@ class Attacker:
 
 
 def quiz(rows: list[list[dict[str, str]]]) -> list[list[dict[str, str]]]:
-    """Return the genuine buttons under other labels."""
+    """Return the genuine buttons with other labels."""
     names = iter(["Paris", "Rome", "Oslo", "Bern", "Riga"])
     return [[{**button, "text": next(names)} for button in row] for row in rows]
 
@@ -55,7 +55,7 @@ def edited_prompt(attacker: Attacker) -> None:
 
 
 def another_prompt(attacker: Attacker) -> None:
-    """The prompt of the victim's own sign-in, with the buttons of the attacker's, which the victim opened before."""
+    """The prompt of the victim's own sign-in, with the buttons of the attacker's prompt, which was opened before."""
     foreign = attacker.prompt()
     own = attacker.victim.open(attacker.project.generate()["deeplink"])[-1]
     attacker.call("editMessageText", html.escape(own["text"]), foreign["inline_keyboard"], own["message_id"])
@@ -73,13 +73,13 @@ def made_up(attacker: Attacker) -> None:
 
 
 def swapped_labels(attacker: Attacker) -> None:
-    """The genuine words, but Confirm is called Cancel."""
+    """The genuine text, but Confirm is labelled Cancel."""
     genuine = attacker.prompt()
     names = {"Confirm": "Cancel", "Cancel": "Confirm"}
     rows = [
         [{**each, "text": names.get(each["text"], each["text"])} for each in row] for row in genuine["inline_keyboard"]
     ]
-    # The sandbox taps "Cancel" by its data, as no person does, so the data is told apart here.
+    # The sandbox finds "Cancel" by its data, unlike a person, so the buttons are distinguished by data here.
     [data] = [each["callback_data"] for row in rows for each in row if each["text"] == "Cancel"]
     message_id = attacker.call("sendMessage", html.escape(genuine["text"]), rows)
     attacker.tap("", message_id, data=data)
@@ -98,7 +98,7 @@ def words_out_of_sight(attacker: Attacker) -> None:
 
 
 def edited_and_put_back(attacker: Attacker) -> None:
-    """The app still shows the quiz when the message is genuine again."""
+    """The app still shows the quiz after the message has been restored."""
     genuine = attacker.prompt()
     attacker.call("editMessageText", QUIZ, quiz(genuine["inline_keyboard"]), genuine["message_id"])
     text = html.escape(genuine["text"])
@@ -122,7 +122,7 @@ TRICKS: list[Callable[[Attacker], None]] = [
 
 @pytest.fixture
 def bot(client: httpx.Client, project: "OwnProject") -> dict[str, Any]:
-    """A bot of the project's own, whose token the attacker knows."""
+    """Return a project bot whose token the attacker knows."""
     made: dict[str, Any] = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"}).json()
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"bot_token": made["token"]})
     return made
@@ -131,7 +131,7 @@ def bot(client: httpx.Client, project: "OwnProject") -> dict[str, Any]:
 def test_a_leaked_bot_token_confirms_nothing(
     client: httpx.Client, project: "OwnProject", bot: dict[str, Any], new_phone: "NewPhone"
 ) -> None:
-    """Whatever the buttons of a prompt are put under, the tap decides nothing; untouched, the prompt works."""
+    """A tap on reused buttons decides nothing, whatever surrounds them; an unchanged prompt works."""
     signed_in = []
     for trick in TRICKS:
         attacker = Attacker(client, project, bot, new_phone())
@@ -147,7 +147,7 @@ def test_a_leaked_bot_token_confirms_nothing(
 def test_the_owner_of_a_bot_ends_no_block(
     client: httpx.Client, project: "OwnProject", bot: dict[str, Any], new_phone: "NewPhone"
 ) -> None:
-    """A user who has blocked the project taps what its bot calls an order: the block stays."""
+    """A tap on a message that the bot's owner wrote cannot end a user's block."""
     owner = Attacker(client, project, bot, new_phone())
     owner.tap("This wasn't me", owner.prompt()["message_id"])
     order = [[{"text": "See your order", "callback_data": f"u:{project.id}"}]]

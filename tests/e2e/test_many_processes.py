@@ -1,4 +1,4 @@
-"""Many processes, many nodes: one store, one bot, whoever answers; and what happens when one of them dies."""
+"""Many processes and nodes share one store and one bot, and another one takes over when one of them dies."""
 
 import base64
 import contextlib
@@ -32,9 +32,9 @@ PATIENCE = 60.0
 
 
 class BotApi:
-    """A Bot API server that gives out updates until they are acknowledged. The address of a call says which node it is.
+    """A Bot API server that repeats updates until they are acknowledged. A call names its node by its address.
 
-    `silent` names a node whose messages are held back, as if the network was slow.
+    `silent` names a node whose messages are delayed, as on a slow network.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class BotApi:
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_POST(self) -> None:  # The client of the Bot API asks everything with POST.
+            def do_POST(self) -> None:  # The Bot API client sends every call as POST.
                 _, node, _, method = self.path.split("/")
                 given = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))))
                 answer = json.dumps({"ok": True, "result": api.answer(node, method, given)}).encode()
@@ -93,7 +93,7 @@ class BotApi:
             if node == self.silent:
                 self.held.set()
                 self._end.wait(PATIENCE)
-                return True  # The service is gone, or has given up.
+                return True  # The service has stopped or given up.
             text = unescape(re.sub(r"</?code>", "", given["text"]))
             bot = {"id": 123456789, "is_bot": True, "first_name": "Shop"}
             sent = {**_message(len(self.calls)), "from": bot, "text": text}
@@ -103,17 +103,17 @@ class BotApi:
         return True
 
     def pollers(self) -> set[str]:
-        """Return who has polled since the last call of this."""
+        """Return the nodes that have polled since the last call."""
         calls, self.calls = self.calls, []
         return {node for node, method, _ in calls if method == "getUpdates"}
 
     def write(self, text: str) -> None:
-        """Let a user write to the bot."""
+        """Send the bot a message from a user."""
         self.prompt = None
         self._update(message={**_message(501), "from": _user(), "text": text})
 
     def tap(self, label: str) -> None:
-        """Let the user tap a button of the prompt that answers the last message, once the bot has sent it."""
+        """Wait for the prompt that answers the last message, then tap one of its buttons."""
         prompt = until(lambda: self.prompt, "the bot sends a prompt")
         buttons = [button for row in prompt["reply_markup"]["inline_keyboard"] for button in row]
         (data,) = [button["callback_data"] for button in buttons if button["text"] == label]
@@ -141,12 +141,12 @@ def bot_api() -> Iterator[BotApi]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The URL of a database that several processes share."""
+    """Return the URL of a database that several processes share."""
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'shared.db'}"
         return
     with fresh_database() as dsn:
-        # The server lets everybody in; the password is there to be looked for where it must not be.
+        # The server accepts every connection; the password only serves to detect leaks.
         yield dsn.replace("postgres@", f"postgres:{PASSWORD}@")
 
 
@@ -155,7 +155,7 @@ StartNode = Callable[..., Service]
 
 @pytest.fixture
 def start_node(start_service: StartService, database: str, bot_api: BotApi) -> StartNode:
-    """A function that starts a node of the one service; `name` is what the Bot API server knows it by."""
+    """Return a function that starts a node; `name` identifies it to the Bot API server."""
 
     def start(name: str, *arguments: str, **environment: str) -> Service:
         settings = {
@@ -170,7 +170,7 @@ def start_node(start_service: StartService, database: str, bot_api: BotApi) -> S
 
 
 def command(database: str, *arguments: str) -> Any:
-    """Run a command that must succeed; return its answer."""
+    """Run a command that must succeed, and return its answer."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TAPROOF_")}
     done = subprocess.run(
         [sys.executable, "-m", "taproof", *arguments, "--json"],
@@ -192,7 +192,7 @@ def create_project(database: str) -> str:
 
 
 def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """Wait until something is so, and return it."""
+    """Wait for a condition and return its value."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
         if found := condition():
@@ -202,18 +202,18 @@ def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -
 
 
 def lines(service: Service, event: str) -> list[dict[str, Any]]:
-    """Return what was logged of one kind."""
+    """Return the log lines of one event."""
     found = [json.loads(line) for line in service.log().splitlines() if f'"event": "{event}"' in line]
     return [line for line in found if line["event"] == event]
 
 
 def leases(service: Service, event: str = "lease_taken") -> set[str]:
-    """Return the first word of each lease: "own" is that of the own bots of projects."""
+    """Return the first word of each lease: "own" is the lease for project bots."""
     return {line["lease"].split()[0] for line in lines(service, event)}
 
 
 def ask(service: Service, verb: str, **body: str) -> dict[str, Any]:
-    """Call a session endpoint on a connection of its own, so that any process may answer."""
+    """Call a session endpoint on a new connection, so that any process may answer."""
     response = httpx.post(f"{service.base_url}/api/v1/{verb}/public", json=body, timeout=30, verify=TRUST)
     assert response.status_code == 200, response.text
     answer: dict[str, Any] = response.json()
@@ -237,9 +237,9 @@ def generate(service: Service, project_id: str) -> dict[str, Any]:
 
 
 def test_two_nodes_and_one_bot(start_node: StartNode, database: str, bot_api: BotApi) -> None:
-    """One node polls; a sign-in goes through any; the killed one's work is taken over, and each update has one effect.
+    """One node polls, any node serves; another takes over from a killed node, and each update has one effect.
 
-    Nobody takes over while the holder lives, within ten seconds when it was killed, and at once when it stopped.
+    Nobody takes over while the leader lives. After a kill the takeover takes at most ten seconds, after a stop none.
     """
     project_id = create_project(database)
     nodes = {"first": start_node("first"), "second": start_node("second")}
@@ -247,7 +247,7 @@ def test_two_nodes_and_one_bot(start_node: StartNode, database: str, bot_api: Bo
     (holder,) = [name for name, node in nodes.items() if "bot" in leases(node)]
     (other,) = nodes.keys() - {holder}
 
-    # Whichever node started the session, and whichever is asked, the tap counts.
+    # Whichever node starts the session and whichever is polled, the tap counts.
     session = generate(nodes[other], project_id)
     token = session["session_token"]
     assert session["deeplink"].startswith("https://t.me/shop_bot?start=")
@@ -259,7 +259,7 @@ def test_two_nodes_and_one_bot(start_node: StartNode, database: str, bot_api: Bo
     assert answers == ["confirmed", "used", "used"]
     assert bot_api.pollers() == {holder}
 
-    # Killed in the middle of an update: it was claimed, its reply was not sent.
+    # Killed while handling an update: it was claimed, but its reply was not sent.
     bot_api.silent = holder
     token = generate(nodes[holder], project_id)["session_token"]
     bot_api.write(f"/start {token}")
@@ -295,7 +295,7 @@ def test_two_nodes_and_one_bot(start_node: StartNode, database: str, bot_api: Bo
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_roles(start_node: StartNode, database: str, bot_api: BotApi) -> None:
-    """Each node does what its role says and nothing else, answers who watches it, and together they sign a user in."""
+    """Each node does only the work of its role, answers health checks, and together they sign a user in."""
     project_id = create_project(database)
     api = start_node("api", "--role", "api")
     worker = start_node("worker", "--role", "worker", TAPROOF_BOT_TOKEN="")
@@ -328,7 +328,7 @@ def children(pid: int) -> set[int]:
 
 
 def lives(pid: int) -> bool:
-    """Tell whether a process lives: one that is dead but not yet buried by its parent does not."""
+    """Return whether a process is alive; a zombie is not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -336,13 +336,13 @@ def lives(pid: int) -> bool:
 
 
 def metrics(service: Service) -> dict[str, float]:
-    """Return every sample that whichever process answers this time tells."""
+    """Return every sample of whichever process answers."""
     text = httpx.get(f"{service.base_url}/metrics", verify=TRUST).text
     return {name: float(value) for name, value in re.findall(r"^([a-z]\S*) (\S+)$", text, re.MULTILINE)}
 
 
 def test_processes_that_share_a_port(start_node: StartNode, database: str) -> None:
-    """Connections spread, counts add up, one that is killed is replaced and its counts stay, SIGTERM ends all."""
+    """Connections spread, counts add up, a killed process is replaced and its counts stay, and SIGTERM ends all."""
     project_id = create_project(database)
     service = start_node("all", "--workers", "2")
     supervisor = service.process.pid
@@ -350,7 +350,7 @@ def test_processes_that_share_a_port(start_node: StartNode, database: str) -> No
     assert len(pids) == 2
     assert service.screen().count("Ctrl+C") == 1
 
-    # Each process holds some of many connections: the kernel shares them out by chance.
+    # Many connections are opened, because the kernel distributes them at random.
     before = metrics(service)
     with contextlib.ExitStack() as stack:
         for _ in range(64):
@@ -392,11 +392,11 @@ def test_processes_that_share_a_port(start_node: StartNode, database: str) -> No
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 def test_nobody_outlives_the_supervisor(start_node: StartNode, database: str) -> None:
-    """Killed with -9 the supervisor can do nothing any more: its processes notice, finish and end by themselves."""
+    """When the supervisor is killed with -9, its processes notice, finish their work and exit."""
     service = start_node("all", "--workers", "3")
     pids = children(service.process.pid)
     assert len(pids) == 3
-    # They answer before they lead: what is given up must have been taken.
+    # They answer before they lead, and only a lease that was acquired can be released.
     until(lambda: leases(service, "lease_taken") == {"bot", "own", "housekeeping"}, "all leases are held")
     service.process.kill()
     service.process.wait()
@@ -407,7 +407,7 @@ def test_nobody_outlives_the_supervisor(start_node: StartNode, database: str) ->
 
 
 def supervised(program: str, directory: Path) -> "subprocess.Popen[str]":
-    """Start two processes after `program` has changed something in the service that this file cannot reach."""
+    """Start two processes after `program` has patched the service inside them."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -437,7 +437,7 @@ def supervised(program: str, directory: Path) -> "subprocess.Popen[str]":
 
 
 def test_a_process_that_hangs_is_killed(tmp_path: Path) -> None:
-    """SIGTERM to the supervisor ends a process that cannot hear it too, and the exit code is still 0."""
+    """SIGTERM to the supervisor also ends a hanging process, and the exit code is still 0."""
     with supervised(
         "import taproof.runtime.supervisor; taproof.runtime.supervisor.STOP_SECONDS = 2", tmp_path
     ) as service:
@@ -456,7 +456,7 @@ def test_a_process_that_hangs_is_killed(tmp_path: Path) -> None:
 
 
 def test_processes_that_cannot_start(tmp_path: Path) -> None:
-    """When all die before any served, again and again, the supervisor says so and gives up."""
+    """If every process dies before it serves, again and again, the supervisor reports it and exits."""
     program = """
         import taproof.runtime.app, taproof.runtime.supervisor
 
@@ -473,7 +473,7 @@ def test_processes_that_cannot_start(tmp_path: Path) -> None:
     assert screen == ""
     assert log.count('"event": "process_failed"') == 6
     assert log.count('"event": "processes_given_up"') == 1
-    assert log.splitlines()[-1].startswith("The processes of --workers (TAPROOF_WORKERS) die before they serve.")
+    assert log.splitlines()[-1].startswith("The processes of --workers (TAPROOF_WORKERS) die before they are ready.")
 
 
 # ---- one driver at a time
@@ -481,7 +481,7 @@ def test_processes_that_cannot_start(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
 def test_a_service_loads_its_own_driver_only(database: str) -> None:
-    """Whoever runs on one store needs nothing of the other: neither its memory nor, in time, its package."""
+    """A service on one store does not import the driver of the other."""
     other = "asyncpg" if database.startswith("sqlite") else "apsw"
     program = textwrap.dedent(f"""
         import asyncio, sys

@@ -1,7 +1,7 @@
-"""Schemathesis holds the running service to its own OpenAPI document: nothing is answered that is not documented there.
+"""The running service answers only what its OpenAPI document describes, as Schemathesis checks.
 
-Its edge cases and random examples, valid and invalid, go to every operation with the right credentials. Where a case
-is valid, made-up ids are replaced by real ones, so that the successful answers are reached too.
+Its edge cases and random examples, valid and invalid, go to every operation with the right credentials. Valid cases
+get real ids in place of generated ones, so that the successful answers are reached too.
 """
 
 from copy import deepcopy
@@ -14,14 +14,14 @@ from prometheus_client import CollectorRegistry
 from schemathesis import GenerationMode
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.openapi.document import build_openapi
 from taproof.http.metrics import Metrics
 
 _NO_SERVICE = cast("Any", None)
-"""The tests are made before any service runs; only the shape of the API is asked for."""
+"""The cases are generated before any service runs, so only the routes and models are needed."""
 DOCUMENT = build_openapi(
-    build_developer_api(
+    DeveloperApi(
         *[_NO_SERVICE] * 5,
         audit=_NO_SERVICE,
         bots=_NO_SERVICE,
@@ -29,7 +29,7 @@ DOCUMENT = build_openapi(
         erasure=_NO_SERVICE,
         metrics=Metrics(CollectorRegistry(), "0"),
         limits=_NO_SERVICE,
-    )
+    ).build_app()
 )
 CONFIG = schemathesis.Config.from_dict({
     "generation": {
@@ -37,9 +37,9 @@ CONFIG = schemathesis.Config.from_dict({
         "deterministic": True,
         "database": "none",
         "with-security-parameters": False,  # test_authorization.py sends wrong credentials.
-        "allow-extra-parameters": False,  # An unknown query parameter is ignored, as it is everywhere on the web.
+        "allow-extra-parameters": False,  # An unknown query parameter is ignored, as is usual on the web.
     },
-    # Some rules cannot be said in JSON Schema: control characters in names, hosts in webhook URLs, the form of cursors.
+    # JSON Schema cannot express some rules: control characters in names, hosts in webhook URLs, the form of cursors.
     "checks": {"positive_data_acceptance": {"enabled": False}},
 })  # fmt: skip
 schema = schemathesis.openapi.from_dict(deepcopy(DOCUMENT), config=CONFIG)
@@ -47,19 +47,19 @@ schema = schemathesis.openapi.from_dict(deepcopy(DOCUMENT), config=CONFIG)
 
 @pytest.fixture(scope="module")
 def target(developer: Developer) -> OwnProject:
-    """The project that valid cases are about, unless they change it. Nothing listens where its webhook leads."""
+    """Return the project of valid cases that name no other. Nothing listens at its webhook URL."""
     return developer.create_project("Target", webhook_url="http://127.0.0.1:9/")
 
 
 @pytest.fixture(scope="module")
 def delivery_id(target: OwnProject) -> str:
-    """A delivery of the target's."""
+    """Return a delivery of the target project."""
     found: str = target.developer.ask("POST", f"/projects/{target.id}/webhook-test")["id"]
     return found
 
 
 def make_real(case: schemathesis.Case[Any], target: OwnProject, delivery_id: str) -> None:
-    """Let a valid case name things that exist; what is changed or deleted is a thing of its own."""
+    """Replace the ids of a valid case by real ones; changes and deletions get a separate resource."""
     developer = target.developer
     operation = case.operation.definition.raw["operationId"]
     changes = operation in {"update_project", "delete_project", "regenerate_secrets", "rotate_webhook_secret"}
@@ -77,14 +77,14 @@ def make_real(case: schemathesis.Case[Any], target: OwnProject, delivery_id: str
         if "session_token" in case.body:
             case.body["session_token"] = target.generate()["session_token"]
         if "wait" in case.body:
-            case.body["wait"] = 0.01  # Else each case may take 30 seconds.
+            case.body["wait"] = 0.01  # Otherwise each case may take 30 seconds.
 
 
 @schema.parametrize()
 def test_every_answer_is_documented(
     case: schemathesis.Case[Any], target: OwnProject, delivery_id: str, service: Service
 ) -> None:
-    """No 5xx, no undocumented status, header, content type or body; invalid data and missing credentials refused."""
+    """No 5xx, no undocumented status, header, content type or body; invalid data and credentials are refused."""
     if case.meta is not None and case.meta.generation.mode is GenerationMode.POSITIVE:
         make_real(case, target, delivery_id)
     [needed] = case.operation.definition.raw["security"] or [{}]
@@ -94,13 +94,13 @@ def test_every_answer_is_documented(
         headers["Authorization"] = f"Bearer {credentials[name]}"
     answer = case.call_and_validate(base_url=service.base_url, headers=headers)
     if case.operation.definition.raw["operationId"] == "create_access_token" and answer.status_code < 300:
-        # A developer may have a hundred, and the cases of another operation make some too.
+        # A developer may have a hundred, and the cases of another operation create some too.
         target.developer.ask("DELETE", f"/tokens/{answer.json()['id']}")
 
 
 @pytest.mark.parametrize("username", [None, "documented"])
 def test_confirmed_answer_is_documented(target: OwnProject, new_phone: NewPhone, username: str | None) -> None:
-    """The one answer that needs a person, confirmed, is documented too (issue)."""
+    """The confirmed answer, which needs a person, is documented too (issue)."""
     session = target.generate()
     new_phone(username=username).sign_in(session)
     body = {"project_id": target.id, "session_token": session["session_token"]}
@@ -110,5 +110,5 @@ def test_confirmed_answer_is_documented(target: OwnProject, new_phone: NewPhone,
 
 
 def test_document_is_the_served_one(client: httpx.Client) -> None:
-    """The document that the cases are made from is the one that the service hands out (issue)."""
+    """The service serves the document that the cases are generated from (issue)."""
     assert client.get("/openapi.json").json() == DOCUMENT

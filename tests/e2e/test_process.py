@@ -1,4 +1,4 @@
-"""The life of the process: kill -9 loses nothing that was answered for, SIGTERM finishes what is under way."""
+"""kill -9 loses nothing that was acknowledged, and SIGTERM lets current work finish."""
 
 import json
 import signal
@@ -20,12 +20,12 @@ ENOUGH = 60
 
 @dataclass
 class Survivor:
-    """A service that was killed while it worked, and started again on the same database."""
+    """A service that was killed while it worked and restarted on the same database."""
 
     service: Service
     project: OwnProject
     acknowledged: list[str]
-    """Tokens of sessions that generate had answered before the kill."""
+    """Tokens of sessions that generate had returned before the kill."""
     confirmed: str
     """The token of the session that was confirmed just before the kill."""
     first_bots: set[int] = field(default_factory=set)
@@ -41,7 +41,7 @@ def bots(service: Service) -> set[int]:
 
 
 def create_sessions(base_url: str, project_id: str, acknowledged: list[str], enough: threading.Event) -> None:
-    """Create sessions until the service dies, noting each that was answered."""
+    """Create sessions until the service dies, and record each one that was answered."""
     with httpx.Client(base_url=base_url, timeout=30) as client:
         try:
             while True:
@@ -55,7 +55,7 @@ def create_sessions(base_url: str, project_id: str, acknowledged: list[str], eno
 
 @pytest.fixture(scope="module")
 def survivor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survivor]:
-    """Start, work, kill -9 amid the work, start again."""
+    """Start a service, kill -9 it while it works, and start it again."""
     directory = tmp_path_factory.mktemp("survivor")
     service = launch(directory)
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
@@ -82,23 +82,23 @@ def survivor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survivor]:
 
 
 def test_acknowledged_sessions_survive_a_kill(survivor: Survivor) -> None:
-    """A session that generate has answered is durable, whenever the process is killed."""
+    """A session that generate has returned is durable, whenever the process is killed."""
     assert len(survivor.acknowledged) >= ENOUGH
     assert {survivor.project.verify(token)["status"] for token in survivor.acknowledged} == {"pending"}
     counted = survivor.project.read()["sessions_count"]
-    # Up to one more for each of the four callers may have been stored without anybody hearing of it.
+    # One more for each of the four callers may be stored without an answer.
     assert len(survivor.acknowledged) + 1 <= counted <= len(survivor.acknowledged) + 1 + 4
 
 
 def test_a_confirmation_survives_a_kill(survivor: Survivor) -> None:
-    """What the user was told is true for ever: a confirmed session is confirmed after the crash, and read once."""
+    """A confirmed session is still confirmed after a crash, and is read once."""
     answer = survivor.project.verify(survivor.confirmed)
     assert (answer["status"], answer["messenger_name"]) == ("confirmed", "Ada")
     assert survivor.project.verify(survivor.confirmed) == {"status": "used"}
 
 
 def test_signing_in_after_a_kill(survivor: Survivor) -> None:
-    """The pretend bot is another one at each start, so that old updates are not taken for the new ones."""
+    """The simulated bot gets a new id at each start, so that old updates are not mistaken for new ones."""
     session = survivor.project.generate()
     make_phone(survivor.project.developer.client, "Grace").sign_in(session)
     assert survivor.project.verify(session["session_token"])["messenger_name"] == "Grace"
@@ -107,7 +107,7 @@ def test_signing_in_after_a_kill(survivor: Survivor) -> None:
 
 
 class Receiver:
-    """A webhook receiver that holds its answer back until it is told to go on."""
+    """A webhook receiver that delays its answer until it is told to continue."""
 
     def __init__(self) -> None:
         self.arrived = threading.Event()
@@ -149,9 +149,9 @@ def wait_for(service: Service, event: str) -> None:
 
 
 def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
-    """A request that has begun is answered, a webhook that is being posted is finished; then the process ends with 0.
+    """A request that has begun is answered, a webhook in flight is finished, and the process exits with 0.
 
-    The last test of this file, since it ends the service of the others.
+    This is the last test of the file, because it ends the service of the others.
     """
     receiver = Receiver()
     service = survivor.service
@@ -168,7 +168,7 @@ def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
             f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"
         )
         connection.sendall(head.encode() + body[:5])
-        # Another request on the way back shows that the server has read what came before it.
+        # Another request on the way back shows that the server has read the earlier bytes.
         client.get("/healthz")
         service.process.send_signal(signal.SIGTERM)
         wait_for(service, "stopping")

@@ -1,4 +1,4 @@
-"""What the process does when something that it needs is away: the messenger, the store, or the rest of a request."""
+"""The service keeps working while the messenger, the store or the rest of a request is missing."""
 
 import json
 import socket
@@ -31,9 +31,9 @@ SANDBOX_PATHS = [
 
 
 class BotApiStub(BaseHTTPRequestHandler):
-    """Knows one bot, which nobody writes to."""
+    """A Bot API with one bot, to which nobody writes."""
 
-    def do_POST(self) -> None:  # The client of the Bot API asks everything with POST.
+    def do_POST(self) -> None:  # The Bot API client sends every call as POST.
         self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if self.path.endswith("/getUpdates"):
             threading.Event().wait(0.5)
@@ -66,7 +66,7 @@ def bot_api(port: int) -> Iterator[None]:
 
 
 def begin(service: Service, started: bytes) -> socket.socket:
-    """Send the beginning of a request, and never the rest."""
+    """Send the beginning of a request and never the rest."""
     connection = socket.create_connection(("127.0.0.1", service.port), timeout=60)
     connection.sendall(started)
     return connection
@@ -77,7 +77,7 @@ def generate(client: httpx.Client, project_id: str) -> httpx.Response:
 
 
 def create_project(service: Service) -> str:
-    """Create a project by the command line, as the operator of a real service does."""
+    """Create a project with the command line, as an operator does."""
     service.add_developer("ada@example.com")
     done = service.command("projects", "create", "ada@example.com", "Shop", "--json")
     assert done.returncode == 0, done.stderr
@@ -86,9 +86,9 @@ def create_project(service: Service) -> str:
 
 
 def test_a_real_service_without_its_messenger(start_service: StartService) -> None:
-    """The API serves while the Bot API is away, and the bot connects by itself once it is there.
+    """The API serves while the Bot API is down, and the bot connects by itself once it is up.
 
-    Nothing of the sandbox is reachable in a real service. Meanwhile half a header is dropped after its deadline.
+    A real service has no sandbox routes. Meanwhile, an incomplete header is dropped after its deadline.
     """
     port = free_port()
     service = start_service(sandbox=False, TAPROOF_BOT_TOKEN=BOT_TOKEN, TAPROOF_BOT_API_URL=f"http://127.0.0.1:{port}")
@@ -121,9 +121,9 @@ def test_a_real_service_without_its_messenger(start_service: StartService) -> No
 
 
 def test_a_link_base_of_ones_own(start_service: StartService) -> None:
-    """With the link base set, sessions can be started before the Bot API was ever reached.
+    """With a link base set, sessions can be started before the Bot API was ever reached.
 
-    And after SIGTERM a client that never sends the rest of its request does not keep the process from ending.
+    After SIGTERM, a client that never sends the rest of its request does not keep the process running.
     """
     service = start_service(
         sandbox=False,
@@ -138,14 +138,14 @@ def test_a_link_base_of_ones_own(start_service: StartService) -> None:
         assert response.json()["deeplink"].startswith("https://t.me/shop_bot?start=")
         head = b"POST /api/v1/generate/public HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
         with begin(service, head + b"Content-Length: 50\r\n\r\n{"):
-            # Another request on the way back shows that the server has read what came before it.
+            # Another request on the way back shows that the server has read the earlier bytes.
             client.get("/healthz").raise_for_status()
             assert service.stop() == 0
 
 
 @contextmanager
 def locked(service: Service) -> Iterator[None]:
-    """Hold the store's write lock, as a backup or a stuck command would."""
+    """Hold the store's write lock, as a backup or a hanging command would."""
     connection = apsw.Connection(str(service.database))
     try:
         connection.set_busy_timeout(30_000)
@@ -157,9 +157,9 @@ def locked(service: Service) -> Iterator[None]:
 
 
 def test_a_locked_store(service: Service, client: httpx.Client, project: OwnProject, phone: Phone) -> None:
-    """While the store cannot be written, writes are refused with 503 and Retry-After and polls go on; then all works.
+    """While the store is locked, writes get 503 with Retry-After and polls continue; then everything works.
 
-    A tap that came meanwhile is not lost: the bot's update is taken up again.
+    A tap during the lock is not lost: the bot handles the update again.
     """
     session = project.generate()
     phone.open(session["deeplink"])
@@ -187,16 +187,16 @@ def test_a_locked_store(service: Service, client: httpx.Client, project: OwnProj
 
 
 def test_the_sandbox_allows_webhook_updates() -> None:
-    """The sandbox's messenger is this process, so its webhook needs no public address."""
+    """The sandbox accepts webhook updates without a public address, because its messenger is in this process."""
     assert load_settings({"sandbox": True, "bot_updates": "webhook"}).bot_updates == "webhook"
 
 
 def test_updates_by_webhook(start_service: StartService) -> None:
-    """With webhook updates the bot registers its address and its secret, and a whole sign-in works.
+    """With webhook updates, the bot registers its address and secret, and a whole sign-in works.
 
     A forged update, which anybody could post in any user's name, is refused and changes nothing.
     """
-    # The sandbox does not use this address, but naming one lets webhook updates pass the check of the settings.
+    # The sandbox does not use this address, but webhook updates require one in the settings.
     service = start_service(TAPROOF_BOT_UPDATES="webhook", TAPROOF_BOT_API_URL="http://127.0.0.1:9")
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
         session = generate(client, service.project_id).json()

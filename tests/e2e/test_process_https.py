@@ -1,4 +1,4 @@
-"""HTTPS only: TLS in the process, a trusted proxy in front, and what is said to everybody else."""
+"""Only HTTPS is served: TLS in the process or a trusted proxy in front. Everything else is refused."""
 
 import datetime as dt
 import ssl
@@ -26,7 +26,7 @@ ONE_DAY = dt.timedelta(days=1)
 
 
 def start(directory: Path, *arguments: str, scheme: str = "http") -> Iterator[tuple[Service, str]]:
-    """Start a sandbox that plain HTTP may not reach, wait for its screen and yield it with its address."""
+    """Start a sandbox that plain HTTP may not reach, wait for its screen, and yield it with its address."""
     port = free_port()
     command = [sys.executable, "-m", "taproof", "serve", "--sandbox", "--port", str(port), *arguments]
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
@@ -44,7 +44,7 @@ def start(directory: Path, *arguments: str, scheme: str = "http") -> Iterator[tu
 
 
 def sign_in(client: httpx.Client, service: Service) -> dict[str, Any]:
-    """Sign a new pretend user in to the demo's project and return the confirmed answer."""
+    """Sign a new simulated user in to the demo's project, and return the confirmed answer."""
     project_id = service.screen().partition("Project id")[2].split()[0]
     session = client.post("/api/v1/generate/public", json={"project_id": project_id}).json()
     user = client.post("/sandbox/users", json={"first_name": "Grace"}).json()["id"]
@@ -59,7 +59,7 @@ def sign_in(client: httpx.Client, service: Service) -> dict[str, Any]:
 def issue(
     name: str, issuer: tuple[x509.Certificate, ec.EllipticCurvePrivateKey] | None
 ) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
-    """Make a certificate authority, or a certificate that one has issued for this machine."""
+    """Create a certificate authority, or a certificate of one for this machine."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     authority, authority_key = issuer or (None, key)
@@ -82,7 +82,7 @@ def issue(
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str, Path]]:
-    """A sandbox over TLS with a certificate as an authority issues it, its address, and that authority's own."""
+    """Return a sandbox over TLS with a certificate like that of a real authority, its address, and the authority."""
     directory = tmp_path_factory.mktemp("tls")
     authority = issue("Test authority", None)
     certificate, key = issue("localhost", authority)
@@ -94,7 +94,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str
 
 
 def test_tls_in_the_process(tls: tuple[Service, str, Path]) -> None:
-    """Every HTTPS answer, errors too, tells browsers to stay with HTTPS; the addresses given out are https."""
+    """Every HTTPS answer, even an error, tells browsers to keep using HTTPS; every returned address is https."""
     service, base_url, authority = tls
     assert f"{base_url}/demo" in service.screen()
     with httpx.Client(base_url=base_url, verify=ssl.create_default_context(cafile=str(authority))) as client:
@@ -105,12 +105,12 @@ def test_tls_in_the_process(tls: tuple[Service, str, Path]) -> None:
 
 
 def test_old_tls_is_refused(tls: tuple[Service, str, Path]) -> None:
-    """TLS 1.0 and 1.1 are broken (RFC 8996); 1.2 is the oldest that is spoken."""
+    """TLS 1.0 and 1.1 are refused (RFC 8996); 1.2 is the oldest accepted version."""
     _, base_url, authority = tls
 
     def shake_hands(version: ssl.TLSVersion) -> None:
         context = ssl.create_default_context(cafile=str(authority))
-        # Without this the client itself would not speak the old version, and the test would show nothing.
+        # Otherwise the client itself would refuse the old version, and the test would prove nothing.
         context.set_ciphers("ALL:@SECLEVEL=0")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -124,14 +124,14 @@ def test_old_tls_is_refused(tls: tuple[Service, str, Path]) -> None:
 
 
 def test_plain_http_on_the_tls_port(tls: tuple[Service, str, Path]) -> None:
-    """There is no plain HTTP beside TLS, not even a redirect, which would teach clients to ask in the clear."""
+    """The TLS port does not answer plain HTTP, not even with a redirect, which would make clients keep using it."""
     _, base_url, _ = tls
     with pytest.raises(httpx.TransportError):
         httpx.get(f"{base_url.replace('https', 'http')}/healthz")
 
 
 def test_signing_in_over_tls(tls: tuple[Service, str, Path]) -> None:
-    """The sandbox works over TLS: its bot trusts the certificate that it itself serves with."""
+    """The sandbox works over TLS: its bot trusts the service's own certificate."""
     service, base_url, authority = tls
     with httpx.Client(
         base_url=base_url, verify=ssl.create_default_context(cafile=str(authority)), timeout=30
@@ -141,7 +141,7 @@ def test_signing_in_over_tls(tls: tuple[Service, str, Path]) -> None:
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded"])
 def test_a_proxy_that_nobody_trusts(client: httpx.Client, project: Any, name: str) -> None:
-    """A forwarded request came from afar over who knows what; without a trusted proxy it is refused, unread."""
+    """Without a trusted proxy, a forwarded request is refused unread: its first hop may have been plain HTTP."""
     forwarded = {name: "203.0.113.9" if name.startswith("X") else "for=203.0.113.9;proto=https"}
     response = client.post(
         "/api/v1/generate/public", json={"project_id": project.id}, headers=forwarded | {"X-Forwarded-Proto": "https"}
@@ -154,14 +154,14 @@ def test_a_proxy_that_nobody_trusts(client: httpx.Client, project: Any, name: st
 
 @pytest.fixture(scope="module")
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, httpx.Client]]:
-    """A sandbox that trusts a proxy on this machine, and a client that plays that proxy for a user far away."""
+    """Return a sandbox that trusts a proxy on this machine, and a client that acts as that proxy for a remote user."""
     for service, base_url in start(tmp_path_factory.mktemp("proxied"), "--trusted-proxy", "127.0.0.1/32"):
         with httpx.Client(base_url=base_url, headers=PUBLIC | {"X-Forwarded-Proto": "https"}, timeout=30) as client:
             yield service, client
 
 
 def test_behind_a_trusted_proxy(proxied: tuple[Service, httpx.Client]) -> None:
-    """What the proxy got over HTTPS is answered with HSTS; what it got over plain HTTP is refused."""
+    """A request that the proxy received over HTTPS gets HSTS; one that it received over plain HTTP is refused."""
     _, client = proxied
     response = client.get("/healthz")
     assert response.status_code == 200
@@ -174,6 +174,6 @@ def test_behind_a_trusted_proxy(proxied: tuple[Service, httpx.Client]) -> None:
 
 
 def test_the_sandbox_behind_a_trusted_proxy(proxied: tuple[Service, httpx.Client]) -> None:
-    """The sandbox's bot calls its own process directly, without the proxy, and is answered all the same."""
+    """The sandbox's bot calls its own process directly, without the proxy, and gets answers."""
     service, client = proxied
     assert sign_in(client, service)["messenger_name"] == "Grace"

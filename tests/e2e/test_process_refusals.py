@@ -1,4 +1,4 @@
-"""What `taproof serve` refuses to start with: one sentence that says what to do, an exit code, nothing changed."""
+"""`taproof serve` refuses to start with one sentence that says what to do and an exit code; nothing changes."""
 
 import base64
 import os
@@ -21,7 +21,7 @@ EVERY_ADDRESS = "0.0.0.0"  # noqa: S104 — to be refused.
 
 
 def refusal(directory: Path, *arguments: str, code: int = 1, **environment: str) -> str:
-    """Start a service that must refuse, and return its one sentence."""
+    """Start a service that must refuse, and return its sentence."""
     inherited = {name: value for name, value in os.environ.items() if not name.upper().startswith("TAPROOF_")}
     done = subprocess.run(
         [sys.executable, "-m", "taproof", "serve", *arguments],
@@ -42,7 +42,7 @@ def refusal(directory: Path, *arguments: str, code: int = 1, **environment: str)
 
 
 async def make_database(directory: Path, *, sandbox: bool) -> None:
-    """Make what a service leaves behind that ran and was stopped: a database bound to a mode and to a key."""
+    """Create the files of a service that ran and was stopped: a database bound to a mode and a key."""
     storage = SqliteStorage.open(directory / "taproof.db", 0)
     key = new_master_key(system_entropy)
     (directory / "taproof.db.key").write_text(f"{key}\n")
@@ -52,7 +52,7 @@ async def make_database(directory: Path, *, sandbox: bool) -> None:
 
 
 def test_a_taken_port(tmp_path: Path) -> None:
-    """Two services cannot share a port, which SO_REUSEPORT would let them do; the sentence names the option."""
+    """Two services cannot share a port, although SO_REUSEPORT would allow it; the sentence names the option."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         sentence = refusal(tmp_path, "--sandbox", "--port", port)
@@ -62,7 +62,7 @@ def test_a_taken_port(tmp_path: Path) -> None:
 
 
 def test_no_bot_token(tmp_path: Path) -> None:
-    """Without a messenger there is nothing to sign in with; the sentence names both ways out."""
+    """Without a messenger nobody can sign in; the sentence names both solutions."""
     sentence = refusal(tmp_path, code=2)
     assert "--bot-token (TAPROOF_BOT_TOKEN)" in sentence
     assert "--sandbox" in sentence
@@ -71,23 +71,23 @@ def test_no_bot_token(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("arguments", [["--host", EVERY_ADDRESS], ["--base-url", "https://signin.example.com"]])
 def test_a_sandbox_beyond_this_machine(tmp_path: Path, arguments: list[str]) -> None:
-    """A sandbox, where anybody can sign in as anybody, leaves the machine only when a second option says so."""
+    """A sandbox, where anybody can sign in as anybody, leaves the machine only with a second option."""
     sentence = refusal(tmp_path, "--sandbox", *arguments, code=2)
     assert "--sandbox-allow-remote (TAPROOF_SANDBOX_ALLOW_REMOTE)" in sentence
     assert list(tmp_path.iterdir()) == []
 
 
 async def test_another_master_key(tmp_path: Path) -> None:
-    """A key that the stored secrets are not encrypted with is refused at start, not at the first proof."""
+    """A master key that does not fit the stored secrets is refused at the start, not at the first proof."""
     await make_database(tmp_path, sandbox=True)
     sentence = refusal(tmp_path, "--sandbox", TAPROOF_MASTER_KEY=OTHER_KEY)
-    assert "master key does not fit" in sentence
+    assert "master key does not belong" in sentence
     assert "TAPROOF_MASTER_KEY" in sentence
     assert OTHER_KEY not in sentence
 
 
 async def test_a_lost_key_file(tmp_path: Path) -> None:
-    """A lost key file is never replaced by a new key in silence."""
+    """A lost key file is never silently replaced by a new key."""
     await make_database(tmp_path, sandbox=True)
     (tmp_path / "taproof.db.key").unlink()
     sentence = refusal(tmp_path, "--sandbox")
@@ -98,16 +98,16 @@ async def test_a_lost_key_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("sandbox", [True, False])
 async def test_a_database_of_the_other_mode(tmp_path: Path, *, sandbox: bool) -> None:
-    """Pretend users must never be able to sign in to real projects, whichever came first."""
+    """Simulated users can never sign in to real projects, whichever mode created the database."""
     await make_database(tmp_path, sandbox=sandbox)
     sentence = refusal(tmp_path, TAPROOF_BOT_TOKEN=BOT_TOKEN) if sandbox else refusal(tmp_path, "--sandbox")
-    assert ("made in sandbox mode" if sandbox else "belongs to a real service") in sentence
+    assert ("created in sandbox mode" if sandbox else "belongs to a real service") in sentence
     assert "--database (TAPROOF_DATABASE_URL)" in sentence
     assert BOT_TOKEN not in sentence
 
 
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
-    """A wrong file name in the settings must not cost that file."""
+    """A wrong file name in the settings does not destroy that file."""
     content = b"These are my notes, which are no database.\n" * 100
     (tmp_path / "taproof.db").write_bytes(content)
     assert "taproof.db" in refusal(tmp_path, "--sandbox")
@@ -115,7 +115,7 @@ def test_a_file_that_is_no_database(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_is_none(tmp_path: Path) -> None:
-    """What cannot be served with is found at start; the sentence names the option."""
+    """An unusable certificate is found at the start; the sentence names the option."""
     (tmp_path / "cert.pem").write_text("no certificate")
     (tmp_path / "key.pem").write_text("no key")
     sentence = refusal(tmp_path, "--sandbox", "--tls-cert", "cert.pem", "--tls-key", "key.pem")

@@ -1,4 +1,4 @@
-"""A project with a bot of its own, from its token to a sign-in in it, to its end and back: over real HTTP."""
+"""A project bot over real HTTP: its token, a sign-in, its end, and its return."""
 
 import time
 from secrets import token_hex
@@ -11,7 +11,7 @@ NOTICED_WITHIN = 30.0
 
 
 def make_bot(client: httpx.Client) -> dict[str, Any]:
-    """Make a bot with the sandbox's @BotFather."""
+    """Create a bot with the sandbox's @BotFather."""
     response = client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"})
     assert response.status_code == 200, response.text
     made: dict[str, Any] = response.json()
@@ -19,7 +19,7 @@ def make_bot(client: httpx.Client) -> dict[str, Any]:
 
 
 def until_broken(project: OwnProject) -> dict[str, Any]:
-    """Wait until the service has found out that the project's bot is broken."""
+    """Wait until the service has noticed that the project bot is broken."""
     deadline = time.monotonic() + NOTICED_WITHIN
     while (read := project.read())["bot_broken_at"] is None:
         assert time.monotonic() < deadline, "nobody noticed"
@@ -30,9 +30,9 @@ def until_broken(project: OwnProject) -> dict[str, Any]:
 def test_a_sign_in_in_a_bot_of_the_projects_own(
     developer: Developer, client: httpx.Client, new_phone: NewPhone, service: Service
 ) -> None:
-    """Its links lead to that bot, which asks; a revoked token stops new sign-ins; a new one lets them go on.
+    """The project's links lead to its bot; a revoked token stops new sign-ins, and a new token allows them again.
 
-    The token is in no answer and not in the log.
+    No answer and no log line contains the token.
     """
     bot = make_bot(client)
     project = developer.create_project(bot_token=bot["token"])
@@ -67,9 +67,9 @@ def test_a_sign_in_in_a_bot_of_the_projects_own(
 
 
 def test_a_leaked_token_is_of_no_use_once_it_is_revoked(developer: Developer, client: httpx.Client) -> None:
-    """Whoever sets the new token has the bot at once, whichever project had the old one and whether it is broken yet.
+    """The new token of a bot takes effect at once, whichever project had the old one and even if it is not broken yet.
 
-    The project that lost it starts no sign-ins in another bot until its developer says so.
+    The project that lost the bot starts no sign-ins in another bot until its developer sets one.
     """
     bot = make_bot(client)
     thief, owner = developer.create_project("Thief", bot_token=bot["token"]), developer.create_project("Owner")
@@ -89,7 +89,7 @@ def test_a_leaked_token_is_of_no_use_once_it_is_revoked(developer: Developer, cl
 def test_a_link_opened_in_another_bot_opens_nothing(
     developer: Developer, client: httpx.Client, new_phone: NewPhone
 ) -> None:
-    """Whoever changes the bot's name in a link, to the service's own or another project's, shows nobody anything."""
+    """A link changed to name the service's bot or another project's bot shows nothing."""
     bot, foreign = make_bot(client), make_bot(client)
     project = developer.create_project("Shop", bot_token=bot["token"])
     developer.create_project("Foreign", bot_token=foreign["token"])
@@ -110,8 +110,8 @@ def test_a_link_opened_in_another_bot_opens_nothing(
     assert "Shop" in answer["messages"][-1]["text"]
 
 
-def test_an_project_bots_updates_by_webhook(start_service: StartService) -> None:
-    """With webhooks each bot's updates are posted to its own address, and a sign-in in it comes to its end."""
+def test_updates_of_a_project_bot_by_webhook(start_service: StartService) -> None:
+    """With webhooks, each bot's updates are posted to its own address, and a sign-in completes."""
     service = start_service("--bot-updates", "webhook")
     with httpx.Client(base_url=service.base_url, timeout=30, verify=TRUST) as client:
         bot = make_bot(client)

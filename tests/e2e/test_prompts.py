@@ -1,4 +1,4 @@
-"""What a prompt tells and asks for, with the real service and the sandbox's messenger."""
+"""The contents of prompts and their questions, with the real service and the sandbox's messenger."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ def chat(client: httpx.Client, user: str) -> dict[str, Any]:
 def test_prompt_tells_page_and_browser_unless_the_project_does_not_want_that(
     client: httpx.Client, project: "OwnProject", new_phone: "NewPhone"
 ) -> None:
-    """As the request that made the session said; a loopback address has no place."""
+    """The prompt shows the page and browser of the request, unless the project turns that off."""
     headers = {"Origin": "https://shop.example.com", "User-Agent": FIREFOX}
     told = new_phone().open(generate(client, project, **headers)["deeplink"])[-1]["text"]
     assert "shop.example.com" in told
@@ -55,7 +55,7 @@ def test_prompt_tells_page_and_browser_unless_the_project_does_not_want_that(
 def test_a_browser_that_hides_its_page_is_told_of(
     client: httpx.Client, project: "OwnProject", new_phone: "NewPhone"
 ) -> None:
-    """A sandboxed frame sends `Origin: null`; a server or an app sends none, and its prompt has no such line."""
+    """A sandboxed frame sends `Origin: null`, and its prompt says so. Servers and apps send no origin: no such line."""
     shown = {}
     hidden = ("null", "", "file://", "chrome-extension://abcdefghijklmnop", "https://a b", "https://" + "a" * 4_000)
     for origin in hidden:
@@ -74,7 +74,7 @@ def test_a_browser_that_hides_its_page_is_told_of(
 
 
 def test_prompt_tells_the_place_behind_a_trusted_proxy(start_service: "StartService", tmp_path: Path) -> None:
-    """As far as the operator's GeoIP file knows it."""
+    """The prompt shows the place that the operator's GeoIP file has for the address."""
     file = write_mmdb(tmp_path / "city.mmdb", {"8.8.8.0/24": place("Germany", "Berlin")})
     service = start_service("--geoip-file", str(file), "--trusted-proxy", "127.0.0.1/32")
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
@@ -88,7 +88,7 @@ def test_prompt_tells_the_place_behind_a_trusted_proxy(start_service: "StartServ
 
 
 def test_match_code(client: httpx.Client, project: "OwnProject", new_phone: "NewPhone") -> None:
-    """The number that generate gave confirms; another one cancels, and the right one does not help any more."""
+    """The number that generate returned confirms. Another one cancels, and the right one then no longer works."""
     change(project, match_code="on")
     session, phone = generate(client, project), new_phone()
     phone.open(session["deeplink"])
@@ -106,7 +106,7 @@ def test_match_code(client: httpx.Client, project: "OwnProject", new_phone: "New
 
 @pytest.mark.parametrize("number", ["+4915123456789", "4915123456789"])
 def test_phone_number(number: str, client: httpx.Client, project: "OwnProject", new_phone: "NewPhone") -> None:
-    """Asked for after Confirm; typed and others' ones do not count; the own one confirms and the button goes."""
+    """The number is requested after Confirm. Only the user's own contact confirms, and then the button disappears."""
     change(project, collect_phone=True)
     session, phone = generate(client, project), new_phone("Ada", phone=number)
     other = new_phone("Bob")
@@ -133,7 +133,7 @@ def test_phone_number(number: str, client: httpx.Client, project: "OwnProject", 
 
 
 def test_going_on_without_a_number(client: httpx.Client, project: "OwnProject", new_phone: "NewPhone") -> None:
-    """Where the project leaves it to the user: they are signed in without the field."""
+    """If the number is optional, the user can sign in without it, and the field is missing."""
     change(project, collect_phone=True, phone_required=False)
     session, phone = generate(client, project), new_phone()
     phone.open(session["deeplink"])

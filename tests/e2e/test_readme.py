@@ -1,4 +1,4 @@
-"""The README does what it says: its commands are run as they stand, and whatever it names is there."""
+"""The README works: its commands run exactly as shown, and every command and option in it exists."""
 
 import os
 import re
@@ -21,13 +21,13 @@ DOCUMENTS = [README, *sorted(ROOT.glob("docs/**/*.md"))]
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    """Return the fenced blocks of a language, in order, without the indent of a list that they stand in."""
+    """Return the fenced blocks of a language, in order, without the indent of a surrounding list."""
     found = re.findall(rf"^( *)```{language}\n(.*?)^ *```$", path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
     return [re.sub(rf"^{indent}", "", block, flags=re.MULTILINE) for indent, block in found]
 
 
 def test_the_walk_through_the_whole_flow(service: Service, tmp_path: Path) -> None:
-    """The commands of the README, in order in one shell, sign somebody in; its Python then reads who it was."""
+    """The README's commands, run in order in one shell, sign a user in; its Python code then prints the identity."""
     (python,) = blocks(README, "python")
     (tmp_path / "check.py").write_text(python, encoding="utf-8")
     script = "\n".join(
@@ -56,7 +56,7 @@ def test_the_walk_through_the_whole_flow(service: Service, tmp_path: Path) -> No
 
 
 def options_of(command: Any, path: str) -> Iterator[tuple[str, set[str]]]:
-    """Yield every command below this one, with its options. Typer brings a click of its own, so no type is named."""
+    """Yield every command below this one, with its options. Typer bundles its own click, so the type is not named."""
     if hasattr(command, "commands"):
         for name, each in command.commands.items():
             yield from options_of(each, f"{path} {name}")
@@ -68,7 +68,7 @@ OPTIONS = dict(options_of(typer.main.get_command(commands), "taproof"))
 
 
 def named_commands(path: Path) -> Iterator[list[str]]:
-    """Yield the words of every `taproof …` that a document names, in a console block or between backticks."""
+    """Yield the words of every `taproof …` in a document, from console blocks and inline code."""
     text = path.read_text(encoding="utf-8")
     lines = [line.removeprefix("$ ") for block in blocks(path, "console") for line in block.splitlines()]
     prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
@@ -81,7 +81,7 @@ def named_commands(path: Path) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_command_that_is_named_exists(path: Path) -> None:
-    """A command or an option in a document is one that the command line has, at that place."""
+    """Every command or option in a document exists on the command line at that place."""
     for words in named_commands(path):
         known = [name for name in OPTIONS if " ".join(words).startswith((f"{name} ", name))]
         groups = {name.rpartition(" ")[0] for name in OPTIONS}
@@ -89,7 +89,7 @@ def test_every_command_that_is_named_exists(path: Path) -> None:
         if " ".join(words[:2]) == "taproof --help":
             continue
         if not known:
-            # Such as `tokens list|revoke`, or a group by its name alone.
+            # Such as `tokens list|revoke`, or the name of a group.
             assert " ".join(words[:2]) in groups, f"{path.name}: {' '.join(words)}"
             continue
         assert options <= OPTIONS[max(known, key=len)], f"{path.name}: {' '.join(words)}"
@@ -97,7 +97,7 @@ def test_every_command_that_is_named_exists(path: Path) -> None:
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_option_that_is_named_exists(path: Path) -> None:
-    """An option between backticks, without its command, is one of `taproof serve` or of a command the page is about."""
+    """An option in inline code, without its command, belongs to `taproof serve` or to a command of the page."""
     text = path.read_text(encoding="utf-8")
     named = set(re.findall(r"`(--[a-z-]+)", text))
     lines = [" ".join(words) for words in named_commands(path)]
@@ -111,7 +111,7 @@ def test_every_option_that_is_named_exists(path: Path) -> None:
 
 
 def test_the_two_commands() -> None:
-    """What the README starts with are targets of the Makefile, and each makes its own environment."""
+    """The two commands at the top of the README are Makefile targets, and each sets up its own environment."""
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     named = {line.split()[2] for block in blocks(README, "console") for line in block.splitlines() if "make " in line}
     assert named == {"run", "test"}

@@ -1,4 +1,4 @@
-"""A developer is talked into confirming somebody else's sign-ins to the service, and reports them in the messenger."""
+"""A developer who was tricked into confirming sign-ins to the service reports them, which ends all access."""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ NEWEST = f"1. {TEXTS.not_me_button}"
 
 
 class Browser:
-    """Somebody's browser, which sends the forms of the console's pages."""
+    """A browser that sends the forms of the console's pages."""
 
     def __init__(self, service: Service) -> None:
         self.client = httpx.Client(base_url=service.base_url, timeout=30, verify=TRUST)
@@ -29,7 +29,7 @@ class Browser:
         return self.client.post(path, content=urlencode(fields), headers=headers)
 
     def started(self) -> tuple[str, str]:
-        """Return link and match code of the sign-in that this browser has just started."""
+        """Return the link and match code of the sign-in that this browser has just started."""
         page = self.client.get(WAITING).text
         link = re.search(r'href="([^"]*[?&;]start=[^"]+)"', page)
         match_code = re.search(r'class="match-code">(\d\d)<', page)
@@ -38,7 +38,7 @@ class Browser:
         return link[1].replace("&amp;", "&"), match_code[1]
 
     def invited(self, code: str, phone: Phone, email: str = "") -> None:
-        """Open an invitation and have somebody confirm it; what remains is to say yes."""
+        """Open an invitation and have it confirmed; only the last question is left."""
         assert self.submit("/console/invite", code=code).headers["location"] == ACCEPT
         assert self.submit(ACCEPT, email=email).headers["location"] == WAITING
         confirm(phone, *self.started())
@@ -62,7 +62,7 @@ def invitation(service: Service, email: str) -> str:
 
 @pytest.fixture
 def browsers(service: Service) -> Iterator[tuple[Browser, Browser]]:
-    """The developer's browser, and the intruder's."""
+    """Return the developer's browser and the intruder's."""
     both = Browser(service), Browser(service)
     yield both
     for each in both:
@@ -70,7 +70,7 @@ def browsers(service: Service) -> Iterator[tuple[Browser, Browser]]:
 
 
 def test_whoever_came_in_is_out(service: Service, new_phone: NewPhone, browsers: tuple[Browser, Browser]) -> None:
-    """The console, the API and the bot all know it: no cookie and no token works, and the answer says what ended."""
+    """After a report no cookie or token works in the console, the API or the bot; the answer says what ended."""
     mine, intruder = browsers
     phone = new_phone("Ada", language_code="en")
     mine.invited(invitation(service, "reporting@example.com"), phone)
@@ -92,7 +92,7 @@ def test_whoever_came_in_is_out(service: Service, new_phone: NewPhone, browsers:
     assert (mine.is_signed_in(), intruder.is_signed_in()) == (False, False)
     assert intruder.client.get("/api/v1/dev/me", headers=headers).status_code == 401
 
-    # The other report changes nothing any more, and the developer comes back in.
+    # The second report changes nothing more, and the developer gets in again.
     said(phone, "/sessions")
     phone.tap(f"2. {TEXTS.not_me_button}")
     assert isolated_name(CONSOLE.project_name) in newest(phone)["text"]
@@ -106,7 +106,7 @@ def test_whoever_came_in_is_out(service: Service, new_phone: NewPhone, browsers:
 def test_nothing_is_bound_after_a_report(
     service: Service, new_phone: NewPhone, browsers: tuple[Browser, Browser]
 ) -> None:
-    """An intruder whose page has read who confirmed cannot bind that account any more."""
+    """An intruder whose page shows who confirmed can no longer link that account after the report."""
     _, intruder = browsers
     phone = new_phone("Ada", language_code="en")
     intruder.invited(invitation(service, "intruder@example.com"), phone)

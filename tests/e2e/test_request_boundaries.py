@@ -1,4 +1,4 @@
-"""Where a request ends: the server and a proxy before it must never see it differently (RFC 9112, section 6.3)."""
+"""The server and a proxy in front of it agree on where a request ends (RFC 9112, section 6.3)."""
 
 import json
 import socket
@@ -10,7 +10,7 @@ FOLLOWING = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def answers(service: Service, sent: bytes) -> list[bytes]:
-    """Send bytes on one connection, read it to its end; return the status line of each answer."""
+    """Send bytes on one connection, read it to its end, and return the status line of each answer."""
     with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
         connection.sendall(sent)
         received = b""
@@ -20,7 +20,7 @@ def answers(service: Service, sent: bytes) -> list[bytes]:
 
 
 def request(project: OwnProject, *lines: str, chunked: bool, version: str = "1.1") -> bytes:
-    """Return a public generate call with these header lines in place of a length; `LENGTH` is that of the body."""
+    """Return a public generate call with these header lines in place of a length; `LENGTH` is the body's length."""
     body = json.dumps({"project_id": project.id}).encode()
     sent = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body) if chunked else body
     head = f"POST /api/v1/generate/public HTTP/{version}\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -29,7 +29,7 @@ def request(project: OwnProject, *lines: str, chunked: bool, version: str = "1.1
 
 @pytest.mark.parametrize("length", [4, 4_000])
 def test_chunks_win_over_a_length_and_end_the_connection(service: Service, project: OwnProject, length: int) -> None:
-    """With both, the chunks say where the body ends, and what follows is answered to nobody."""
+    """If a request has both, the chunks determine where the body ends, and the connection ends after it."""
     sent = request(project, f"Content-Length: {length}", "Transfer-Encoding: chunked", chunked=True)
     assert answers(service, sent + FOLLOWING) == [b"HTTP/1.1 200 OK"]
 
@@ -48,7 +48,7 @@ def test_chunks_win_over_a_length_and_end_the_connection(service: Service, proje
 def test_what_could_be_read_in_two_ways_is_refused(
     service: Service, project: OwnProject, lines: tuple[str, ...], *, chunked: bool, version: str
 ) -> None:
-    """Two lengths, a coding that is none, a blank before the colon: 400, and the connection is over."""
+    """An ambiguous request is 400 and ends the connection: two lengths, an unknown coding, a space before the colon."""
     [status] = answers(service, request(project, *lines, chunked=chunked, version=version) + FOLLOWING)
     assert status.split()[1] == b"400"
     assert project.read()["sessions_count"] == 0

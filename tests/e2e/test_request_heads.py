@@ -1,4 +1,4 @@
-"""A request's head is bounded, so that nobody makes the event loop split hundreds of kilobytes."""
+"""A request's head is bounded, so that nobody can make the event loop split hundreds of kilobytes."""
 
 import socket
 
@@ -17,7 +17,7 @@ def status(service: Service, head: bytes) -> bytes:
 
 @pytest.mark.parametrize("name", ["Content-Type", "Cookie", "Forwarded", "X-Forwarded-For", "Accept-Encoding", "X-Any"])
 def test_a_long_head_is_refused_before_anything_reads_it(service: Service, name: str) -> None:
-    """An ordinary one of 4 KB passes; what is longer than the limit gets 431 from the server itself."""
+    """A normal head of 4 KB passes; the server itself answers 431 to one above the limit."""
     begin = b"POST /api/v1/verify/public HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
     for size, refused in ((4_000, False), (HEAD_LIMIT, True), (300_000, True)):
         head = begin + name.encode() + b": " + b";" * size + b"\r\n\r\n{}"
@@ -31,7 +31,7 @@ def test_a_long_address_is_refused_too(service: Service) -> None:
 
 
 def test_a_query_of_many_fields_is_refused(service: Service) -> None:
-    """8,000 of them in 16 KB cost milliseconds to read, and no call here has more than a handful."""
+    """8,000 fields in 16 KB take milliseconds to parse, and no call needs more than a few."""
     for count, expected in ((40, b"200"), (60, b"400")):
         head = b"GET /console/sign-in?a" + b"&a" * count + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
         assert status(service, head) == expected

@@ -1,4 +1,4 @@
-"""Canaries: after a whole sign-in and every management call, no secret lies where it does not belong."""
+"""After a whole sign-in and every management call, no secret is where it must not be."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")
 
 @dataclass
 class Canaries:
-    """Everything that was secret or personal in the run, and every error that was answered."""
+    """Every secret or personal value of the run, and every error that was answered."""
 
     service: Service
     secrets: set[str] = field(default_factory=set)
@@ -27,7 +27,7 @@ class Canaries:
 
 
 def collect_errors(client: httpx.Client, canaries: Canaries, developer: Developer, project_id: str) -> None:
-    """Put every secret wherever a caller may put it by mistake; each time the answer is an error."""
+    """Put every secret wherever a caller may put one by mistake; each answer is an error."""
     for secret in sorted(canaries.secrets):
         headers = {"Authorization": f"Bearer {secret}x"}
         canaries.errors += [
@@ -52,7 +52,7 @@ def collect_errors(client: httpx.Client, canaries: Canaries, developer: Develope
 
 @pytest.fixture(scope="module")
 def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaries]:
-    """A service of its own, at the log level that says most, after everything was done once."""
+    """Return a separate service at the debug log level, after everything was done once."""
     service = launch(tmp_path_factory.mktemp("canaries"), TAPROOF_LOG_LEVEL="debug")
     found = Canaries(service)
     try:
@@ -103,7 +103,7 @@ def _use_everything(client: httpx.Client, found: Canaries) -> None:
 
 
 def assert_absent(where: str, content: bytes, wanted: set[str]) -> None:
-    """Look for each string, whole or nearly so, as it is and as JSON, an address or base64 would have it."""
+    """Assert that each string is absent, whole or nearly so, as it is and in JSON, an address or base64."""
     for each in wanted:
         core = each.removeprefix("whsec_")[:40] if len(each) > 44 else each
         for form in (core, core.replace("+", "%2B").replace("/", "%2F"), core.replace("_", "%5F")):
@@ -121,7 +121,7 @@ def database_files(service: Service) -> dict[str, bytes]:
 
 
 def test_database(canaries: Canaries) -> None:
-    """No session token, proof, key or webhook secret lies in the database or its journal (contract, Identifiers)."""
+    """The database and its journal contain no session token, proof, key or webhook secret (contract, Identifiers)."""
     for name, content in database_files(canaries.service).items():
         assert_absent(name, content, canaries.secrets)
         assert not SECRET.search(content)
@@ -130,7 +130,7 @@ def test_database(canaries: Canaries) -> None:
 
 
 def test_database_holds_what_it_may(canaries: Canaries) -> None:
-    """The search would find something: the messenger identity, which the spec has stored, is there."""
+    """The search works: it finds the messenger identity, which the spec requires to be stored."""
     contents = b"".join(database_files(canaries.service).values())
     assert b"Zyxwvutian" in contents
     assert b"zyx_canary" in contents
@@ -138,7 +138,7 @@ def test_database_holds_what_it_may(canaries: Canaries) -> None:
 
 
 def test_master_key(canaries: Canaries) -> None:
-    """The master key is readable by its owner only, and lies nowhere else (issue)."""
+    """Only the owner can read the master key, and it is nowhere else (issue)."""
     path = canaries.service.directory / "taproof.db.key"
     assert path.stat().st_mode & 0o777 == 0o600
     key = path.read_text().strip()
@@ -151,7 +151,7 @@ def test_master_key(canaries: Canaries) -> None:
 
 
 def test_log(canaries: Canaries) -> None:
-    """At debug level no secret, token or name stands in the log (issue, structured logs)."""
+    """At debug level the log contains no secret, token or name (issue, structured logs)."""
     log = canaries.service.log().encode()
     assert b"webhooks.attempt" in log
     assert b'"debug"' in log
@@ -173,7 +173,7 @@ def test_metrics(canaries: Canaries) -> None:
 
 
 def test_errors(canaries: Canaries) -> None:
-    """No error repeats what the caller sent, wherever a secret was put by mistake (issue)."""
+    """No error repeats what the caller sent, even a secret sent by mistake (issue)."""
     assert len(canaries.errors) > 100
     for response in canaries.errors:
         assert 400 <= response.status_code < 500, response.text
@@ -183,14 +183,14 @@ def test_errors(canaries: Canaries) -> None:
 
 
 def test_screen(canaries: Canaries) -> None:
-    """The screen shows the sandbox's access token, and no other secret (issue, the command line)."""
+    """The screen shows the sandbox's access token and no other secret (issue, the command line)."""
     screen = canaries.service.screen().encode()
     assert_absent("the screen", screen, canaries.secrets - {canaries.service.access_token})
     assert screen.count(canaries.service.access_token.encode()) == 1
 
 
 def test_restart(start_service: StartService, canaries: Canaries) -> None:
-    """What was given out keeps working, and still lies nowhere, after the journal went into the database."""
+    """After a restart, issued credentials still work and are still nowhere, with the journal merged."""
     canaries.service.stop()
     service = start_service(directory=canaries.service.directory)
     content = service.database.read_bytes()

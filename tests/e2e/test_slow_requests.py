@@ -1,4 +1,4 @@
-"""Requests that are sent slowly: nobody keeps a connection or an old credential alive by not finishing."""
+"""A client that sends slowly cannot keep a connection open or an old credential valid."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ from tests.e2e.conftest import Developer, OwnProject, Service
 
 
 def begin(service: Service, path: str, credential: str, body: bytes) -> socket.socket:
-    """Send a request but for the last byte of its body."""
+    """Send all of a request except the last byte of its body."""
     connection = socket.create_connection(("127.0.0.1", service.port), timeout=60)
     connection.sendall(
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -20,7 +20,7 @@ def begin(service: Service, path: str, credential: str, body: bytes) -> socket.s
 
 
 def test_a_token_revoked_while_the_body_arrives(service: Service, developer: Developer) -> None:
-    """contract.md: a revoked token is dead at once, also for a request that had begun with it."""
+    """A revoked token is dead at once, even for a request that had begun with it (contract)."""
     made = developer.ask("POST", "/tokens", json={"name": "leaked"})
     body = json.dumps({"name": "backdoor"}).encode()
     with begin(service, "/api/v1/dev/tokens", made["access_token"], body) as connection:
@@ -32,7 +32,7 @@ def test_a_token_revoked_while_the_body_arrives(service: Service, developer: Dev
 
 
 def test_a_secret_key_replaced_while_the_body_arrives(service: Service, project: OwnProject) -> None:
-    """contract.md: the old secret key is dead at once, also for a request that had begun with it."""
+    """A replaced secret key is dead at once, even for a request that had begun with it (contract)."""
     body = b'{"x": 1}'
     with begin(service, "/api/v1/generate", project.secret_key, body) as connection:
         project.developer.ask("POST", f"/projects/{project.id}/regenerate")
@@ -43,20 +43,20 @@ def test_a_secret_key_replaced_while_the_body_arrives(service: Service, project:
 
 @pytest.mark.parametrize("sent", [b"", b"P", b"POST /api/v1/verify/public HTTP/1.1\r\nHost: x\r\nContent-Type: "])
 def test_a_connection_that_says_too_little_is_closed(service: Service, sent: bytes) -> None:
-    """A thousand silent connections would use up the file descriptors of everybody else."""
+    """A silent connection is closed. A thousand of them would use up all file descriptors."""
     with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         connection.sendall(sent)
         assert b" 200 " not in connection.recv(65_536)
 
 
 def test_a_body_that_never_ends_is_answered(service: Service, project: OwnProject) -> None:
-    """The rest of a body is waited for ten seconds, not for ever."""
+    """The server waits ten seconds for the rest of a body."""
     with begin(service, "/api/v1/generate", project.secret_key, b'{"x": 1}') as connection:
         assert connection.recv(65_536).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_body_for_the_sandbox_that_never_ends_is_answered(service: Service) -> None:
-    """The pretend messenger and the demo read bodies by themselves, and wait no longer."""
+    """The simulated messenger and the demo read bodies themselves, and do not wait longer."""
     paths = ["/sandbox/users", "/demo/qr"]
     with contextlib.ExitStack() as stack:
         for connection in [stack.enter_context(begin(service, path, "x", b'{"x": 1}')) for path in paths]:
@@ -66,7 +66,7 @@ def test_a_body_for_the_sandbox_that_never_ends_is_answered(service: Service) ->
 
 
 def test_a_form_that_never_ends_is_answered(service: Service) -> None:
-    """Anybody may send a form to the console, so it waits no longer for the rest of one."""
+    """The console does not wait longer for the rest of a form, which anybody may send."""
     with begin_form(service, b"n") as connection:
         answer = connection.recv(65_536)
         assert answer.startswith(b"HTTP/1.1 400 ")
@@ -74,13 +74,13 @@ def test_a_form_that_never_ends_is_answered(service: Service) -> None:
 
 
 def test_a_form_that_is_given_up_leaves_no_line(service: Service) -> None:
-    """Hanging up in the middle of a form is no bug of ours: it cannot fill the log."""
+    """A client that disconnects in the middle of a form causes no log line, so it cannot fill the log."""
     before = service.log().count("internal_error")
     for _ in range(5):
         with begin_form(service, b"next=") as connection:
             connection.shutdown(socket.SHUT_WR)
             while connection.recv(65_536):
-                pass  # The server is done with it once it has closed its side too.
+                pass  # The server is done once it has closed its side too.
     assert service.log().count("internal_error") == before
 
 

@@ -1,4 +1,4 @@
-"""What holds for every address: the error shape, methods, CORS, caching, limits, HTTPS (contract, Everywhere)."""
+"""Rules for every address: the error shape, methods, CORS, caching, limits, HTTPS (contract, Everywhere)."""
 
 import re
 
@@ -35,7 +35,7 @@ def test_unknown_path(client: httpx.Client, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["", "/", "/nothing", "/projects/", "/projects/a/b", "/me/x", "/tokens/a/b"])
 def test_unknown_developer_path(developer: Developer, path: str) -> None:
-    """The same below /api/v1/dev, for a caller who is known (contract, Everywhere)."""
+    """An unknown path below /api/v1/dev is 404 for an authenticated caller (contract, Everywhere)."""
     assert_error(developer.call("GET", path), 404, "not_found")
 
 
@@ -61,14 +61,14 @@ def test_wrong_method(client: httpx.Client, path: str, method: str) -> None:
     ],
 )
 def test_wrong_developer_method(developer: Developer, method: str, path: str, allowed: str) -> None:
-    """The same for the developer endpoints (contract, Everywhere)."""
+    """A wrong method is 405 at the developer endpoints too (contract, Everywhere)."""
     response = developer.call(method, path)
     assert_error(response, 405, "method_not_allowed")
     assert response.headers["allow"] == allowed
 
 
 def test_operations(client: httpx.Client) -> None:
-    """/healthz, /readyz, /metrics, /openapi.json and /docs answer GET without a token, and nothing else (issue)."""
+    """/healthz, /readyz, /metrics, /openapi.json and /docs answer GET without a token, and no other method (issue)."""
     for path in ("/healthz", "/readyz", "/metrics", "/openapi.json", "/docs"):
         assert client.get(path).status_code == 200
         assert client.head(path).content == b""
@@ -80,7 +80,7 @@ def test_operations(client: httpx.Client) -> None:
 
 @pytest.mark.parametrize("path", PUBLIC)
 def test_cors_on_the_public_endpoints(client: httpx.Client, project: OwnProject, path: str) -> None:
-    """The public endpoints answer any origin, without credentials, errors too, and the preflight (contract)."""
+    """The public endpoints allow any origin, without credentials, for errors and the preflight too (contract)."""
     preflight = client.options(
         path,
         headers=ORIGIN | {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "content-type"},
@@ -107,7 +107,7 @@ def test_cors_on_the_public_endpoints(client: httpx.Client, project: OwnProject,
 
 
 def test_cors_nowhere_else(client: httpx.Client, developer: Developer, project: OwnProject) -> None:
-    """Nothing else allows another origin, so no page can use a developer's token or a secret key (contract)."""
+    """No other endpoint allows another origin, so no page can use a developer's token or a secret key (contract)."""
     key = {"Authorization": f"Bearer {project.secret_key}"}
     answers = [client.post(path, headers=ORIGIN | key, json={}) for path in KEYED]
     asks = ORIGIN | {"Access-Control-Request-Method": "GET", "Access-Control-Request-Headers": "authorization"}
@@ -124,7 +124,7 @@ def test_cors_nowhere_else(client: httpx.Client, developer: Developer, project: 
 
 
 def test_developer_answers_are_not_cached(developer: Developer, project: OwnProject) -> None:
-    """What holds secrets is never cached, nor is an error (contract, Everywhere)."""
+    """Answers with secrets, and errors, are never cached (contract, Everywhere)."""
     for method, path in (
         ("GET", "/me"),
         ("GET", f"/projects/{project.id}/webhook-secret"),
@@ -141,7 +141,7 @@ def test_developer_answers_are_not_cached(developer: Developer, project: OwnProj
 
 @pytest.mark.parametrize("path", [*PUBLIC, *KEYED, "/api/v1/dev/projects", "/api/v1/dev/tokens"])
 def test_body_limit(developer: Developer, project: OwnProject, path: str) -> None:
-    """A body of 16 KiB is read, one byte more is 413 (contract, Everywhere)."""
+    """A body of 16 KiB is accepted, and one byte more is 413 (contract, Everywhere)."""
     if path.startswith("/api/v1/dev"):
         headers, body = developer.headers, b'{"name": "Shop"}'
     else:
@@ -154,7 +154,7 @@ def test_body_limit(developer: Developer, project: OwnProject, path: str) -> Non
 
 
 def test_bearer_scheme(developer: Developer, project: OwnProject) -> None:
-    """The scheme's case does not matter; two credentials are as good as none (RFC 9110, 11.1; RFC 6750, 2.1)."""
+    """The scheme is case-insensitive; two credentials count as none (RFC 9110, 11.1; RFC 6750, 2.1)."""
     client = developer.client
     for scheme in ("bearer", "BEARER"):
         credential = {"Authorization": f"{scheme} {developer.access_token}"}
@@ -166,7 +166,7 @@ def test_bearer_scheme(developer: Developer, project: OwnProject) -> None:
 
 
 def test_plain_http_from_elsewhere(client: httpx.Client) -> None:
-    """A request that a proxy forwarded over plain HTTP for another machine is refused (issue, HTTPS only)."""
+    """A request that a proxy forwarded over plain HTTP from another machine is refused (issue, HTTPS only)."""
     for headers in (
         {"X-Forwarded-For": "203.0.113.7"},
         {"X-Forwarded-For": "203.0.113.7", "X-Forwarded-Proto": "https"},
@@ -175,6 +175,6 @@ def test_plain_http_from_elsewhere(client: httpx.Client) -> None:
 
 
 def test_the_first_page_of_a_sandbox(client: httpx.Client) -> None:
-    """Whoever types the bare address is led to the demo."""
+    """The bare address of a sandbox redirects to the demo."""
     response = client.get("/")
     assert (response.status_code, response.headers["location"]) == (307, "/demo")

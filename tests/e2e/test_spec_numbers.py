@@ -24,7 +24,7 @@ SESSION_FIELDS = {
 
 @pytest.fixture
 def accountant(service: Service, client: httpx.Client, request: pytest.FixtureRequest) -> Developer:
-    """A developer whose every session the test knows."""
+    """Return a developer whose every session the test knows."""
     return Developer(client, service.add_developer(f"{request.node.name}@example.com", "pro"))
 
 
@@ -73,7 +73,7 @@ def test_session_fields(project: OwnProject, phone: Phone) -> None:
 
 
 def test_pages_and_filters(accountant: Developer, phone: Phone) -> None:
-    """Pages of any size hold each session once, newest first; filters by project and status combine (contract)."""
+    """Pages of any size list each session once, newest first; project and status filters combine (contract)."""
     first, second = accountant.create_project("First"), accountant.create_project("Second")
     for number in range(8):
         session = (first if number % 2 else second).generate()
@@ -97,7 +97,7 @@ def test_pages_and_filters(accountant: Developer, phone: Phone) -> None:
 
 
 def test_default_page(accountant: Developer) -> None:
-    """A page holds 50 sessions unless the call says otherwise, 200 at most (contract)."""
+    """A page has 50 sessions by default and 200 at most (contract)."""
     project = accountant.create_project()
     for _ in range(51):
         project.generate()
@@ -109,7 +109,7 @@ def test_default_page(accountant: Developer) -> None:
 
 
 def test_new_sessions_do_not_shift_pages(project: OwnProject) -> None:
-    """A cursor names a place, not an offset: a session made between two pages is in neither (contract)."""
+    """A cursor names a place, not an offset: a session created between two pages is on neither (contract)."""
     for _ in range(4):
         project.generate()
     page = project.developer.ask("GET", f"/sessions?project_id={project.id}&limit=2")
@@ -146,7 +146,7 @@ def test_new_sessions_do_not_shift_pages(project: OwnProject) -> None:
     ],
 )
 def test_sessions_refuses(developer: Developer, query: str, field: str) -> None:
-    """A parameter that is not valid is 400 and named (contract, Everywhere)."""
+    """An invalid parameter is 400, and the sentence names it (contract, Everywhere)."""
     assert field in assert_error(developer.call("GET", f"/sessions?{query}"), 400, "invalid_request")
 
 
@@ -164,7 +164,7 @@ def test_unknown_project(developer: Developer, path: str) -> None:
 
 
 def test_analytics(accountant: Developer, new_phone: NewPhone) -> None:
-    """Every figure is the sum of the sessions that were made (contract, Analytics)."""
+    """Every figure is the sum of the created sessions (contract, Analytics)."""
     first, second = accountant.create_project("First"), accountant.create_project("Second")
     ada, bob = new_phone("Ada"), new_phone("Bob")
     for project, person, button in (
@@ -213,7 +213,7 @@ def test_analytics(accountant: Developer, new_phone: NewPhone) -> None:
 
 
 def test_analytics_of_nothing(accountant: Developer) -> None:
-    """Without sessions the conversion rate is 0 and every day is there (contract, Analytics)."""
+    """Without sessions the conversion rate is 0 and every day is present (contract, Analytics)."""
     found = accountant.ask("GET", "/analytics?days=7")
     assert (found["total_sessions"], found["conversion_rate"], found["projects"]) == (0, 0, [])
     assert len(found["daily"]) == 7

@@ -1,4 +1,4 @@
-"""Management, row by row: projects and their secrets, the account, access tokens (contract, Developer endpoints)."""
+"""Management row by row: projects and their secrets, the account, access tokens (contract, Developer endpoints)."""
 
 import base64
 import re
@@ -38,12 +38,12 @@ SECRET_KEY = re.compile(r"sk_[A-Za-z0-9]{49}")
 
 
 def shown(project: OwnProject) -> dict[str, Any]:
-    """Return what creation answered, without the secrets."""
+    """Return the answer of the creation without the secrets."""
     return {field: value for field, value in project.created.items() if field in PROJECT_FIELDS}
 
 
 def test_create(developer: Developer) -> None:
-    """A new project has the contract's fields with their defaults, and both secrets this once (spec, POST)."""
+    """A new project has the contract's fields with their defaults, and shows both secrets once (spec, POST)."""
     project = developer.create_project("  Bücher 📚  ")
     assert set(project.created) == PROJECT_FIELDS | {"secret_key", "webhook_secret"}
     assert re.fullmatch(r"proj_[A-Za-z0-9]{22}", project.id)
@@ -75,14 +75,14 @@ def test_create(developer: Developer) -> None:
 
 
 def test_create_with_everything(developer: Developer) -> None:
-    """The optional fields of POST are taken as they are sent (contract, Developer endpoints)."""
+    """POST applies the optional fields as sent (contract, Developer endpoints)."""
     fields = {"webhook_url": "https://shop.example.com/hooks", "public_access": False, "collect_phone": True}
     project = developer.create_project("Shop", **fields)
     assert {field: project.read()[field] for field in fields} == fields
 
 
 def test_secrets_are_shown_once(developer: Developer, project: OwnProject) -> None:
-    """No later answer holds the secret key, and none but webhook-secret the webhook secret (spec, Resources)."""
+    """No later answer has the secret key, and only webhook-secret has the webhook secret (spec, Resources)."""
     answers = [
         developer.ask("GET", "/projects"),
         project.read(),
@@ -100,7 +100,7 @@ def test_secrets_are_shown_once(developer: Developer, project: OwnProject) -> No
 
 
 def test_list_and_read(developer: Developer, stranger: Developer) -> None:
-    """The list holds all of a developer's projects, oldest first, and nobody else's (spec, Developer endpoints)."""
+    """The list has all of a developer's projects, oldest first, and nobody else's (spec, Developer endpoints)."""
     created = [developer.create_project(f"Shop {number}") for number in range(3)]
     listed = developer.ask("GET", "/projects")["projects"]
     assert listed[-3:] == [shown(project) for project in created]
@@ -123,7 +123,7 @@ def test_list_and_read(developer: Developer, stranger: Developer) -> None:
     ],
 )
 def test_patch_one_field(developer: Developer, project: OwnProject, field: str, value: Any) -> None:
-    """PATCH changes the included field only, and answers the whole project (spec, PATCH)."""
+    """PATCH changes only the included field and returns the whole project (spec, PATCH)."""
     expected = shown(project) | {field: value}
     assert developer.ask("PATCH", f"/projects/{project.id}", json={field: value}) == expected
     assert project.read() == expected
@@ -170,7 +170,7 @@ def test_patch_nothing_all_and_back(developer: Developer, project: OwnProject) -
     ],
 )
 def test_rules_of_project_fields(developer: Developer, project: OwnProject, field: str, value: Any) -> None:
-    """POST and PATCH hold a field to the same rules; the sentence names it and nothing changes (contract)."""
+    """POST and PATCH apply the same rules to a field; the sentence names it and nothing changes (contract)."""
     count = len(developer.ask("GET", "/projects")["projects"])
     body = {"name": "Shop", field: value}
     for response in (
@@ -183,7 +183,7 @@ def test_rules_of_project_fields(developer: Developer, project: OwnProject, fiel
 
 
 def test_longest_values(developer: Developer, project: OwnProject) -> None:
-    """A name may have 100 characters, of any script, and a webhook URL 2,048 (contract)."""
+    """A name may have 100 characters of any script, and a webhook URL 2,048 (contract)."""
     longest = {"name": "😀" * 100, "webhook_url": ("https://shop.example.com/" + "x" * 2048)[:2048]}
     assert developer.ask("PATCH", f"/projects/{project.id}", json=longest) == shown(project) | longest
 
@@ -200,7 +200,7 @@ def test_phone_collection_needs_a_plan(stranger: Developer) -> None:
 
 
 def test_regenerate(developer: Developer, project: OwnProject, phone: Phone) -> None:
-    """Both secrets are replaced; the old key is 401 at once and the old webhook secret signs no more (contract)."""
+    """Both secrets were replaced; the old key is 401 at once, and the old webhook secret signs nothing (contract)."""
     early, late = project.generate(), project.generate()
     phone.sign_in(early)
     phone.sign_in(late)
@@ -224,7 +224,7 @@ def test_regenerate(developer: Developer, project: OwnProject, phone: Phone) -> 
 
 
 def test_counts(project: OwnProject, phone: Phone) -> None:
-    """sessions_count counts sessions ever started, confirmed_count those that reached confirmed (spec, Project)."""
+    """sessions_count counts all started sessions, confirmed_count all confirmed ones (spec, Project)."""
     sessions = [project.generate() for _ in range(3)]
     phone.sign_in(sessions[0])
     phone.sign_in(sessions[1], "Cancel")
@@ -234,7 +234,7 @@ def test_counts(project: OwnProject, phone: Phone) -> None:
 
 
 def test_delete(developer: Developer, project: OwnProject, phone: Phone, service: Service) -> None:
-    """DELETE answers {deleted: true}; nothing of the project is found any more, nor left in the store (spec)."""
+    """DELETE returns {deleted: true}; afterwards nothing of the project is answered or stored (spec)."""
     undecided, confirmed = project.generate(), project.generate()
     phone.sign_in(confirmed)
     phone.open(undecided["deeplink"])
@@ -271,7 +271,7 @@ def test_delete(developer: Developer, project: OwnProject, phone: Phone, service
 
 
 def assert_purged(service: Service, project_id: str) -> None:
-    """Wait for housekeeping and look whether any row names the project, but for the log that says who deleted it."""
+    """Wait for housekeeping, and assert that no row names the project except in the audit log."""
     connection = apsw.Connection(str(service.database), flags=apsw.SQLITE_OPEN_READONLY)
     tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     tables.remove("audit_entries")
@@ -287,7 +287,7 @@ def assert_purged(service: Service, project_id: str) -> None:
 
 
 def test_account(developer: Developer, stranger: Developer) -> None:
-    """/dev/me answers id, email, created_at and the plan, and confirms that a token is valid (spec, contract)."""
+    """/dev/me returns id, email, created_at and the plan, and confirms that a token is valid (spec, contract)."""
     for each, email, plan in ((developer, "sandbox@localhost", "business"), (stranger, "stranger@example.com", "free")):
         account = each.ask("GET", "/me")
         assert set(account) == {"id", "email", "created_at", "plan", "usage"}
@@ -297,7 +297,7 @@ def test_account(developer: Developer, stranger: Developer) -> None:
 
 
 def test_access_tokens(developer: Developer, client: httpx.Client) -> None:
-    """A token is shown once, listed without its plaintext, valid until it is revoked, then 401 at once (contract)."""
+    """A token is shown once, listed without its plaintext, and 401 at once after revocation (contract)."""
     created = developer.ask("POST", "/tokens", json={"name": " deploy "})
     plaintext = created.pop("access_token")
     assert re.fullmatch(r"tap_[A-Za-z0-9]{49}", plaintext)
@@ -319,7 +319,7 @@ def test_access_tokens(developer: Developer, client: httpx.Client) -> None:
 
 
 def test_token_expiry(developer: Developer, client: httpx.Client) -> None:
-    """An optional expiry ends a token at that instant; it must lie in the future (contract, Identifiers)."""
+    """An optional expiry ends a token at that instant; it must be in the future (contract, Identifiers)."""
     moment = datetime.now(UTC) + timedelta(seconds=3)
     body = {"name": "short", "expires_at": moment.isoformat(timespec="milliseconds")}
     created = developer.ask("POST", "/tokens", json=body)

@@ -1,4 +1,4 @@
-"""Sign-in, row by row: what generate and verify answer in every state, the proof, and who may call."""
+"""Sign-in row by row: the answers of generate and verify in every state, the proof, and the callers."""
 
 import base64
 import re
@@ -17,13 +17,13 @@ CONFIRMED_FIELDS = {"status", "messenger_id", "messenger_name", "messenger_usern
 
 
 def instant(text: str) -> datetime:
-    """Read a timestamp, holding it to its form."""
+    """Parse a timestamp and assert its form."""
     assert TIMESTAMP.fullmatch(text), text
     return datetime.fromisoformat(text)
 
 
 def assert_error(response: httpx.Response, status: int, code: str) -> str:
-    """Hold an answer to the one error shape and return its sentence."""
+    """Assert that an answer has the error shape, and return its sentence."""
     assert (response.status_code, response.headers.get("x-error-code")) == (status, code), response.text
     body = response.json()
     assert list(body) == ["error"]
@@ -39,7 +39,7 @@ def keyed(project: OwnProject, path: str, body: dict[str, Any] | None = None) ->
 
 
 def test_generate_public(project: OwnProject, service: Service) -> None:
-    """generate/public answers session_token, deeplink and expires_at (spec, generate/public; contract, Identifiers)."""
+    """generate/public returns session_token, deeplink and expires_at (spec, generate/public; contract, Identifiers)."""
     before = datetime.now(UTC)
     session = project.generate()
     assert set(session) == {"session_token", "deeplink", "expires_at"}
@@ -53,7 +53,7 @@ def test_generate_public(project: OwnProject, service: Service) -> None:
 
 
 def test_pending(project: OwnProject, phone: Phone) -> None:
-    """Pending carries no additional field, before and after the link was opened (spec, verify/public)."""
+    """A pending answer has no additional field, before or after the link was opened (spec, verify/public)."""
     session = project.generate()
     assert project.verify(session["session_token"]) == {"status": "pending"}
     phone.open(session["deeplink"])
@@ -61,7 +61,7 @@ def test_pending(project: OwnProject, phone: Phone) -> None:
 
 
 def test_confirmed_then_used(project: OwnProject, phone: Phone) -> None:
-    """Pending → confirmed → used: the first confirmed read carries identity and proof, later ones only used."""
+    """Pending → confirmed → used: only the first confirmed read has identity and proof; later ones say used."""
     session = project.generate()
     before = datetime.now(UTC) - timedelta(milliseconds=1)
     phone.sign_in(session)
@@ -78,7 +78,7 @@ def test_confirmed_then_used(project: OwnProject, phone: Phone) -> None:
 
 
 def test_cancelled(project: OwnProject, phone: Phone) -> None:
-    """Pending → cancelled on a tap on Cancel; terminal, and it carries no identity (spec, States)."""
+    """Pending → cancelled on a tap on Cancel; it is terminal and has no identity (spec, States)."""
     session = project.generate()
     phone.sign_in(session, "Cancel")
     for _ in range(2):
@@ -87,7 +87,7 @@ def test_cancelled(project: OwnProject, phone: Phone) -> None:
 
 @pytest.mark.parametrize("button", ["Confirm", "Cancel"])
 def test_decision_stands(project: OwnProject, phone: Phone, new_phone: NewPhone, button: str) -> None:
-    """A decided session is single-use: opening its link again changes nothing and offers no button (spec, rule 2)."""
+    """A decided session is single-use: opening its link again changes nothing and shows no button (spec, rule 2)."""
     session = project.generate()
     phone.sign_in(session, button)
     assert not any(message["buttons"] for message in phone.open(session["deeplink"]))
@@ -97,7 +97,7 @@ def test_decision_stands(project: OwnProject, phone: Phone, new_phone: NewPhone,
 
 
 def test_first_opener_decides(project: OwnProject, phone: Phone, new_phone: NewPhone) -> None:
-    """Whoever opens the link first owns the decision; another account gets no buttons (contract, Messenger)."""
+    """The first account that opens the link owns the decision; another gets no buttons (contract, Messenger)."""
     session = project.generate()
     phone.open(session["deeplink"])
     assert not any(message["buttons"] for message in new_phone("Mallory").open(session["deeplink"]))
@@ -107,7 +107,7 @@ def test_first_opener_decides(project: OwnProject, phone: Phone, new_phone: NewP
 
 
 def test_prompt(project: OwnProject, phone: Phone) -> None:
-    """The prompt names the project and gives Confirm and Cancel; afterwards the buttons are gone (contract)."""
+    """The prompt names the project and has Confirm and Cancel; after the decision the buttons are gone (contract)."""
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"name": "Bücher & <b>Söhne</b>"})
     prompt = phone.open(project.generate()["deeplink"])[-1]
     assert prompt["from"] == "bot"
@@ -122,7 +122,7 @@ def test_prompt(project: OwnProject, phone: Phone) -> None:
 
 
 def test_no_username(project: OwnProject, new_phone: NewPhone) -> None:
-    """Without a handle messenger_username is null in verify and "" in the proof and the session object (contract)."""
+    """Without a handle, messenger_username is null in verify and "" in the proof and the session object (contract)."""
     session = project.generate()
     new_phone("Грета", last_name="Ø").sign_in(session)
     answer = project.verify(session["session_token"])
@@ -135,7 +135,7 @@ def test_no_username(project: OwnProject, new_phone: NewPhone) -> None:
 
 
 def test_proof(project: OwnProject, phone: Phone) -> None:
-    """The proof has exactly the spec's eight claims, lives 300 s, and is signed with whsec_, not sk_ (spec, Proof)."""
+    """The proof has exactly the spec's eight claims, is valid for 300 s, and is signed with whsec_ (spec, Proof)."""
     session = project.generate()
     phone.sign_in(session)
     answer = project.verify(session["session_token"])
@@ -161,7 +161,7 @@ def test_proof(project: OwnProject, phone: Phone) -> None:
 
 
 def test_server_side_mirrors_public(project: OwnProject, phone: Phone) -> None:
-    """Generate and verify with the secret key answer as the public ones; project_id is optional (contract)."""
+    """With the secret key, generate and verify answer like the public ones; project_id is optional (contract)."""
     for body in ({}, {"project_id": project.id}):
         session = keyed(project, "generate", body).json()
         assert set(session) == {"session_token", "deeplink", "expires_at"}
@@ -193,7 +193,7 @@ def test_server_side_refuses(project: OwnProject, developer: Developer) -> None:
 
 
 def test_public_access_flag(project: OwnProject, phone: Phone, client: httpx.Client) -> None:
-    """With public access off both public endpoints say 401, the server-side ones go on (contract, Everywhere)."""
+    """Without public access, both public endpoints answer 401 and the server-side ones work (contract, Everywhere)."""
     session = project.generate()
     phone.sign_in(session)
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"public_access": False})
@@ -208,7 +208,7 @@ def test_public_access_flag(project: OwnProject, phone: Phone, client: httpx.Cli
 
 
 def test_paused_project(project: OwnProject, phone: Phone, client: httpx.Client) -> None:
-    """A paused project refuses new sessions with 400 and goes on reading existing ones (spec, Project states)."""
+    """A paused project refuses new sessions with 400; existing ones can still be read (spec, Project states)."""
     session = project.generate()
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"is_active": False})
     public = client.post("/api/v1/generate/public", json={"project_id": project.id})
@@ -223,7 +223,7 @@ def test_paused_project(project: OwnProject, phone: Phone, client: httpx.Client)
 
 
 def test_unknown_and_foreign(project: OwnProject, developer: Developer, client: httpx.Client) -> None:
-    """Unknown projects and sessions, and a session of another project, are 404 (contract, Everywhere)."""
+    """Unknown projects and sessions, and another project's session, are 404 (contract, Everywhere)."""
     session_token = project.generate()["session_token"]
     other = developer.create_project()
     unknown_project, unknown_session = "proj_" + "0" * 22, session_token[:10] + "A" * 33
@@ -239,13 +239,13 @@ def test_unknown_and_foreign(project: OwnProject, developer: Developer, client: 
 
 @pytest.mark.parametrize("path", ["generate/public", "verify/public", "generate", "verify"])
 def test_unknown_fields_are_ignored(project: OwnProject, path: str) -> None:
-    """Session endpoints ignore unknown body fields, so that newer clients work with older servers (contract)."""
+    """Session endpoints ignore unknown fields, so that newer clients work with older servers (contract)."""
     body = {"project_id": project.id, "session_token": project.generate()["session_token"], "not_known": [1, {}]}
     assert keyed(project, path, body).status_code == 200
 
 
 def test_session_answers_are_not_cached(project: OwnProject, client: httpx.Client) -> None:
-    """Every answer of a session endpoint, errors too, carries Cache-Control: no-store (contract, Session endpoints)."""
+    """Every answer of a session endpoint, even an error, has Cache-Control: no-store (contract, Session endpoints)."""
     session_token = project.generate()["session_token"]
     for path in ("generate/public", "verify/public", "generate", "verify"):
         body = {"project_id": project.id, "session_token": session_token}

@@ -1,4 +1,4 @@
-"""Users look back, report, block and unblock in the pretend messenger; the developer sees it in the API."""
+"""Users look back, report, block and unblock in the simulated messenger; the developer sees it in the API."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ TEXTS = LANGUAGES["en"].control
 
 
 def said(phone: Phone, text: str) -> dict[str, Any]:
-    """Send a message, and return what the bot said to it."""
+    """Send a message and return the bot's answer."""
     answer = phone.client.post(f"/sandbox/users/{phone.messenger_id}/send", json={"text": text, "wait": 10}).json()
     assert answer["answered"], answer
     return newest(phone)
@@ -31,7 +31,7 @@ def sessions_of(project: OwnProject) -> list[dict[str, Any]]:
 
 
 def test_report_on_a_prompt(project: OwnProject, phone: Phone) -> None:
-    """The client sees a cancellation, the developer a report without an identity, and the next link makes no prompt."""
+    """After a report the client sees `cancelled`, the developer a report without identity, and links show no prompt."""
     session = project.generate()
     phone.open(session["deeplink"])
     phone.tap(TEXTS.not_me_button)
@@ -49,7 +49,7 @@ def test_report_on_a_prompt(project: OwnProject, phone: Phone) -> None:
 
 
 def test_look_back_and_report(project: OwnProject, phone: Phone) -> None:
-    """Of a sign-in that nobody has read the proof is gone; of one that was read the answer says so."""
+    """A report withdraws an unread proof; if the proof was already read, the answer says so."""
     read, unread = project.generate(), project.generate()
     phone.sign_in(read)
     assert project.verify(read["session_token"])["status"] == "confirmed"
@@ -67,7 +67,7 @@ def test_look_back_and_report(project: OwnProject, phone: Phone) -> None:
 
 
 def test_block_and_unblock(project: OwnProject, phone: Phone) -> None:
-    """By command, in the sandbox as in the messenger; another user is not concerned."""
+    """A user blocks and unblocks a project by command; other users are not affected."""
     session = project.generate()
     phone.sign_in(session)
     offer = said(phone, "/block")

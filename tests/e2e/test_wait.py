@@ -1,4 +1,4 @@
-"""`wait` over real HTTP, against the real service: the tap, the sockets that go away, the end of the process."""
+"""`wait` over real HTTP, against the real service: the tap, lost connections, and the end of the process."""
 
 import json
 import re
@@ -21,7 +21,7 @@ PATIENCE: Final = 20.0
 
 
 def waiting(service: Service) -> int:
-    """How many calls wait, as /metrics says."""
+    """Return the number of waiting calls from /metrics."""
     found = re.search(
         r"^taproof_waiting_calls (\d+)", httpx.get(f"{service.base_url}/metrics", verify=TRUST).text, re.MULTILINE
     )
@@ -44,14 +44,14 @@ def request_of(project: OwnProject, session: dict[str, str]) -> bytes:
 
 
 def call(service: Service, project: OwnProject, session: dict[str, str]) -> socket.socket:
-    """Begin to wait on a socket of its own."""
+    """Start a waiting call on a separate socket."""
     connection = socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE)
     connection.sendall(request_of(project, session))
     return connection
 
 
 def answer_on(connection: socket.socket) -> dict[str, str]:
-    """Return the JSON object that the service answers on a socket, where the answer comes in one piece."""
+    """Return the JSON object that arrives on a socket in one piece."""
     head, _, body = connection.recv(65_536).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 ")
     answer: dict[str, str] = json.loads(body)
@@ -60,7 +60,7 @@ def answer_on(connection: socket.socket) -> dict[str, str]:
 
 @pytest.mark.parametrize("button", ["Confirm", "Cancel"])
 def test_the_answer_comes_with_the_tap(service: Service, project: OwnProject, phone: Phone, button: str) -> None:
-    """The first answer to a waiting client is the decision, long before its time is over (issue)."""
+    """A waiting client gets the decision at once, long before its time is over (issue)."""
     session, untouched = project.generate(), project.generate()
     with call(service, project, session) as connection, call(service, project, untouched) as other:
         until(lambda: waiting(service) >= 2)
@@ -73,7 +73,7 @@ def test_the_answer_comes_with_the_tap(service: Service, project: OwnProject, ph
 
 
 def test_a_sign_in_takes_two_requests(project: OwnProject, phone: Phone) -> None:
-    """With `wait` an application makes two requests when its user is quick: generate, and one verify (issue: ≤ 3)."""
+    """With `wait` and a quick user, an application makes two requests: generate and one verify (issue: ≤ 3)."""
     session = project.generate()
     body = {"project_id": project.id, "session_token": session["session_token"], "wait": WAIT}
     with ThreadPoolExecutor(1) as threads, httpx.Client(base_url=project.developer.client.base_url) as own:
@@ -86,7 +86,7 @@ def test_a_sign_in_takes_two_requests(project: OwnProject, phone: Phone) -> None
 
 
 def test_one_of_two_waiting_clients_gets_the_proof(service: Service, project: OwnProject, phone: Phone) -> None:
-    """Two tabs wait for one session: one gets the proof, the other is told that it is used (contract)."""
+    """Two tabs wait for one session: one gets the proof, the other gets `used` (contract)."""
     session = project.generate()
     with call(service, project, session) as first, call(service, project, session) as second:
         until(lambda: waiting(service) >= 2)
@@ -97,7 +97,7 @@ def test_one_of_two_waiting_clients_gets_the_proof(service: Service, project: Ow
 
 @pytest.mark.parametrize("how", ["close", "reset", "half-close"])
 def test_clients_that_go_away_free_their_places(service: Service, project: OwnProject, how: str) -> None:
-    """When a client closes its connection, its place is free at once, and what it waited for is not consumed."""
+    """When a client disconnects, its slot is free at once, and its session is not consumed."""
     sessions = [project.generate() for _ in range(10)]
     connections = [call(service, project, session) for session in sessions for _ in range(5)]
     until(lambda: waiting(service) == 50)
@@ -114,7 +114,7 @@ def test_clients_that_go_away_free_their_places(service: Service, project: OwnPr
 
 
 def test_a_client_that_went_away_consumed_nothing(service: Service, project: OwnProject, phone: Phone) -> None:
-    """The proof goes to a client that is still there, not to one that has gone before the tap."""
+    """A client that has gone before the tap does not get the proof; one that is still connected does."""
     session = project.generate()
     call(service, project, session).close()
     until(lambda: waiting(service) == 0)
@@ -123,7 +123,7 @@ def test_a_client_that_went_away_consumed_nothing(service: Service, project: Own
 
 
 def test_one_connection_waits_again_and_again(service: Service, project: OwnProject, new_phone: NewPhone) -> None:
-    """A connection is of use after a wait as before it, also when the next request was sent during the wait."""
+    """A connection works after a wait as before, even if the next request was sent during the wait."""
     sessions = [project.generate() for _ in range(3)]
     with call(service, project, sessions[0]) as connection:
         until(lambda: waiting(service) == 1)
@@ -140,7 +140,7 @@ def test_one_connection_waits_again_and_again(service: Service, project: OwnProj
 
 
 def test_the_server_closes_no_connection_that_waits(service: Service, project: OwnProject, phone: Phone) -> None:
-    """The ten seconds that a request may take to arrive do not count while an answer is waited for."""
+    """The ten seconds that a request may take to arrive do not count while the client waits for an answer."""
     session = project.generate()
     with call(service, project, session) as connection:
         time.sleep(12)
@@ -149,7 +149,7 @@ def test_the_server_closes_no_connection_that_waits(service: Service, project: O
 
 
 def test_a_decision_written_by_another_process(service: Service, project: OwnProject) -> None:
-    """What another process wrote into the database is found within about a second, even without any signal."""
+    """A decision written by another process is found within about a second, even without a signal."""
     session = project.generate()
     with call(service, project, session) as connection:
         until(lambda: waiting(service) == 1)
@@ -163,7 +163,7 @@ def test_a_decision_written_by_another_process(service: Service, project: OwnPro
 
 
 def test_the_service_stops_while_clients_wait(start_service: StartService) -> None:
-    """SIGTERM: all who wait are answered with what there is; none is cut off when the time for draining is over."""
+    """SIGTERM: all waiting clients get the current status; none is cut off when the draining time is over."""
     service = start_service()
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
         developer = Developer(client, service.access_token)

@@ -1,4 +1,4 @@
-"""Webhooks as a receiver gets them, from the real worker over real HTTP (spec, Events; contract, Webhooks)."""
+"""Webhooks as a receiver gets them, from the real sender over real HTTP (spec, Events; contract, Webhooks)."""
 
 import hashlib
 import hmac
@@ -19,7 +19,7 @@ from tests.e2e.test_spec_tables import instant
 
 PATIENCE = 20.0
 SETTLED = 2.0
-"""Seconds in which a delivery would have come that nothing delays."""
+"""Seconds in which a delivery without a delay would have arrived."""
 
 
 @dataclass
@@ -30,9 +30,9 @@ class Delivered:
 
 
 class Receiver:
-    """A server of an application that takes webhooks; `/moved` redirects, `/gone` has gone, `/broken` fails.
+    """An application's webhook server; `/moved` redirects, `/gone` answers 410, `/broken` fails.
 
-    `/broken-once` fails the first time, and sends back what it was sent.
+    `/broken-once` fails the first time and echoes the request.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Receiver:
             do_GET = do_POST  # noqa: N815 — likewise the name that http.server asks for.
 
             def log_message(self, *_: object) -> None:
-                """Keep quiet."""
+                """Print nothing."""
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
@@ -80,14 +80,14 @@ def receiver() -> Iterator[Receiver]:
 
 
 def assert_genuine(delivered: Delivered, webhook_secret: str) -> None:
-    """Check both signatures over exactly the bytes that came, as a receiver does."""
+    """Check both signatures over exactly the received bytes, as a receiver does."""
     expected = hmac.new(webhook_secret.encode(), delivered.body, hashlib.sha256).hexdigest()
     assert delivered.headers["x-service-signature"] == expected
     Webhook(webhook_secret).verify(delivered.body, delivered.headers)
 
 
 def test_confirmed_and_cancelled(developer: Developer, receiver: Receiver, phone: Phone, new_phone: NewPhone) -> None:
-    """Each decision is sent once, with the contract's body and both kinds of signature; the proof is not in it."""
+    """Each decision is sent once, with the contract's body and both kinds of signature, without the proof."""
     project = developer.create_project(webhook_url=f"{receiver.url}/hooks?shop=1")
     confirmed, nameless, cancelled, undecided = (project.generate() for _ in range(4))
     phone.sign_in(confirmed)
@@ -138,7 +138,7 @@ def test_confirmed_and_cancelled(developer: Developer, receiver: Receiver, phone
 
 
 def test_other_secrets_do_not_check(developer: Developer, receiver: Receiver, phone: Phone) -> None:
-    """Neither another project's secret nor the secret key checks, nor does an altered body (spec, Authentication)."""
+    """Another project's secret, the secret key and an altered body all fail the check (spec, Authentication)."""
     project = developer.create_project(webhook_url=receiver.url)
     phone.sign_in(project.generate())
     [delivered] = receiver.wait_for(1)
@@ -153,7 +153,7 @@ def test_other_secrets_do_not_check(developer: Developer, receiver: Receiver, ph
 
 
 def test_regenerated_secret_signs(developer: Developer, receiver: Receiver, phone: Phone) -> None:
-    """After regenerate the old webhook secret signs nothing any more (contract, Developer endpoints)."""
+    """After regenerate, the old webhook secret signs nothing (contract, Developer endpoints)."""
     project = developer.create_project(webhook_url=receiver.url)
     new = developer.ask("POST", f"/projects/{project.id}/regenerate")["webhook_secret"]
     phone.sign_in(project.generate())
@@ -171,7 +171,7 @@ def deliveries(project: OwnProject, query: str = "") -> list[dict[str, Any]]:
 
 
 def wait_for_status(project: OwnProject, status: str) -> dict[str, Any]:
-    """Wait until a project's only delivery has this status, and nobody has it in hand."""
+    """Wait until a project's only delivery has this status and no sender holds it."""
     deadline = time.monotonic() + PATIENCE
     while True:
         [found] = deliveries(project)
@@ -182,7 +182,7 @@ def wait_for_status(project: OwnProject, status: str) -> dict[str, Any]:
 
 
 def test_a_failure_is_sent_again(developer: Developer, receiver: Receiver, phone: Phone) -> None:
-    """After 5 seconds and a little, with the same id and body, signed anew; the developer sees both (contract)."""
+    """A retry comes after about 5 seconds with the same id and body and a new signature; the API shows both."""
     project = developer.create_project(webhook_url=f"{receiver.url}/broken-once")
     session = project.generate()
     phone.sign_in(session)
@@ -206,7 +206,7 @@ def test_a_failure_is_sent_again(developer: Developer, receiver: Receiver, phone
 
 
 def test_no_redirect_is_followed(developer: Developer, receiver: Receiver, phone: Phone) -> None:
-    """Redirects are never followed: one is a failure like any other (contract, Webhooks)."""
+    """Redirects are never followed: a redirect is a failure (contract, Webhooks)."""
     project = developer.create_project(webhook_url=f"{receiver.url}/moved")
     phone.sign_in(project.generate())
     receiver.wait_for(1)
@@ -218,12 +218,12 @@ def test_no_redirect_is_followed(developer: Developer, receiver: Receiver, phone
 
 
 def test_a_receiver_that_is_gone(developer: Developer, receiver: Receiver, phone: Phone) -> None:
-    """410 turns the webhook off, and the project says so until its URL is set again (contract, Webhooks)."""
+    """410 turns the webhook off, and the project shows that until its URL is set again (contract, Webhooks)."""
     project = developer.create_project(webhook_url=f"{receiver.url}/gone")
     phone.sign_in(project.generate())
     wait_for_status(project, "failed")
     deadline = time.monotonic() + PATIENCE
-    # The event fails first and the webhook is turned off right after, in a statement of its own.
+    # The event fails first, and the webhook is turned off right after, in a separate statement.
     while (read := project.read())["webhook_url"]:
         assert time.monotonic() < deadline, read
         time.sleep(0.05)
@@ -237,7 +237,7 @@ def test_a_receiver_that_is_gone(developer: Developer, receiver: Receiver, phone
 
 
 def test_an_event_is_sent_again_on_request(developer: Developer, receiver: Receiver, phone: Phone) -> None:
-    """At once, with the same id and body, and one attempt more to be seen (issue)."""
+    """A resend on request is sent at once with the same id and body, and adds one attempt (issue)."""
     project = developer.create_project(webhook_url=receiver.url)
     phone.sign_in(project.generate(), "Cancel")
     event_id = wait_for_status(project, "delivered")["id"]
@@ -252,7 +252,7 @@ def test_an_event_is_sent_again_on_request(developer: Developer, receiver: Recei
 
 
 def test_a_webhook_test(developer: Developer, receiver: Receiver) -> None:
-    """A signed webhook.test, with what came of it in the answer, whatever that is (issue)."""
+    """A webhook test sends a signed webhook.test and returns its result, success or failure (issue)."""
     project = developer.create_project(webhook_url=receiver.url)
     found = developer.ask("POST", f"/projects/{project.id}/webhook-test")
     [delivered] = receiver.delivered
@@ -278,7 +278,7 @@ def test_a_webhook_test(developer: Developer, receiver: Receiver) -> None:
 
 
 def test_a_rotation(developer: Developer, receiver: Receiver, phone: Phone) -> None:
-    """Until the promotion both secrets check what is sent and the old one the proof; then the new one does (issue)."""
+    """Until the promotion both secrets verify webhooks and the old one proofs; then the new one does (issue)."""
     project = developer.create_project(webhook_url=receiver.url)
     path = f"/projects/{project.id}/webhook-secret"
     old = project.webhook_secret
@@ -300,7 +300,7 @@ def test_a_rotation(developer: Developer, receiver: Receiver, phone: Phone) -> N
 
 
 def test_a_removed_webhook_gets_nothing_more(developer: Developer, receiver: Receiver, phone: Phone) -> None:
-    """Emptying the URL ends what was still to be sent, and so does deleting the project (issue)."""
+    """Emptying the URL or deleting the project ends pending deliveries (issue)."""
     projects = [developer.create_project(webhook_url=f"{receiver.url}/broken") for _ in range(2)]
     for project in projects:
         phone.sign_in(project.generate())
@@ -313,7 +313,7 @@ def test_a_removed_webhook_gets_nothing_more(developer: Developer, receiver: Rec
 
 
 def test_no_webhook(project: OwnProject, receiver: Receiver, phone: Phone) -> None:
-    """A project with an empty webhook URL receives no deliveries, whether never set or removed (spec, Events)."""
+    """A project without a webhook URL gets no deliveries, whether it was never set or was removed (spec, Events)."""
     path = f"/projects/{project.id}"
     project.developer.ask("PATCH", path, json={"webhook_url": receiver.url})
     project.developer.ask("PATCH", path, json={"webhook_url": ""})

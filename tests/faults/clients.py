@@ -1,4 +1,4 @@
-"""Clients in processes of their own: healthy ones that poll, and such as flood a service."""
+"""HTTP clients in separate processes: healthy ones that poll, and others that flood a service."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ BY_PROXY = {"X-Forwarded-Proto": "https"}
 
 @dataclass(frozen=True)
 class Seen:
-    """What clients were answered: how often what, how many seconds each took, in order, and all of them together."""
+    """The answers that clients got: the count of each, the sorted durations in seconds, and the total."""
 
     answers: dict[str, int]
     took: list[float]
@@ -28,19 +28,19 @@ class Seen:
         return self.took[len(self.took) * 99 // 100]
 
     def share(self, name: str, status: int) -> float:
-        """Return the share of the answers to a kind of call that had this status."""
+        """Return the share of answers to a kind of call that had this status."""
         of_kind = {answer: count for answer, count in self.answers.items() if answer.startswith(f"{name} ")}
         return of_kind.get(f"{name} {status}", 0) / sum(of_kind.values())
 
 
 @dataclass(frozen=True)
 class Clients:
-    """A process of clients at work."""
+    """A process with running clients."""
 
     process: asyncio.subprocess.Process
 
     async def seen(self) -> Seen:
-        """Wait until they are done; return what they were answered."""
+        """Wait for the clients to finish, and return their answers."""
         assert self.process.stdout is not None
         told = json.loads(await self.process.stdout.readline())
         return Seen(**told)
@@ -56,7 +56,7 @@ async def new_sessions(place: Place, number: int) -> list[str]:
 async def clients(
     service: Service, place: Place, tokens: list[str], seconds: float, *, flood: bool = False, address: str = ""
 ) -> AsyncIterator[Clients]:
-    """Yield clients that poll these sessions or flood; with `address` as a trusted proxy says that they have it."""
+    """Yield clients that poll these sessions or flood. `address` is the client address that a trusted proxy reports."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, str(PROGRAM), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=2**24
     )

@@ -1,7 +1,7 @@
-"""A process of HTTP clients, good or bad. Started as a program by tests/faults/clients.py, which says what it does.
+"""Run HTTP clients, healthy or hostile. Started as a program by tests/faults/clients.py.
 
-It is told on stdin, in one line of JSON, where to and for how long; and says on stdout, in one line, what it was
-answered, and how long that took.
+One line of JSON on stdin gives the target and the duration. One line on stdout gives the answers and how long each
+took.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ class Clients:
         return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
     async def poll(self, number: int, token: str) -> None:
-        """Poll one session every 1.5 seconds, as a healthy client does; each time over a new connection.
+        """Poll one session every 1.5 seconds, as a healthy client does, each time over a new connection.
 
-        Whoever holds all places would keep new connections out, not those that are there already.
+        A client that holds all connections would keep out new ones, not existing ones.
         """
         await asyncio.sleep(PACE * number / len(self.told["tokens"]))
         request = self.request("verify/public", session_token=token)
@@ -61,7 +61,7 @@ class Clients:
             await asyncio.sleep(max(0.0, begun + PACE - time.monotonic()))
 
     async def flood(self, number: int, token: str) -> None:
-        """Ask as quickly as answers come: for a session of its own, for made-up ones, and for new ones."""
+        """Send calls as fast as answers come: for its session, for unknown sessions, and for new ones."""
         connection = await asyncio.open_connection("127.0.0.1", self.told["port"])
         calls = 0
         while time.monotonic() < self.until:

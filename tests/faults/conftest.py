@@ -1,6 +1,6 @@
-"""What must hold when processes, servers and connections die: briefly on every run, at length in `make soak`.
+"""Rules that hold when processes, servers and connections die: tested briefly on every run, at length in `make soak`.
 
-The long form is what runs when pytest gets `--hypothesis-profile=soak`; files named `test_soak_…` are for it alone.
+The long form runs if pytest gets `--hypothesis-profile=soak`. Files named `test_soak_…` run only there.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -13,21 +13,21 @@ from tests.faults.place import Place, make_place
 from tests.postgres_server import fresh_database
 
 Figure = Callable[[str, object], None]
-__all__ = ["loop_is_never_held"]  # A fixture, for every test of this folder.
+__all__ = ["loop_is_never_held"]  # A fixture, active for every test of this folder.
 
 
 def is_soak(config: pytest.Config) -> bool:
-    """Tell whether this is `make soak`."""
+    """Return whether this is `make soak`."""
     return bool(config.getoption("--hypothesis-profile", None) == "soak")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out what is for `make soak` only."""
+    """Skip the files that are only for `make soak`."""
     return True if collection_path.name.startswith("test_soak_") and not is_soak(config) else None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print what the tests of this folder measured."""
+    """Print the measurements of this folder's tests."""
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
         for name, value in report.user_properties:
             terminalreporter.write_line(f"{report.nodeid.partition('::')[2]}: {name} {value}")
@@ -35,13 +35,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture
 def figure(record_property: Figure) -> Figure:
-    """Notes something that was measured, which is printed at the end."""
+    """Return a function that records a measurement, printed at the end."""
     return record_property
 
 
 @pytest.fixture(scope="session")
 def soak(request: pytest.FixtureRequest) -> bool:
-    """Whether the long form is asked for."""
+    """Return whether the long form was requested."""
     return is_soak(request.config)
 
 
@@ -57,20 +57,20 @@ def new_database(driver: str, directory: Path) -> Iterator[str]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
-    """A database on each kind of store, with a project."""
+    """Return a database on each kind of store, with a project."""
     with new_database(request.param, tmp_path) as url:
         yield await make_place(url)
 
 
 @pytest.fixture
 def start_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartService]:
-    """A function that starts `taproof serve` on a database without a messenger: the test decides as the bot would."""
+    """Return a function that starts `taproof serve` without a messenger; the test decides in place of the bot."""
     started: list[Service] = []
 
     def start(place: Place, *arguments: str) -> Service:
         service = launch(
             tmp_path_factory.mktemp("service"),
-            # However quick a machine is, it is not to be refused for that.
+            # No limit, because a fast machine must not be refused.
             *("--database", place.url, "--role", "api", "--generate-limit-project", "off", *arguments),
             sandbox=False,
             TAPROOF_BOT_TOKEN="123456789:AAabcdefghijklmnopqrstuvwxyz0123456",

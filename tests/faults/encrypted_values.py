@@ -1,4 +1,4 @@
-"""A store full of encrypted values of every kind, with what stands in each of them."""
+"""Fill a store with encrypted values of every kind, and check that each still decrypts to its plaintext."""
 
 import asyncio
 import hashlib
@@ -13,14 +13,7 @@ from tests.giving_bots import give_bot
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, MINUTE, system_clock
 from taproof.core.deliveries import Attempt, Event
-from taproof.core.encryption import (
-    Encryptor,
-    bot_token_associated_data,
-    event_body_associated_data,
-    phone_associated_data,
-    phone_request_associated_data,
-    webhook_secret_associated_data,
-)
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed
 from taproof.core.identifiers import new_event_id, new_webhook_secret
@@ -39,16 +32,16 @@ _AT_ONCE = 200
 
 @dataclass
 class EncryptedValues:
-    """What stands in each value of a store, by kind and by what it is bound to."""
+    """The plaintext of each value in a store, by kind and by the row that it is bound to."""
 
     developer: Developer
     plain: dict[str, str] = field(default_factory=dict)
     projects: list[str] = field(default_factory=list)
-    """Projects whose webhook secret nobody changes but who is told so."""
+    """Projects whose webhook secret changes only through a test that records the change."""
 
     @property
     def count(self) -> int:
-        """How many values there are, but for the check of the key."""
+        """Return the number of values, without the check of the key."""
         return len(self.plain)
 
 
@@ -63,13 +56,13 @@ class _Filling:
         self.now = system_clock()
 
     def encrypt(self, text: str, associated_data: str) -> bytes:
-        """Encrypt a value and note what stands in it."""
+        """Encrypt a value and record its plaintext."""
         self.values.plain[associated_data] = text
         return self.encryptor.encrypt(text, associated_data, system_entropy)
 
     async def project(self, number: int) -> None:
         project_id = f"proj_{number:022d}"
-        encrypted = self.encrypt(new_webhook_secret(system_entropy), webhook_secret_associated_data(project_id))
+        encrypted = self.encrypt(new_webhook_secret(system_entropy), associated_data_of("webhook_secret", project_id))
         project = Project(
             id=project_id,
             developer_id=self.values.developer.id,
@@ -92,32 +85,32 @@ class _Filling:
             project_id,
             1_000_000 + number,
             f"shop_{number}_bot",
-            self.encrypt(token, bot_token_associated_data(project_id)),
+            self.encrypt(token, associated_data_of("bot_token", project_id)),
         )
         assert await give_bot(self.storage, self.values.developer.id, project_id, bot) == "set"
 
     async def session(self, number: int) -> None:
-        """Confirm a session whose user was asked for their phone number and gave it: of today, or of days before."""
+        """Confirm a session whose user gave the phone number that was asked for, on this day or an earlier one."""
         at = self.now - number % 3 * DAY
         session_id, project_id = f"sess_{number:022d}", self.values.projects[number % len(self.values.projects)]
         key = SessionKey(at // DAY, hashlib.sha256(session_id.encode()).digest())
         session = NewSession(key, session_id, project_id, at, self.now + 10 * MINUTE)
         assert await self.storage.sessions.create_session(session, public=True)
         assert await self.storage.sessions.open_session(key, USER, at)
-        encrypted = self.encrypt(f"token {number}", phone_request_associated_data(session_id))
+        encrypted = self.encrypt(f"token {number}", associated_data_of("phone_request", session_id))
         await self.storage.users.ask_for_phone(
             PhoneRequest(key, session_id, USER, 0, encrypted, at, self.now + 10 * MINUTE)
         )
-        phone = self.encrypt(f"+4915{number:08d}", phone_associated_data(session_id))
+        phone = self.encrypt(f"+4915{number:08d}", associated_data_of("phone", session_id))
         event_id = new_event_id(at, system_entropy)
-        body = self.encrypt(json.dumps({"id": event_id}), event_body_associated_data(event_id))
+        body = self.encrypt(json.dumps({"id": event_id}), associated_data_of("event_body", event_id))
         event = Event(event_id, "auth.confirmed", project_id, body, at)
         identity = MessengerIdentity(USER, "Ada", "")
         assert await self.storage.sessions.confirm_session(key, identity, at, event, phone)
 
     async def delivery(self, number: int) -> None:
         event_id = new_event_id(self.now, system_entropy)
-        body = self.encrypt(json.dumps({"id": event_id}), event_body_associated_data(event_id))
+        body = self.encrypt(json.dumps({"id": event_id}), associated_data_of("event_body", event_id))
         event = Event(event_id, "webhook.test", self.values.projects[number], body, self.now)
         answer = self.encrypt(f"answer {number}", answer_associated_data(event_id, 1))
         assert await self.storage.deliveries.record_delivery(
@@ -126,7 +119,7 @@ class _Filling:
 
 
 def open_quick(path: Path) -> SqliteStorage:
-    """Open a database that loses its latest writes with the power: how long each takes is not what is tested."""
+    """Open a database that loses its latest writes in a power cut, because the test does not measure durable writes."""
     storage = SqliteStorage.open(path, system_clock(), system_clock)
     storage.database.writer._connection.pragma("synchronous", 0)
     return storage
@@ -139,21 +132,21 @@ async def _each(work: Callable[[int], Coroutine[Any, Any, None]], numbers: Itera
 
 
 async def fill(storage: Storage, encryptor: Encryptor, *, projects: int, others: int) -> EncryptedValues:
-    """Put so many projects into a store, and so many sessions, deliveries and bots; return what is encrypted there."""
+    """Put this many projects, sessions, deliveries and bots into a store; return the encrypted plaintexts."""
     await check_master_key(storage, encryptor, system_entropy)
     developer = await Developers(storage, system_clock, system_entropy).create_developer("ada@example.com", "business")
     filling = _Filling(storage, encryptor, EncryptedValues(developer), others)
     today = filling.now // DAY
     await storage.sessions.prepare_days(today - 3, today + 1)
     await _each(filling.project, range(projects))
-    filling.values.projects.sort()  # By number: they were added as each was stored.
+    filling.values.projects.sort()  # By number, because the values were added in the order of storing.
     for work in (filling.bot, filling.session, filling.delivery):
         await _each(work, range(others))
     return filling.values
 
 
 async def encrypted_rows(storage: Storage, kind: EncryptedKind) -> list[EncryptedRow]:
-    """Return all values of a kind, without the marks that are none."""
+    """Return all values of a kind, without the empty ones."""
     page = await storage.encrypted_values.list_encrypted_values(kind, None, 1_000)
     rows = page.rows
     while page.after is not None:
@@ -165,7 +158,7 @@ async def encrypted_rows(storage: Storage, kind: EncryptedKind) -> list[Encrypte
 async def check(
     storage: Storage, values: EncryptedValues, encryptor: Encryptor, *, old: Encryptor | None = None
 ) -> int:
-    """Open everything, and compare what is known; with `old` nothing may be left that it opens. Return how many."""
+    """Decrypt everything and compare it with what is known; the key `old` must decrypt nothing. Return the count."""
     plain = dict(values.plain)
     count = 0
     for kind, associated_data in ASSOCIATED_DATA.items():

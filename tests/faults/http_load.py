@@ -1,4 +1,4 @@
-"""Clients that sign in over HTTP without end, with decisions taken as a bot on another node would take them."""
+"""Clients that sign in over HTTP continuously, with decisions made as a bot on another node would make them."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ async def verify(client: httpx.AsyncClient, project_id: str, token: str, *, wait
 
 
 class HttpLoad:
-    """Signs in through a service; what was answered with 200 is acknowledged."""
+    """Signs in through a service. An answer of 200 acknowledges a step."""
 
     def __init__(self, place: Place, client: httpx.AsyncClient, signin: WholeSignIn) -> None:
         self.place = place
@@ -54,7 +54,7 @@ class HttpLoad:
             self._signed_in += 1
 
     async def insist(self, ask: Callable[..., Awaitable[httpx.Response]], *arguments: str) -> dict[str, Any]:
-        """Ask until it is answered; the only refusal there may be is 503 with Retry-After."""
+        """Repeat a call until it is answered; the only allowed refusal is 503 with Retry-After."""
         while True:
             try:
                 response = await ask(self._client, self.place.project_id, *arguments)
@@ -98,8 +98,8 @@ class HttpLoad:
 
 @contextlib.asynccontextmanager
 async def http_loaded(place: Place, service: Service) -> AsyncIterator[HttpLoad]:
-    """Yield clients at work; at the end end the service, and hold the store to what was answered."""
-    # A connection of its own for each call: one that is kept would be the same process's every time.
+    """Yield running clients; then stop the service, and compare the store with the answers."""
+    # A new connection for each call: a kept one would always reach the same process.
     limits = httpx.Limits(max_keepalive_connections=0)
     async with (
         place.sign_in() as signin,

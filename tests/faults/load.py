@@ -1,4 +1,4 @@
-"""Processes that work on the same sessions of one database, what they acknowledged, and whether the store kept it."""
+"""Processes that work on the same sessions of one database, and a check that the store kept what it acknowledged."""
 
 import asyncio
 import contextlib
@@ -27,7 +27,7 @@ _POSSIBLE = {
 
 @dataclass
 class Ledger:
-    """What was acknowledged of each session."""
+    """The acknowledged steps of each session."""
 
     steps: dict[str, Counter[str]] = field(default_factory=dict)
     unavailable: list[tuple[str, float]] = field(default_factory=list)
@@ -41,7 +41,7 @@ class Ledger:
         return sum(step in steps for steps in self.steps.values())
 
     async def check(self, place: Place) -> None:
-        """Hold the store to what was acknowledged, and to what must be so whatever was, once nobody writes."""
+        """Compare the store with the acknowledgements and with the invariants, once nobody writes."""
         assert not self.bugs
         await assert_sound(place.url)
         stored = {
@@ -85,13 +85,13 @@ class Worker:
             await asyncio.sleep(0.002)
 
     async def until_acknowledged(self, steps: int) -> None:
-        """Wait until it has acknowledged so many steps since now."""
+        """Wait until it has acknowledged this many more steps."""
         aim = self.acknowledged + steps
         await self.until(lambda: self.acknowledged >= aim, f"{steps} more steps of {self.name}")
 
 
 class Load:
-    """Worker processes on one place; all are told of every session that one of them has created."""
+    """Worker processes on one place; each is told of every session that one of them creates."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -99,14 +99,14 @@ class Load:
         self.workers: list[Worker] = []
 
     async def start(self, name: str) -> Worker:
-        """Start one; of two with different names `cancels` cancels some of the sessions that the other confirms."""
+        """Start one; of two with different names, one `cancels` some of the sessions that the other confirms."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, str(PROGRAM), *self.place.arguments, name),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
         assert process.stdout is not None
-        # Only once it is ready is it told of sessions: what nobody reads would fill its pipe.
+        # It is told of sessions only once it is ready: unread lines would fill its pipe.
         first = await asyncio.wait_for(process.stdout.readline(), PATIENCE)
         assert first == b"ready\n", first
         worker = Worker(name, process, asyncio.create_task(asyncio.sleep(0)))
@@ -115,20 +115,20 @@ class Load:
         return worker
 
     async def kill(self, worker: Worker) -> None:
-        """Kill one (SIGKILL) and read what it had said."""
+        """Kill one (SIGKILL) and read its output."""
         worker.process.kill()
         self.workers.remove(worker)
         await worker.reading
         await worker.process.wait()
 
     async def until_all_work(self, since: float) -> float:
-        """Wait until each has created a session; return how many seconds after that time the last of them did."""
+        """Wait until each has created a session; return how many seconds the last one took."""
         for worker in self.workers:
             await worker.until(lambda worker=worker: worker.last_created > since, f"{worker.name} works again")  # type: ignore[misc]
         return max(worker.last_created for worker in self.workers) - since
 
     async def stop(self) -> None:
-        """Let all finish what they have begun."""
+        """Let all of them finish the steps that they have begun."""
         for worker in self.workers:
             assert worker.process.stdin is not None
             worker.process.stdin.close()
@@ -140,7 +140,7 @@ class Load:
     async def _read(self, worker: Worker) -> None:
         assert worker.process.stdout is not None
         async for line in worker.process.stdout:
-            # A process that is killed may leave half a line, which it did not get to say.
+            # A killed process may leave half a line, which does not count as an acknowledgement.
             if not line.endswith(b"\n"):
                 break
             step, *words = line.decode().split()
@@ -164,7 +164,7 @@ class Load:
 
 @contextlib.asynccontextmanager
 async def loaded(place: Place) -> AsyncIterator[Load]:
-    """Yield two processes at work; at the end let them finish, and hold the store to what they were told."""
+    """Yield two running processes; then let them finish, and compare the store with their acknowledgements."""
     load = Load(place)
     try:
         await asyncio.gather(load.start("confirms"), load.start("cancels"))

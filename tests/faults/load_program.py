@@ -1,7 +1,7 @@
-"""A process that signs users in without end. Started as a program; tests/faults/load.py talks to it.
+"""Sign users in continuously. Started as a program; tests/faults/load.py talks to it.
 
-It creates sessions, and walks every session whose token it is told on stdin through its life, at the same time as the
-other processes that are told of it. What it says of a session on stdout was acknowledged before.
+It creates sessions. It also takes every session whose token arrives on stdin through its life, concurrently with the
+other processes that were told of it. Each step that it reports on stdout was acknowledged.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ def reports_bugs(task: "asyncio.Task[None]") -> None:
 
 
 async def insist(step: str, call: Callable[[], Awaitable[T]]) -> T:
-    """Make a call until the store answers; say of each time that it did not, and after how many ms."""
+    """Repeat a call until the store answers; report each failure and its duration in ms."""
     while True:
         began = time.monotonic()
         try:
@@ -48,7 +48,7 @@ async def insist(step: str, call: Callable[[], Awaitable[T]]) -> T:
 
 
 class Program:
-    """All sign-ins of this process. `cancels`: it cancels those sessions that another process confirms."""
+    """All sign-ins of this process. `cancels`: it cancels the sessions that another process confirms."""
 
     def __init__(self, sessions: SignInSessions, decisions: Decisions, project_id: str, *, cancels: bool) -> None:
         self.sessions = sessions
@@ -63,7 +63,7 @@ class Program:
             token = created.session_token
             end = self.ends[token] = asyncio.get_running_loop().create_future()
             say("created", token)
-            # The rest begins when all processes are told of it.
+            # The other steps begin when all processes have the token.
             await end
             await asyncio.sleep(PAUSE)
 
@@ -75,7 +75,7 @@ class Program:
             say("cancelled" if seen.outcome == "cancelled" else "confirmed", token)
         await asyncio.gather(self.verify(token), self.verify(token))
         end = self.ends.pop(token, None)
-        # Its creator may have been told to end meanwhile.
+        # Its creator may have been told to stop meanwhile.
         if end is not None and not end.done():
             end.set_result(None)
 
@@ -93,7 +93,7 @@ class Program:
 
 
 async def main() -> None:
-    # It tells with a traceback of each connection that it cannot make while the server is away, as it is here at times.
+    # asyncpg logs a traceback for each failed connection while the server is down, which this test causes.
     logging.getLogger("asyncpg.pool").setLevel(logging.ERROR)
     url, project_id, master_key, name = sys.argv[1:]
     storage = await open_storage(url)

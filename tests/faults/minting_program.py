@@ -1,4 +1,4 @@
-"""A process that creates credentials with credentials as fast as it can. Started by test_reported_sign_in.py.
+"""Create credentials with credentials as fast as possible. Started as a program by test_reported_sign_in.py.
 
 Each line on stdin is a JSON array: the ids of a developer's console session and access token. With these the process
 creates access tokens, tokens with those in turn, console sessions and invitations, until the store refuses. Then it
@@ -26,7 +26,7 @@ CHAIN = 100
 
 
 class Minter:
-    """Creates what a stolen sign-in lets one create."""
+    """Creates everything that a stolen sign-in can create."""
 
     def __init__(self, storage: Storage, developer: Developer) -> None:
         self.developers = Developers(storage, system_clock, system_entropy)
@@ -36,7 +36,7 @@ class Minter:
         self.created = 0
 
     async def mint(self, console: Actor, token: Actor) -> None:
-        """Create until each way is refused."""
+        """Create until every kind is refused."""
         await asyncio.gather(self._tokens(console), self._tokens(token), self._invite(console))
 
     async def _tokens(self, actor: Actor) -> None:
@@ -45,7 +45,7 @@ class Minter:
                 created = (await self.developers.create_access_token(actor, "minted")).token
                 self.created += 1
                 actor = acting(self.developer, created)
-                await self.sessions.open_session(
+                await self.sessions.create_console_session(
                     self.developer, opened_with=created, address="198.51.100.66", user_agent=""
                 )
                 self.created += 1
@@ -78,7 +78,7 @@ async def main() -> None:
         session_id, token_id, sign_in = json.loads(line)
         developer = await storage.developers.read_developer(email)
         assert developer is not None
-        # As a request that was recognised before the report and acts after it.
+        # Like a request that was authenticated before the report and acts after it.
         grant = Grant(sign_in=sign_in)
         console = Actor(developer, "console", session_id, grant=grant)
         token = Actor(developer, "access_token", token_id, grant=dataclasses.replace(grant, access_token_id=token_id))

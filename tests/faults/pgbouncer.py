@@ -1,4 +1,4 @@
-"""The real PgBouncer in transaction mode, in front of a PostgreSQL server; from Debian's package `pgbouncer`."""
+"""A real PgBouncer in transaction mode in front of a PostgreSQL server, from Debian's package `pgbouncer`."""
 
 import contextlib
 import os
@@ -16,14 +16,14 @@ from tests.e2e.conftest import free_port
 
 HOST: Final = "127.0.0.1"
 SERVER_CONNECTIONS: Final = 3
-"""Fewer than the clients have: hardly a transaction meets the connection to the server that the one before it had."""
-# PgBouncer refuses to run as root; this account owns nothing and exists on every system.
+"""Fewer than the clients have, so that a client's transactions rarely get the same server connection twice."""
+# PgBouncer refuses to run as root. This account owns nothing and exists on every system.
 _UNPRIVILEGED: Final = "nobody"
 _PATIENCE: Final = 20.0
 
 
 def program() -> str:
-    """Return where PgBouncer is.
+    """Return the path of PgBouncer.
 
     Raises:
         RuntimeError: it is not installed; no test is skipped.
@@ -35,10 +35,10 @@ def program() -> str:
 
 
 class PgBouncer:
-    """A PgBouncer of its own on a free port, which takes every database of one server."""
+    """A separate PgBouncer on a free port, for every database of one server."""
 
     def __init__(self, server: str, directory: Path) -> None:
-        """Make its configuration for the server of that DSN; `start` starts it."""
+        """Create its configuration for the server of that DSN; `start` starts it."""
         upstream = urlsplit(server)
         self.port = free_port()
         self._configuration = directory / "pgbouncer.ini"
@@ -46,7 +46,7 @@ class PgBouncer:
         self._process: subprocess.Popen[bytes] | None = None
         password = f" password={upstream.password}" if upstream.password else ""
         user = f"user={upstream.username}{password}"
-        # Every option that is not here has the value that it comes with, as with most who run it.
+        # Every other option has its default, as in most installations.
         self._configuration.write_text(
             f"""[databases]
 * = host={upstream.hostname} port={upstream.port or 5432} {user}
@@ -63,11 +63,11 @@ max_client_conn = 500
         )
 
     def dsn(self, database: str) -> str:
-        """Return the address through PgBouncer of a database, given its own."""
+        """Return the DSN of a database through PgBouncer, given the direct one."""
         return urlunsplit(urlsplit(database)._replace(netloc=f"postgres@{HOST}:{self.port}"))
 
     def start(self) -> None:
-        """Start it and wait until it takes connections."""
+        """Start it and wait until it accepts connections."""
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [program(), str(self._configuration)],
@@ -84,7 +84,7 @@ max_client_conn = 500
         raise RuntimeError(f"PgBouncer did not start:\n{self._log.read_text(errors='replace')}")
 
     def kill(self) -> None:
-        """End it as a crash does, with all connections through it."""
+        """Kill it as a crash would, with all of its connections."""
         assert self._process is not None
         self._process.kill()
         self._process.wait()
@@ -94,7 +94,7 @@ max_client_conn = 500
 def running_pgbouncer(server: str) -> Iterator[PgBouncer]:
     """Yield a running PgBouncer in front of the server of that DSN."""
     with tempfile.TemporaryDirectory(prefix="taproof-pgbouncer-") as directory:
-        # The unprivileged account must be able to read its configuration.
+        # The unprivileged account must be able to read the configuration.
         Path(directory).chmod(0o755)
         bouncer = PgBouncer(server, Path(directory))
         bouncer.start()

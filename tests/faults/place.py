@@ -1,4 +1,4 @@
-"""A database with one project, which several processes work on, and whether its counters fit its sessions."""
+"""A database with one project that several processes work on, and a check that its counters match its sessions."""
 
 import asyncio
 import dataclasses
@@ -32,24 +32,24 @@ _DEVELOPER = "ada@example.com"
 
 @dataclass(frozen=True)
 class Place:
-    """What a process needs to work on the project; `url` may be changed to reach the same database otherwise."""
+    """Everything that a process needs to work on the project; `url` may be changed to another path to the database."""
 
     url: str
     master_key: str
     project_id: str
     webhook_secret: str
     is_quick: bool = False
-    """Whether what is written survives the death of any process, as ever, but not that of the machine: how long each of
-    thousands of writes takes is then up to this code, and not to the disk and to what else is written to it."""
+    """Whether commits do not wait for the disk. They survive the death of any process, but not a power cut. The time of
+    thousands of writes then does not depend on the disk and its other users."""
 
     def quick(self) -> "Place":
-        """Return the same place, quick. On SQLite each process that opens it has to see to that itself."""
+        """Return the same place with `is_quick`. On SQLite each process that opens it must apply that itself."""
         url = self.url if self.url.startswith("sqlite:///") else f"{self.url}?synchronous_commit=off"
         return dataclasses.replace(self, url=url, is_quick=True)
 
     @property
     def arguments(self) -> list[str]:
-        """What the programs beside this file are started with."""
+        """Return the arguments of the programs in this folder."""
         return [self.url, self.project_id, self.master_key]
 
     @asynccontextmanager
@@ -67,7 +67,7 @@ class Place:
 
 
 async def make_place(url: str, *, pgbouncer: bool = False) -> Place:
-    """Bring a database up to date and create a project with a webhook in it, so that each decision makes an event."""
+    """Migrate a database and create a project with a webhook in it, so that each decision causes an event."""
     master_key = new_master_key(system_entropy)
     storage = await open_storage(url, pgbouncer=pgbouncer)
     developer = await Developers(storage, system_clock, system_entropy).create_developer(_DEVELOPER, "free")
@@ -79,7 +79,7 @@ async def make_place(url: str, *, pgbouncer: bool = False) -> Place:
 
 
 async def add_project(place: Place, name: str, webhook_url: str) -> tuple[str, str]:
-    """Create one more project, whose webhook may lead to this machine; return its id and its webhook secret."""
+    """Create one more project, whose webhook may lead to this machine; return its id and webhook secret."""
     storage = await open_storage(place.url)
     developer = await storage.developers.read_developer(_DEVELOPER)
     assert developer is not None
@@ -122,7 +122,7 @@ def _sqlite_rows(path: Path, statement: str) -> list[tuple[Any, ...]]:
 
 
 async def assert_sound(url: str) -> None:
-    """Hold the file to SQLite's own check; on PostgreSQL wait until the statements of dead processes have ended."""
+    """Run SQLite's own integrity check; on PostgreSQL wait until the statements of dead processes have ended."""
     if url.startswith("sqlite:///"):
         assert await rows(url, "PRAGMA integrity_check") == [("ok",)]
         return
@@ -133,7 +133,7 @@ async def assert_sound(url: str) -> None:
 
 
 async def assert_counters_fit(url: str) -> None:
-    """Compare every counter, the people and the events with a recount of the sessions, once nobody writes."""
+    """Compare every counter, the users and the events with a recount of the sessions, once nobody writes."""
     per_day = "COUNT(*), COUNT(opened_at), COUNT(confirmed_at), COUNT(used_at), COUNT(cancelled_at)"
     recounted = f"SELECT day, {per_day}, COUNT(DISTINCT messenger_id) FROM sessions GROUP BY day ORDER BY day"  # noqa: S608
     counted = "SELECT day, requested, opened, confirmed, used, cancelled, unique_users FROM daily_counts ORDER BY day"

@@ -1,7 +1,7 @@
-"""A process that reads confirmed sessions as soon as it is told of them. Started by test_one_proof.py.
+"""Read confirmed sessions as soon as their tokens arrive. Started as a program by test_one_proof.py.
 
-Each line on stdin is a JSON array of session tokens; each of them is read by many callers at once. What came of it
-goes to stdout: the proofs, and how many answers there were of each status.
+Each line on stdin is a JSON array of session tokens; each is read by many callers at once. The output on stdout is
+the proofs, and the number of answers of each status.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ async def main() -> None:
         answers = await asyncio.gather(
             *(
                 sessions.verify_session(project_id, token, public=True)
-                # The readers of one session are apart, so that they come in different batches too.
+                # The readers of one session are spread, so that they also land in different batches.
                 for _ in range(int(readers))
                 for token in tokens
             )

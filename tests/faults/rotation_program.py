@@ -1,7 +1,7 @@
-"""`taproof master-key rotate` with a short wait, killed (SIGKILL) at a place of its work. Started as a program.
+"""Run `taproof master-key rotate` with a short wait, and kill it (SIGKILL) at a given step. Started as a program.
 
-It is told the database, the seconds to wait, and where to die: the name of a place (or "-") and which
-passing of it.
+The arguments are the database, the seconds to wait, the name of the step (or "-"), and at which of its occurrences to
+die.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ fsync, replace = os.fsync, Path.replace
 
 
 def at(name: str) -> None:
-    """Die here, if it is the place."""
+    """Die here if this is the step."""
     passed[name] += 1
     if (name, passed[name]) == (place, times):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -46,12 +46,12 @@ def replaced(draft: Path, target: Path) -> Path:
 async def main() -> None:
     storage = SqliteStorage.open(database, system_clock(), system_clock)
     path = database.with_name(f"{database.name}.key")
-    # Synchronously like the service itself, but for the database, which is not what is at stake here.
+    # Files are synced as in the service. The database is not, because the test is not about it.
     storage.database.writer._connection.pragma("synchronous", 0)
     os.fsync, Path.replace = synced, replaced  # type: ignore[assignment,method-assign]
     encryptor = Encryptor(path.read_text("ascii"), KeyFile(path).newer)
     await rotate_key_file(
-        path, storage, encryptor, system_entropy, settle_seconds=seconds, told=lambda step, _number: at(step)
+        path, storage, encryptor, system_entropy, settle_seconds=seconds, on_progress=lambda step, _number: at(step)
     )
     await storage.close()
 

@@ -1,12 +1,11 @@
-"""Webhook senders, each a process of its own, composed as `app.py` does it. Started as a program.
+"""Run webhook senders in separate processes, composed as in `runtime/app.py`. Started as a program.
 
-It starts a sender for each line on stdin, forked off as the processes of `--workers` are; each says its process id on
-stdout once it sends. At the end of stdin those that live finish what they have begun; the exit code is 0 if each ended
-so or was killed.
+It forks a sender for each line on stdin, as `--workers` does; each prints its process id on stdout once it sends. At
+the end of stdin the senders finish their work. The exit code is 0 if each of them ended that way or was killed.
 
-They differ from a worker of `taproof serve` in three ways: they post to loopback over plain HTTP, they are told for how
-many seconds an attempt may take and an event is leased, and their retries come sooner and are more. Told `quick`, they
-do not wait for the disk: see `Place.is_quick`.
+They differ from a worker of `taproof serve` in three ways: they post to loopback over plain HTTP, the duration of an
+attempt and of a lease are arguments, and retries come sooner and more often. With `quick` they do not wait for the
+disk: see `Place.is_quick`.
 """
 
 import asyncio
@@ -28,7 +27,7 @@ from taproof.storage.sqlite.store import SqliteStorage
 from taproof.webhooks.http_client import open_webhook_client
 from taproof.webhooks.sender import WebhookSender
 
-# Of 10,000 events that fail three times in ten, one in five runs would lose one to the nine attempts of a day.
+# Of 10,000 events that fail three times in ten, the usual nine attempts would lose one in every fifth run.
 RETRY_DELAYS = (SECOND // 2, SECOND, *(2 * SECOND for _ in range(20)))
 
 
@@ -36,7 +35,7 @@ ANY_PORT = frozenset(range(1, 65_536))
 
 
 async def keep_setting(recorded: asyncio.Event) -> None:
-    """Set it as often as decisions would that are taken in this process: they are taken in the one of the test."""
+    """Set it as often as decisions of this process would; the decisions are made in the test's process."""
     while True:
         recorded.set()
         await asyncio.sleep(0.02)
@@ -51,7 +50,7 @@ class Unwatched:
 
 
 async def send(url: str, master_key: str, stop: int, *, quick: bool) -> None:
-    """Send until what `stop` reads from has ended."""
+    """Send until the file descriptor `stop` reaches its end."""
     storage = await open_storage(url)
     if quick and isinstance(storage, SqliteStorage):
         storage.database.writer._connection.pragma("synchronous", 0)

@@ -1,4 +1,4 @@
-"""Floods of polls are refused, and nobody else is: in simulated time, and in a service that is flooded."""
+"""Floods of polls are refused and healthy clients are not, in simulated time and in a flooded service."""
 
 import asyncio
 import heapq
@@ -31,7 +31,7 @@ TEN_MINUTES = 10 * MINUTE
 
 
 class Simulation:
-    """The real endpoint on a real SQLite file, with a clock that the simulation moves, and clients that poll by it."""
+    """The real endpoint on a real SQLite file, with a simulated clock and polling clients."""
 
     def __init__(self, api: SessionApi, signin: WholeSignIn, project_id: str) -> None:
         self.api = api
@@ -44,10 +44,10 @@ class Simulation:
         return self.now
 
     def arrivals(self, pollers: int, pace: int) -> Iterator[tuple[int, int]]:
-        """Yield when which poller's calls arrive, in order of time.
+        """Yield the time and client of each call, in order of time.
 
-        Each waits for `pace` ms after its last call was sent. The network takes 20 to 400 ms, and now and then holds
-        a call up for seconds, so that it arrives together with those behind it.
+        Each client waits for `pace` ms after sending its last call. The network takes 20 to 400 ms. Now and then it
+        delays a call for seconds, so that the call arrives together with the next ones.
         """
         chance = random.Random(7)  # noqa: S311 — the same for every run.
         due = [(START + chance.randrange(pace), number, 0) for number in range(pollers)]
@@ -63,7 +63,7 @@ class Simulation:
                 heapq.heappush(due, (instant + pace, number, 0))
 
     async def run(self, pollers: int, pace: int) -> None:
-        """Let so many poll for ten minutes, ten of them behind each address."""
+        """Let this many clients poll for ten minutes, ten of them behind each address."""
         made = [await self.signin.create_session(self.project_id, public=True) for _ in range(pollers)]
         bodies = [
             json.dumps({"project_id": self.project_id, "session_token": session.session_token}).encode()
@@ -109,7 +109,7 @@ async def simulation(tmp_path: Path) -> Any:
 
 
 async def test_pollers_are_never_refused(simulation: Simulation, figure: Figure, *, soak: bool) -> None:
-    """A client that polls every 1.5 seconds for ten minutes, over a network that is slow at times: not one 429."""
+    """A client that polls every 1.5 seconds for ten minutes over a sometimes slow network never gets a 429."""
     pollers = 1_000 if soak else 200
     await simulation.run(pollers, 1_500)
     figure("answers", dict(simulation.statuses))
@@ -118,7 +118,7 @@ async def test_pollers_are_never_refused(simulation: Simulation, figure: Figure,
 
 
 async def test_ten_times_as_often_is_refused(simulation: Simulation, figure: Figure, *, soak: bool) -> None:
-    """The same at ten times the pace: at least 89 % are refused."""
+    """Clients that poll ten times as often are refused at least 89 % of the time."""
     await simulation.run(1_000 if soak else 30, 150)
     refused = simulation.statuses[429] / simulation.statuses.total()
     figure("refused", f"{refused:.2%} of {simulation.statuses.total()}")
@@ -129,7 +129,7 @@ async def test_ten_times_as_often_is_refused(simulation: Simulation, figure: Fig
 async def test_a_service_that_is_flooded(
     start_service: StartService, tmp_path: Path, figure: Figure, *, soak: bool
 ) -> None:
-    """Forty connections of one address ask without a pause; every call of sixty healthy clients is answered as ever."""
+    """While forty connections of one address send calls without a pause, sixty healthy clients get every answer."""
     place = await make_place(f"sqlite:///{tmp_path / 'taproof.db'}")
     service = await asyncio.to_thread(start_service, place, "--trusted-proxy", "127.0.0.1/32")
     tokens = await new_sessions(place, 100)
@@ -143,7 +143,7 @@ async def test_a_service_that_is_flooded(
     figure("ms of a healthy call, p99", f"{seen.p99 * 1_000:.0f}")
     figure("calls of the flood", flooded.answers)
     assert seen.answers.keys() == {"pending"}
-    # However quick the flood was, no more was let in than in that time may be.
+    # However fast the flood is, no more calls pass than the limit allows in that time.
     assert flooded.answers["own 200"] <= 40 * (10 + flooded.seconds / 1.45)
     assert flooded.answers["made up 404"] <= 200 + 20 * flooded.seconds
     assert flooded.answers["generate 200"] <= 60 + flooded.seconds

@@ -1,4 +1,4 @@
-"""One of two processes on one database is killed (SIGKILL) again and again, in the middle of its work."""
+"""Killing one of two processes on one database (SIGKILL), again and again, loses and duplicates nothing."""
 
 import asyncio
 import itertools
@@ -13,12 +13,12 @@ from tests.faults.http_load import http_loaded
 from tests.faults.load import PATIENCE, loaded
 from tests.faults.place import Place, assert_sound
 
-# How much the victim does before it dies, so that it dies at many places of its work.
+# The victim's work before it dies varies, so that it dies at many steps.
 STEPS = itertools.cycle((1, 40, 3, 107, 17, 61, 7, 29, 250, 90))
 
 
 async def test_a_killed_process_loses_and_doubles_nothing(place: Place, figure: Figure, *, soak: bool) -> None:
-    """Acknowledged creates, decisions and proofs are there, no proof is given twice, counters equal a recount."""
+    """Acknowledged creates, decisions and proofs are kept, no proof is given twice, and counters equal a recount."""
     kills = 100 if soak else 8
     async with loaded(place) as load:
         for steps in itertools.islice(STEPS, kills):
@@ -30,7 +30,7 @@ async def test_a_killed_process_loses_and_doubles_nothing(place: Place, figure: 
             if place.url.startswith("sqlite"):
                 await assert_sound(place.url)
             await load.start(victim.name)
-        # A living store has no reason to be away because a process on it died.
+        # A killed process is no reason for a healthy store to be unavailable to the others.
         assert load.ledger.unavailable == []
     for step in ("created", "confirmed", "cancelled", "proof"):
         assert load.ledger.count(step) > kills
@@ -43,7 +43,7 @@ def children(pid: int) -> list[int]:
 
 
 async def replaced(supervisor: int, victim: int) -> None:
-    """Wait until there are two processes again, without the one that was killed."""
+    """Wait until there are two processes again, without the killed one."""
     async with asyncio.timeout(PATIENCE):
         while victim in children(supervisor) or len(children(supervisor)) < 2:  # noqa: ASYNC110 — nobody tells.
             await asyncio.sleep(0.05)
@@ -53,10 +53,10 @@ async def replaced(supervisor: int, victim: int) -> None:
 async def test_a_killed_process_of_a_service(
     place: Place, start_service: StartService, figure: Figure, *, soak: bool
 ) -> None:
-    """The same over HTTP, where 200 is what acknowledges: the other process serves on, the killed one is replaced."""
+    """Over HTTP, where 200 acknowledges a step, the other process keeps serving and the killed one is replaced."""
     service = start_service(place, "--workers", "2")
     async with http_loaded(place, service) as load:
-        # Not more: each time that one dies the service waits longer before it replaces it.
+        # No more kills: the service waits longer after each one before it starts a new process.
         for _ in range(6 if soak else 2):
             await load.until_signed_in(15)
             victim = children(service.process.pid)[0]

@@ -1,4 +1,4 @@
-"""The master key is rotated while the service is used, and killed at it: nobody notices, and nothing is lost."""
+"""Rotating the master key in use, even with kills, causes no error and loses nothing."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ from taproof import verify_proof
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.key_file import KeyFile, read_master_keys, read_or_make_master_key
@@ -42,7 +42,7 @@ ROTATED = 4
 
 
 async def run_rotation(database: Path, seconds: float, place: str = "-", times: int = 0) -> int:
-    """Run a rotation as a process of its own; return its exit code."""
+    """Run a rotation as a separate process; return its exit code."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, str(PROGRAM), str(database), str(seconds), place, str(times))
     )
@@ -50,12 +50,12 @@ async def run_rotation(database: Path, seconds: float, place: str = "-", times: 
 
 
 class Use:
-    """What users and applications do with a service, all of it checked. Any failure ends the test.
+    """Uses a service like users and applications do, and checks every result. Any failure ends the test.
 
     Args:
-        values: what is encrypted in its store.
-        bot: the sign-in of another process, which takes the users' decisions.
-        ask: sends a request; returns its answer, which must be a good one.
+        values: the encrypted values in its store.
+        bot: the sign-in of another process, which makes the decisions of users.
+        ask: sends a request and returns its successful answer.
     """
 
     def __init__(self, values: EncryptedValues, bot: WholeSignIn, ask: Callable[..., Awaitable[Any]]) -> None:
@@ -69,7 +69,7 @@ class Use:
         self._tasks: list[asyncio.Task[None]] = []
 
     def secret_of(self, project_id: str) -> str:
-        return self._values.plain[webhook_secret_associated_data(project_id)]
+        return self._values.plain[associated_data_of("webhook_secret", project_id)]
 
     async def sign_in(self, projects: list[str]) -> None:
         for project_id in itertools.cycle(projects):
@@ -102,12 +102,12 @@ class Use:
             assert rotated["webhook_secret"] == self.secret_of(project_id)
             promoted = await self._ask("POST", f"{path}/promote")
             assert promoted["webhook_secret"] == rotated["next_webhook_secret"]
-            self._values.plain[webhook_secret_associated_data(project_id)] = promoted["webhook_secret"]
+            self._values.plain[associated_data_of("webhook_secret", project_id)] = promoted["webhook_secret"]
             self.rotations += 1
 
     @contextlib.asynccontextmanager
     async def going_on(self) -> AsyncIterator[None]:
-        """Keep all of it up for the length of a `with`, and then finish what was begun."""
+        """Keep using the service during a `with`, then finish the work that was begun."""
         projects, rotated = self._values.projects[-1_000:-ROTATED], self._values.projects[-ROTATED:]
         self._tasks = [
             *(asyncio.create_task(self.sign_in(projects[number::3])) for number in range(3)),
@@ -125,7 +125,7 @@ class Use:
             task.result()
 
     async def until_more(self) -> None:
-        """Wait until each kind of use has gone on for a while since now."""
+        """Wait until each kind of use has continued for a while."""
         aims = (self.proofs + 6, self.reads + 10, self.rotations + 2)
         async with asyncio.timeout(PATIENCE):
             while any(seen < aim for seen, aim in zip((self.proofs, self.reads, self.rotations), aims, strict=True)):
@@ -165,7 +165,7 @@ def asking(client: httpx.AsyncClient, access_token: str) -> Callable[..., Awaita
 
 
 async def rotate_with_kills(database: Path, use: Use, *, soak: bool) -> int:
-    """Kill rotations in the middle of their walks, at random places in the soak; return how many."""
+    """Kill rotations during their walks, at random steps in the soak; return the number of kills."""
     numbers = random.Random(7)  # noqa: S311 — places of a test, the same each time.
     kills = [("resealed", numbers.randint(1, 90)) for _ in range(12)] if soak else [("resealed", 30)]
     for place, times in kills:
@@ -175,10 +175,10 @@ async def rotate_with_kills(database: Path, use: Use, *, soak: bool) -> int:
 
 
 async def test_nobody_notices_a_rotation(tmp_path: Path, figure: Figure, *, soak: bool) -> None:
-    """10,000 secrets, users who sign in, webhook secrets that are read and rotated: no error, each proof verifies.
+    """With 10,000 secrets, sign-ins and webhook rotations during a rotation: no error, and each proof is valid.
 
-    One rotation is killed and taken up; afterwards nothing is under the first key, which opens nothing, and a process
-    that has run since before has followed without a restart.
+    One rotation is killed and resumed. Afterwards no value is under the first key. A process that has run since before
+    follows without a restart.
     """
     database = tmp_path / "taproof.db"
     path = tmp_path / "taproof.db.key"
@@ -216,7 +216,7 @@ async def test_nobody_notices_a_rotation(tmp_path: Path, figure: Figure, *, soak
 
 
 async def rotate(service: Service, database: Path, *, soak: bool) -> None:
-    """Rotate to the end: with the command itself in the soak, which waits for a minute and a half."""
+    """Rotate to the end, in the soak with the command itself, which waits for a minute and a half."""
     if not soak:
         assert await run_rotation(database, 1.0) == 0
         return
@@ -226,17 +226,17 @@ async def rotate(service: Service, database: Path, *, soak: bool) -> None:
 
 
 PLACES = [
-    # Of the file with both keys: its text, its name, its directory.
+    # Steps of writing the file with both keys: its text, its name, its directory.
     ("before fsync", 1),
     ("before rename", 1),
     ("after rename", 1),
     ("before fsync", 2),
     ("made", 1),
-    # Of the walks.
+    # Steps of the walks.
     ("resealed", 1),
     ("resealed", 4),
     ("waiting", 1),
-    # Of the file with the new key alone. In between the process that rotates has made sure of the directory itself.
+    # Steps of writing the file with only the new key. Before it, the rotating process syncs the directory itself.
     ("before rename", 2),
     ("after rename", 2),
     ("removed", 1),
@@ -244,7 +244,7 @@ PLACES = [
 
 
 async def test_a_killed_rotation_is_taken_up(tmp_path: Path, figure: Figure) -> None:
-    """Killed (SIGKILL) at every kind of place: what is in the file opens everything, and the next run ends it."""
+    """After SIGKILL at any kind of step, the key file decrypts everything, and the next run finishes the rotation."""
     database = tmp_path / "taproof.db"
     path = tmp_path / "taproof.db.key"
     storage = open_quick(database)
@@ -256,7 +256,7 @@ async def test_a_killed_rotation_is_taken_up(tmp_path: Path, figure: Figure) -> 
         assert await run_rotation(database, 0, place, times) == -signal.SIGKILL, (place, times)
         left = read_master_keys(path)
         assert set(left) & set(before) or (place, times) in PLACES[-2:]
-        # Whoever starts now opens everything, and so does who has run all the time.
+        # A new process decrypts everything, and so does one that has run all the time.
         await check(storage, values, Encryptor(path.read_text("ascii")))
         await check(storage, values, encryptor)
         done = await rotate_key_file(path, storage, encryptor, system_entropy, settle_seconds=0)
@@ -275,7 +275,7 @@ async def test_a_killed_rotation_is_taken_up(tmp_path: Path, figure: Figure) -> 
 
 
 class InProcess:
-    """A node of a service, called without HTTP: what `Use` asks is asked of its use cases."""
+    """A node of a service, called without HTTP: the calls of `Use` go to its use cases."""
 
     def __init__(self, storage: Storage, keys: str, values: EncryptedValues) -> None:
         encryptor = Encryptor(keys)
@@ -313,9 +313,9 @@ class InProcess:
 
 @pytest.mark.parametrize("secrets", [1_500])
 async def test_reencryption_on_postgres_while_two_nodes_serve(secrets: int, figure: Figure, *, soak: bool) -> None:
-    """One node has the old key first, the other, which was restarted, the new one: no error on either.
+    """While one node has the old key first and a restarted one the new key first, neither has an error.
 
-    The old one is then restarted too, and what it had encrypted meanwhile gets under the new key.
+    Then the old node restarts too, and the values that it had encrypted meanwhile are re-encrypted.
     """
     old, new = (new_master_key(system_entropy) for _ in range(2))
     with postgres_database(quick=True) as open_store:

@@ -39,7 +39,7 @@ def race(place: Place, tokens: list[str], readers: int) -> tuple[list[str], Coun
         ]
         assert [answer(process) for process in processes] == ["ready\n"] * PROCESSES
         for start in range(0, len(tokens), AT_ONCE):
-            # All wait for their line: it is what lets them go.
+            # All processes wait for their line, which starts them together.
             for process in processes:
                 assert process.stdin is not None
                 process.stdin.write(json.dumps(tokens[start : start + AT_ONCE]) + "\n")
@@ -60,7 +60,7 @@ def answer(process: "subprocess.Popen[str]") -> str:
 async def test_the_readers_of_three_processes_get_one_proof_of_each_session(
     place: Place, figure: Figure, *, soak: bool
 ) -> None:
-    """As many distinct proofs as sessions: none has two, none has none, all other readers are told `used`."""
+    """There are as many distinct proofs as sessions: one for each session, and all other readers get `used`."""
     sessions, readers = (10_000, 32) if soak else (500, 12)
     users: dict[str, str] = {}
     async with place.sign_in() as signin:

@@ -1,4 +1,4 @@
-"""PostgreSQL behind PgBouncer in transaction mode: everything works, and only the LISTEN is missed."""
+"""Behind PgBouncer in transaction mode, PostgreSQL supports everything except LISTEN."""
 
 import asyncio
 import dataclasses
@@ -34,14 +34,14 @@ def bouncer(dsn: str) -> Iterator[PgBouncer]:
 
 @pytest.fixture
 def dsn() -> Iterator[str]:
-    """A database as the server itself has it."""
+    """Return a database, with its direct DSN."""
     with fresh_database() as dsn:
         yield dsn
 
 
 @pytest.fixture
 async def place(dsn: str, bouncer: PgBouncer) -> Place:
-    """A project in it, and the address through PgBouncer; the schema was made through it too."""
+    """Return a project in it, with the DSN through PgBouncer; the schema was created through PgBouncer too."""
     return await make_place(bouncer.dsn(dsn), pgbouncer=True)
 
 
@@ -64,7 +64,7 @@ async def opened(signin: WholeSignIn, project_id: str) -> str:
 
 
 async def test_it_is_transaction_mode(place: Place, dsn: str) -> None:
-    """What the tests of this file rest on: statements of one client go over several connections to the server."""
+    """The statements of one client use several server connections, which the tests of this file require."""
     async with place.sign_in(pgbouncer=True) as signin:
         storage = signin._storage
         await asyncio.gather(*(storage.metadata.read_mark(f"{number}") for number in range(50)))
@@ -76,7 +76,7 @@ async def test_it_is_transaction_mode(place: Place, dsn: str) -> None:
 
 
 async def test_migrations(dsn: str, bouncer: PgBouncer) -> None:
-    """Nodes that start at once through PgBouncer make each step of the schema once."""
+    """Nodes that start at once through PgBouncer run each migration once."""
     latest = len(migrations("postgres"))
     found = await asyncio.gather(*(migrate(bouncer.dsn(dsn)) for _ in range(4)))
     assert [before for before, _ in found].count(0) == 1
@@ -87,7 +87,7 @@ async def test_migrations(dsn: str, bouncer: PgBouncer) -> None:
 async def test_lives_of_sessions_on_two_nodes(
     place: Place, signin: WholeSignIn, other_node: WholeSignIn, dsn: str
 ) -> None:
-    """100 sessions through two nodes that race for each: one decision, one proof, and counters that fit."""
+    """100 sessions on two nodes that race for each have one decision and one proof each, and matching counters."""
     tokens = await asyncio.gather(*(opened(signin, place.project_id) for _ in range(100)))
     nodes = (signin, other_node)
     decided = await asyncio.gather(
@@ -115,7 +115,7 @@ async def test_lives_of_sessions_on_two_nodes(
 
 
 async def test_what_housekeeping_does(place: Place) -> None:
-    """Days, expiry, leases, deletion and the dropping of days, some of which must not be in a transaction."""
+    """Housekeeping works: partitions, expiry, leases, deletion. Some statements must not run in a transaction."""
     storage = await open_storage(place.url, pgbouncer=True)
     async with place.sign_in(pgbouncer=True) as signin:
         await opened(signin, place.project_id)
@@ -139,7 +139,7 @@ async def test_what_housekeeping_does(place: Place) -> None:
 
 
 async def test_64_pollers_and_a_bouncer_that_dies(place: Place, signin: WholeSignIn, bouncer: PgBouncer) -> None:
-    """All polls are answered over three connections; when it dies all are told, and go on when it is back."""
+    """All polls are answered over three connections. When PgBouncer dies, all calls fail, and later they work again."""
     token = await opened(signin, place.project_id)
 
     async def poll(times: int) -> None:
@@ -157,7 +157,7 @@ async def test_64_pollers_and_a_bouncer_that_dies(place: Place, signin: WholeSig
 async def test_a_service_through_it(
     place: Place, start_service: StartService, signin: WholeSignIn, figure: Figure
 ) -> None:
-    """A sign-in over HTTP; without LISTEN who waits still hears of the tap on another node within about a second."""
+    """A sign-in over HTTP works; without LISTEN a waiting client learns of the tap within about a second."""
     service = start_service(place, "--pgbouncer")
     async with httpx.AsyncClient(base_url=service.base_url, timeout=30) as client:
         took = []

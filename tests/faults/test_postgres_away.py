@@ -1,4 +1,4 @@
-"""PostgreSQL stops, crashes, or throws everybody out, while processes are at work on it."""
+"""PostgreSQL stops, crashes, or cuts all connections while processes work on it; nothing acknowledged is lost."""
 
 import asyncio
 import time
@@ -31,14 +31,14 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 async def place(server: PostgresServer) -> Place:
-    """A database of its own on the server that is stopped."""
+    """Return a database on a separate server, which the test stops."""
     name = f"taproof_{time.monotonic_ns()}"
     execute(server.dsn(), f"CREATE DATABASE {name} TEMPLATE template0")
     return await make_place(server.dsn(name))
 
 
 async def go_away(server: PostgresServer, stop: Callable[[], None]) -> float:
-    """Stop the server, start it after a while; return when it was back, on the monotonic clock."""
+    """Stop the server and start it after a while; return when it was back, on the monotonic clock."""
     await asyncio.to_thread(stop)
     await asyncio.sleep(AWAY)
     await asyncio.to_thread(server.start)
@@ -48,7 +48,7 @@ async def go_away(server: PostgresServer, stop: Callable[[], None]) -> float:
 async def test_a_server_that_stops_and_comes_back(
     place: Place, server: PostgresServer, figure: Figure, *, soak: bool
 ) -> None:
-    """Stopped in order, crashed, killed: all calls end as StoreUnavailable, all work again soon, nothing is lost."""
+    """After a stop, a crash or a kill, all calls end as StoreUnavailable, work resumes soon, and nothing is lost."""
     stops = [server.stop, lambda: server.stop("immediate"), server.kill] * (10 if soak else 1)
     async with loaded(place) as load:
         took = []
@@ -66,7 +66,7 @@ async def test_a_server_that_stops_and_comes_back(
 
 
 async def test_connections_that_are_all_cut(place: Place, *, soak: bool) -> None:
-    """As at a fail-over: who was in flight is told, the next call works, nothing is lost."""
+    """After a failover that cuts all connections, calls in flight fail, the next call works, and nothing is lost."""
     async with loaded(place) as load:
         for _ in range(60 if soak else 6):
             for worker in load.workers:
@@ -80,7 +80,7 @@ async def test_connections_that_are_all_cut(place: Place, *, soak: bool) -> None
 async def test_a_service_whose_database_goes_away(
     place: Place, server: PostgresServer, start_service: StartService, figure: Figure
 ) -> None:
-    """Over HTTP: 503 with Retry-After and nothing else, ready again by itself, and who waits hears of the tap."""
+    """Over HTTP: 503 with Retry-After and nothing else, ready again by itself, and waiting clients learn of the tap."""
     service = start_service(place)
     async with (
         http_loaded(place, service) as load,
@@ -109,5 +109,5 @@ async def test_a_service_whose_database_goes_away(
         await load.confirm(token)
         assert (await waiting).json()["status"] == "confirmed"
         assert time.monotonic() - began < 2
-    # What is away is told to the callers; it is no bug of ours.
+    # Callers learn that the database is unavailable; it is not logged as a bug.
     assert '"level": "error"' not in service.log()

@@ -1,6 +1,6 @@
-"""Hundreds of bots of projects in one real process, over real HTTP: what they take, and what one of them does to all.
+"""Hundreds of project bots in one real process over real HTTP: their cost, and their isolation from each other.
 
-The Bot API server stands in this process, so that what each bot was asked and said can be seen.
+The Bot API server runs in this process, so that the tests see every call and message.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor, bot_token_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id, new_key
 from taproof.core.model import Project, ProjectBot
@@ -36,7 +36,7 @@ PATIENCE = 120.0
 
 
 async def until(condition: Callable[[], object], what: str) -> None:
-    """Wait until something is so in this process, where the Bot API server is."""
+    """Wait for a condition in this process, which runs the Bot API server."""
     try:
         async with asyncio.timeout(PATIENCE):
             while not condition():  # noqa: ASYNC110 — what is waited for happens in another process.
@@ -46,7 +46,7 @@ async def until(condition: Callable[[], object], what: str) -> None:
 
 
 async def add_projects(place: Place, bots: Sequence[ServedBot]) -> list[str]:
-    """Give each bot a project of the place's developer; return their ids."""
+    """Give each bot to a new project of the place's developer; return the project ids."""
     storage, encryptor = await open_storage(place.url), Encryptor(place.master_key)
     try:
         (developer,) = await storage.developers.list_developers()
@@ -70,7 +70,7 @@ async def _add_project(storage: Storage, encryptor: Encryptor, developer_id: str
         created_at=system_clock(),
     )
     assert await storage.projects.create_project(project, new_key("sk", system_entropy).encode())
-    encrypted = encryptor.encrypt(bot.token, bot_token_associated_data(project_id), system_entropy)
+    encrypted = encryptor.encrypt(bot.token, associated_data_of("bot_token", project_id), system_entropy)
     given = ProjectBot(project_id, bot.id, bot.username, encrypted)
     assert await give_bot(storage, developer_id, project_id, given) == "set"
     return project_id
@@ -80,7 +80,7 @@ async def _add_project(storage: Storage, encryptor: Encryptor, developer_id: str
 async def serving(
     place: Place, server: BotsServer, directory: Path, *arguments: str, **environment: str
 ) -> AsyncIterator[Service]:
-    """Yield a service on a place whose messenger is `server`, whose first bot is its own."""
+    """Yield a service whose messenger is `server` and whose own bot is the first one."""
     service = await asyncio.to_thread(
         launch,
         directory,
@@ -100,7 +100,7 @@ async def serving(
 
 
 def resident(service: Service, what: str = "VmRSS") -> float:
-    """Return the memory of a service in MB: now, or with `VmHWM` at its most."""
+    """Return a service's memory in MB: the current value, or with `VmHWM` the highest."""
     text = Path(f"/proc/{service.process.pid}/status").read_text("utf-8")
     found = re.search(rf"{what}:\s+(\d+) kB", text)
     assert found is not None
@@ -108,15 +108,15 @@ def resident(service: Service, what: str = "VmRSS") -> float:
 
 
 async def start_sessions(place: Place, project_ids: Sequence[str]) -> list[str]:
-    """Start a sign-in of each project; return their tokens."""
+    """Start a sign-in in each project; return the tokens."""
     async with place.sign_in() as signin:
         return [(await signin.create_session(each, public=True)).session_token for each in project_ids]
 
 
 async def test_three_hundred_bots_in_one_process(tmp_path: Path, figure: Figure) -> None:
-    """They stay under 400 MB and all answer; one that is revoked is its own project's trouble alone.
+    """300 bots use under 400 MB and all answer; a revoked one affects only its own project.
 
-    No token of theirs is in the log, the database, the metrics or what the API answers.
+    No bot token is in the log, the database, the metrics or an API answer.
     """
     place = await make_place(f"sqlite:///{tmp_path / 'taproof.db'}")
     async with BotsServer().serving() as server:
@@ -139,7 +139,7 @@ async def test_three_hundred_bots_in_one_process(tmp_path: Path, figure: Figure)
             service_bot.give(server.message("/help"))
             await until(service_bot.texts, "the service's own bot answers")
             async with httpx.AsyncClient(base_url=service.base_url, verify=TRUST) as client:
-                # The figures are those of the last look at the projects, which comes after the bot is marked.
+                # The figures come from the last check of the projects, after the bot is marked as broken.
                 metrics = ""
                 async with asyncio.timeout(PATIENCE):
                     while 'taproof_own_bots{state="broken"} 1.0' not in metrics:
@@ -157,14 +157,14 @@ async def test_three_hundred_bots_in_one_process(tmp_path: Path, figure: Figure)
 
 
 def stored_bytes(directory: Path) -> bytes:
-    """Return whatever lies in the files of the database."""
+    """Return the contents of the database's files."""
     return b"".join(file.read_bytes() for file in directory.glob("taproof.db*"))
 
 
 async def everybody_answers(
     place: Place, server: BotsServer, bots: Sequence[ServedBot], projects: Sequence[str], figure: Figure
 ) -> None:
-    """Let somebody open a link in each of these bots at once, and hold each prompt to its project."""
+    """Let a user open a link in each of these bots at once, and check the project of each prompt."""
     clock = asyncio.get_running_loop().time
     tokens = await start_sessions(place, projects)
     before = [len(bot.texts()) for bot in bots]
@@ -180,7 +180,7 @@ async def everybody_answers(
 
 
 async def one_is_revoked(place: Place, service: Service, bots: Sequence[ServedBot], projects: Sequence[str]) -> None:
-    """Revoke the first bot's token: its project says so in the API and starts no sign-ins, and no other does."""
+    """Revoke the first bot's token: only its project says so in the API and starts no sign-ins."""
     access_token = await new_access_token(place)
     bots[0].revoke()
     async with httpx.AsyncClient(base_url=service.base_url, verify=TRUST, timeout=30) as client:
@@ -213,9 +213,9 @@ async def new_access_token(place: Place) -> str:
 
 
 async def test_a_bot_that_one_node_takes_is_run_by_another(place: Place, tmp_path: Path) -> None:
-    """A node that only answers the API checks the token and stores the bot; the node that runs the bots notices.
+    """A node with only the API checks and stores a bot's token; the node that runs the bots notices it.
 
-    It notices a new token, and that the bot is removed, in the same way.
+    That node also notices a new token and the removal of the bot.
     """
     async with BotsServer().serving() as server:
         server.add("Sign_In_Bot")
@@ -254,7 +254,7 @@ async def test_a_bot_that_one_node_takes_is_run_by_another(place: Place, tmp_pat
 async def test_a_killed_process_loses_no_update_and_does_none_twice(
     place: Place, tmp_path: Path, figure: Figure
 ) -> None:
-    """Own bots' updates in hand when the process is killed (SIGKILL) are handled by the next, each decision once."""
+    """Updates of project bots that are in progress at a SIGKILL are handled by the next process, each once."""
     async with BotsServer().serving() as server:
         server.add("Sign_In_Bot")
         bots = [server.add() for _ in range(10)]
@@ -269,7 +269,7 @@ async def test_a_killed_process_loses_no_update_and_does_none_twice(
             bot.slowness = 0.05
             for user in people:
                 token = tokens[bot.id, user]
-                # Each tap waits behind its /start, so the buttons are signed here as the service signs them.
+                # Each tap comes right after its /start, so the buttons are signed here as the service signs them.
                 button = tagged(signer, bot.id, user, f"c:{token}")
                 bot.give(server.message(f"/start {token}", user), server.tap(button, user))
         waiting = sum(len(bot.updates) for bot in bots)

@@ -1,4 +1,4 @@
-"""Nothing that came of a reported sign-in lives after the report is answered, whatever other processes do meanwhile."""
+"""Once a report is answered, nothing that the sign-in created is valid, whatever other processes do meanwhile."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ SELECT (SELECT COUNT(*) FROM access_tokens WHERE id <> '{mine}'), (SELECT COUNT(
 
 
 class Victim:
-    """An owner who was talked into confirming sign-ins, and reports each."""
+    """An owner who was tricked into confirming sign-ins, and reports each one."""
 
     def __init__(self, signin: WholeSignIn, storage: Storage, developer: Developer) -> None:
         self.signin = signin
@@ -42,14 +42,14 @@ class Victim:
         self.sessions = ConsoleSessions(storage, system_clock, system_entropy)
 
     async def robbed(self) -> tuple[str, str, str]:
-        """Confirm a sign-in; return the ids of the console session and the token that came of it, and its own."""
+        """Confirm a sign-in; return the ids of the console session and token that it created, and its own id."""
         source = await stored_sign_in(self.storage, system_clock())
         await self.storage.sessions.open_session(source.key, ADA.messenger_id, system_clock())
         session = await self.storage.sessions.read_session(source.key)
         assert session is not None
         event = self.signin._event(session, "", ADA, system_clock())
         assert await self.storage.sessions.confirm_session(source.key, ADA, system_clock(), event, None)
-        cookie = await self.sessions.open_session(
+        cookie = await self.sessions.create_console_session(
             self.developer, opened_with=source, address="198.51.100.66", user_agent="Mallory"
         )
         signed_in = await self.sessions.authenticate(cookie)
@@ -64,9 +64,9 @@ class Victim:
 
 
 async def test_nothing_that_came_of_a_reported_sign_in_survives(place: Place, figure: Figure, *, soak: bool) -> None:
-    """Three processes create tokens, sessions and invitations with stolen ones while the victim reports: none is left.
+    """Three processes create tokens, sessions and invitations with stolen ones during the report: none survives.
 
-    Looked at twice: when the report is answered, and when the other processes have been refused everything.
+    The test checks twice: when the report is answered, and when the other processes are refused everything.
     """
     rounds = 1_000 if soak else 40
     place = place.quick()
@@ -87,7 +87,7 @@ async def test_nothing_that_came_of_a_reported_sign_in_survives(place: Place, fi
                     assert process.stdin is not None
                     process.stdin.write(json.dumps(stolen) + "\n")
                     process.stdin.flush()
-                await asyncio.sleep(number % 20 / 1000)  # So that the report comes at another place each time.
+                await asyncio.sleep(number % 20 / 1000)  # So that the report arrives at a different step each time.
                 await victim.report()
                 at_once = await rows(place.url, SURVIVORS.format(mine=mine))
                 created += sum([json.loads(await asyncio.to_thread(answer, each)) for each in processes])
@@ -98,7 +98,7 @@ async def test_nothing_that_came_of_a_reported_sign_in_survives(place: Place, fi
     figure("rounds", rounds)
     figure("credentials created", created)
     figure("survivors", survived)
-    assert created > rounds  # Else there was no race.
+    assert created > rounds  # Otherwise there was no race.
     assert survived == 0
 
 

@@ -1,4 +1,4 @@
-"""Nodes of two releases on one database: old ones work on the newer schema, new ones take up what old ones left."""
+"""Nodes of two releases share a database: old ones work on the newer schema, new ones continue their work."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ TABLES = (
     *("metadata", "projects", "sessions", "user_days", "webhook_events", "invitations", "console_sessions"),
     "audit_entries",
 )
-# What a later release may do to the table that is used most, and a while in which it holds its locks.
+# A change that a later release may make to the busiest table, and a time in which it holds its locks.
 ADDED = """
 ALTER TABLE sessions ADD COLUMN device TEXT NOT NULL DEFAULT '';
 CREATE TABLE later (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
@@ -36,7 +36,7 @@ def driver_of(place: Place) -> str:
 
 
 def release(monkeypatch: pytest.MonkeyPatch, driver: str, steps: list[Migration]) -> None:
-    """Let this process be of a release with these migrations; others are of the present one."""
+    """Give this process the migrations of that release; other processes have the current ones."""
     present = migrations
 
     def of_release(asked: str) -> list[Migration]:
@@ -46,12 +46,12 @@ def release(monkeypatch: pytest.MonkeyPatch, driver: str, steps: list[Migration]
 
 
 async def migrate_as_later(place: Place, monkeypatch: pytest.MonkeyPatch, statements: str) -> None:
-    """Bring the database to the schema of a release that is yet to come."""
+    """Migrate the database to the schema of a future release."""
     driver = driver_of(place)
     steps = migrations(driver)
     with monkeypatch.context() as patched:
         release(patched, driver, [*steps, Migration(len(steps) + 1, "later", statements)])
-        # SQLite's driver works in the thread that calls it, which is not to stand still here.
+        # SQLite's driver works in the thread that calls it, and this thread must not block.
         found = await asyncio.to_thread(lambda: asyncio.run(migrate(place.url)))
         assert found == (len(steps), len(steps) + 1)
 
@@ -59,7 +59,7 @@ async def migrate_as_later(place: Place, monkeypatch: pytest.MonkeyPatch, statem
 async def test_old_nodes_serve_while_and_after_a_newer_release_migrates(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two nodes at work are not refused once while the schema changes under them; one that starts afterwards joins."""
+    """Two working nodes get no refusal while the schema changes under them; a node that starts later joins."""
     async with loaded(place) as load:
         for worker in load.workers:
             await worker.until_acknowledged(50)
@@ -74,7 +74,7 @@ async def test_old_nodes_serve_while_and_after_a_newer_release_migrates(
 async def test_every_kind_of_call_goes_on_when_the_schema_changes(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A node has prepared its statements for the tables as they were: none of them fails when these have grown."""
+    """A node's prepared statements keep working after the tables have grown."""
     async with place.sign_in() as signin:
         storage = signin._storage
 
@@ -109,14 +109,14 @@ async def test_every_kind_of_call_goes_on_when_the_schema_changes(
 async def test_a_migration_that_met_a_circle_of_locks_is_repeated(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nodes at work lock tables in whatever order their statements name them; a new node must not fail to start."""
+    """A new node starts even if its migration deadlocks with the running nodes, which lock tables in any order."""
     node = await asyncpg.connect(place.url, server_settings={"deadlock_timeout": "60s"})
     try:
         async with node.transaction():
             await node.execute("SELECT FROM projects")
             statements = "ALTER TABLE sessions ADD COLUMN device TEXT; ALTER TABLE projects ADD COLUMN logo TEXT"
             migration = asyncio.create_task(migrate_as_later(place, monkeypatch, statements))
-            # It has locked one table and waits for the other: from here on there is a circle, which it has to leave.
+            # It has locked one table and waits for the other: the deadlock that it must resolve.
             waits = "SELECT FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"
             while not await node.fetch(waits):  # noqa: ASYNC110 — the server tells only those who ask.
                 await asyncio.sleep(0.01)

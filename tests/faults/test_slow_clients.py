@@ -1,4 +1,4 @@
-"""A thousand clients that send or read as slowly as they can, and healthy ones, who are answered all the time."""
+"""A thousand clients that send or read as slowly as possible do not affect healthy clients."""
 
 import asyncio
 import shutil
@@ -24,7 +24,7 @@ ATTACKS = {
 
 
 def unread(service: Service) -> list[int]:
-    """Return for each open connection to a service how many bytes its kernel keeps for the client."""
+    """Return for each open connection to a service the bytes that its kernel holds for the client."""
     port = f":{service.port:04X}"
     lines = Path("/proc/net/tcp").read_text("ascii").splitlines()[1:]
     fields = [line.split() for line in lines]
@@ -36,12 +36,12 @@ def unread(service: Service) -> list[int]:
 
 
 def held(service: Service) -> int:
-    """Return how many connections to a service are open."""
+    """Return the number of open connections to a service."""
     return len(unread(service))
 
 
 async def test_answers_that_nobody_reads_take_little_memory(start_service: StartService, tmp_path: Path) -> None:
-    """The kernel keeps some 64 KiB for a connection; unbounded, a thousand of them slowed down the whole machine."""
+    """The kernel holds some 64 KiB for a connection. Without the bound, a thousand slowed down the whole machine."""
     place = await make_place(f"sqlite:///{tmp_path / 'taproof.db'}")
     service = await asyncio.to_thread(start_service, place)
     with socket.socket() as greedy:
@@ -59,7 +59,7 @@ async def test_answers_that_nobody_reads_take_little_memory(start_service: Start
 async def test_slow_clients(
     attack: str, start_service: StartService, tmp_path: Path, figure: Figure, *, soak: bool
 ) -> None:
-    """Debian's slowhttptest holds 1,000 connections; every call of sixty healthy clients is answered as ever."""
+    """While Debian's slowhttptest holds 1,000 connections, sixty healthy clients get every answer."""
     raise_file_limit()
     tool = shutil.which("slowhttptest")
     assert tool is not None, "scripts/setup.sh installs slowhttptest."

@@ -1,4 +1,4 @@
-"""PostgreSQL stands still under load, as one does that the network has cut off: nobody is told, nothing is answered."""
+"""PostgreSQL freezes under load, as if the network cut it off: no connection closes, and nothing is answered."""
 
 import asyncio
 import os
@@ -13,14 +13,14 @@ from tests.postgres_server import PostgresServer, execute
 
 
 def processes(server: PostgresServer) -> list[int]:
-    """Return the processes of the server, its first one first."""
+    """Return the processes of the server, the first one first."""
     first = int((server._data / "postmaster.pid").read_text().split("\n", 1)[0])
     others = Path(f"/proc/{first}/task/{first}/children").read_text("ascii").split()
     return [first, *map(int, others)]
 
 
 async def test_a_server_that_stands_still(figure: Figure) -> None:
-    """Calls give up after a while; those that the server carries out all the same when it goes on do no harm."""
+    """Calls give up after a while. Calls that the server executes after it resumes do no harm."""
     server = PostgresServer()
     try:
         execute(server.dsn(), "CREATE DATABASE taproof TEMPLATE template0")

@@ -1,4 +1,4 @@
-"""The whole conformance suite of the stores once more, on PostgreSQL behind PgBouncer in transaction mode."""
+"""The whole conformance suite of the stores also passes on PostgreSQL behind PgBouncer in transaction mode."""
 
 from collections.abc import Iterator
 from importlib import import_module
@@ -14,11 +14,11 @@ from taproof.storage.postgres.store import PostgresStorage
 
 __all__ = ["new_seed", "other_node", "seed", "storage"]
 
-# What needs a connection to the server for itself, and so is not heard through PgBouncer: the documented exception.
-# `test_pgbouncer.py` holds what comes in its place, an answer within about a second.
+# Tests of LISTEN, which needs a server connection of its own and does not work here: the documented exception.
+# `test_pgbouncer.py` tests the replacement, an answer within about a second.
 LEFT_OUT = "test_watch_decisions_"
 
-# A test is found by its name in a module; these are the suite's own, with the `open_store` of this file.
+# pytest finds a test by its name in a module. These are the suite's own, with the `open_store` of this file.
 for _file in sorted(Path(__file__).parents[1].glob("storage/conformance/test_*.py")):
     _suite = vars(import_module(f"tests.storage.conformance.{_file.stem}"))
     globals().update(
@@ -28,6 +28,6 @@ for _file in sorted(Path(__file__).parents[1].glob("storage/conformance/test_*.p
 
 @pytest.fixture
 def open_store() -> Iterator[OpenStore]:
-    """Opens the test's one database through PgBouncer, each time as another node would."""
+    """Return a function that opens the test's database through PgBouncer, each time like another node."""
     with fresh_database() as dsn, running_pgbouncer(dsn) as bouncer:
         yield lambda: PostgresStorage.open(bouncer.dsn(dsn), NOW, pgbouncer=True)

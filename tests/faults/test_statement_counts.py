@@ -1,7 +1,7 @@
-"""How many statements PostgreSQL is sent: calls that come together are one, as the server itself counts them.
+"""Concurrent calls share PostgreSQL statements, as the server itself counts them.
 
-The count is that of pg_stat_statements where the server has it (Debian's has: TAPROOF_TEST_POSTGRES_BIN names it); the
-server of the wheel has not, and its log of statements is counted.
+The count comes from pg_stat_statements if the server has it (Debian's has; TAPROOF_TEST_POSTGRES_BIN names it). The
+wheel's server does not, so the lines of its statement log are counted.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from tests.postgres_server import PostgresServer, execute
 CLIENTS = 64
 TURNS = 50
 AIM = 0.1
-"""Statements per call at 64 connections (the issue's figure)."""
+"""Statements per call with 64 connections (the issue's figure)."""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="module")
 def has_extension(server: PostgresServer) -> bool:
-    """Whether this server counts statements itself."""
+    """Return whether this server counts statements itself."""
     found = execute(server.dsn(), "SELECT name FROM pg_available_extensions WHERE name = 'pg_stat_statements'")
     return bool(found.strip())
 
@@ -44,14 +44,14 @@ async def place(server: PostgresServer, request: pytest.FixtureRequest, *, has_e
 
 @pytest.fixture
 def count(server: PostgresServer, place: Place, *, has_extension: bool) -> Callable[[], int]:
-    """Returns how many statements were carried out in this database, whatever they were."""
+    """Return a function that returns the number of statements executed in this database."""
 
     def count() -> int:
         if has_extension:
             calls = "SELECT COALESCE(SUM(calls), 0) FROM pg_stat_statements s JOIN pg_database d ON d.oid = s.dbid"
             where = "WHERE d.datname = current_database() AND s.query NOT LIKE '%pg_stat_statements%'"
             return int(execute(place.url, f"{calls} {where}"))
-        # psql, which asks above, does not prepare what it sends and so is not in the count.
+        # psql, which reads the count, does not prepare its statements, so they are not counted.
         log = (server._data / "log").read_text("utf-8", errors="replace")
         return len(re.findall(rf"^{place.url.rpartition('/')[2]} LOG:  execute ", log, re.MULTILINE))
 
@@ -59,7 +59,7 @@ def count(server: PostgresServer, place: Place, *, has_extension: bool) -> Calla
 
 
 async def together(call: Callable[[], Awaitable[object]]) -> None:
-    """Let all clients make the call again and again, each as soon as it has its answer."""
+    """Let all clients repeat the call, each as soon as it has its answer."""
 
     async def client() -> None:
         for _ in range(TURNS):
@@ -69,7 +69,7 @@ async def together(call: Callable[[], Awaitable[object]]) -> None:
 
 
 async def test_polls(place: Place, count: Callable[[], int], figure: Figure) -> None:
-    """64 clients that poll cost at most a tenth of a statement per poll."""
+    """64 polling clients cost at most a tenth of a statement per poll."""
     async with place.sign_in() as signin:
         tokens = [(await signin.create_session(place.project_id, public=True)).session_token for _ in range(CLIENTS)]
         turn = iter(tokens * TURNS)
@@ -92,7 +92,7 @@ async def test_creates(place: Place, count: Callable[[], int], figure: Figure) -
 
 
 async def test_a_lone_client(place: Place, count: Callable[[], int]) -> None:
-    """Alone, a poll is one statement and a create two, what its project says and itself: the counts can be trusted."""
+    """For a single client, a poll is one statement and a create two, so the counts can be trusted."""
     async with place.sign_in() as signin:
         token = (await signin.create_session(place.project_id, public=True)).session_token
         before = count()

@@ -1,6 +1,6 @@
-"""Who can write to the database, and does not have the master key, swaps what is encrypted in two rows: it is refused.
+"""An encrypted value that a writer of the database moves to another row is refused.
 
-Each case swaps two values in the file under a running service, reads them in every way that the service does, and
+Each case swaps two values in the file under a running service and reads them in every way that the service does. It
 shows that neither row's secret is used for the other.
 """
 # ruff: noqa: S608 — the names in statements are this test's own.
@@ -21,7 +21,7 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import MINUTE, system_clock
 from taproof.core.deliveries import Delivery
-from taproof.core.encryption import Encryptor, bot_token_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.identifiers import session_key
@@ -40,7 +40,7 @@ INTERNAL = {"error": "Internal error."}
 
 
 class Place:
-    """One process on the database, and calls to the service that runs on it too."""
+    """One process on the database, and calls to the service that also uses it."""
 
     def __init__(
         self, storage: SqliteStorage, encryptor: Encryptor, service: Service, client: httpx.AsyncClient
@@ -85,7 +85,7 @@ class Place:
         return Actor(self.developer, "command_line")
 
     async def enter(self, number: int) -> None:
-        """Be a developer who may have all there is."""
+        """Sign in a developer who has every right."""
         developers = Developers(self.storage, system_clock, system_entropy)
         self.developer = await developers.create_developer(f"ada{number}@example.com", "business")
         self.token = (
@@ -116,14 +116,14 @@ class Place:
         return token
 
     async def claimed(self, projects: list[Project]) -> list[Delivery]:
-        """Return the deliveries of these projects, of which each has one."""
+        """Return the deliveries of these projects, one for each."""
         ids = {project.id for project in projects}
         found = [each for each in await self.webhooks.claim_deliveries(200) if each.event.project_id in ids]
         assert len(found) == len(projects)
         return found
 
     def swap(self, table: str, column: str, key: str) -> list[bytes]:
-        """Swap the values of a column between the two rows that have one, of those that match; return both."""
+        """Swap the values of a column between the two matching rows that have one; return both."""
         connection = apsw.Connection(str(self.service.database))
         connection.set_busy_timeout(5_000)
         try:
@@ -145,7 +145,7 @@ class Place:
         return await self._client.request(method, f"/api/v1{path}", json=body, headers=headers)
 
     async def refused(self, method: str, path: str, body: dict[str, Any] | None = None) -> None:
-        """Call the service; it must answer 500 with no reason, and say in its log what it was, without any value."""
+        """Call the service. It must answer 500 without a reason, and log the reason without any value."""
         before = len(self.service.log())
         answer = await self.call(method, path, body)
         assert (answer.status_code, answer.json()) == (500, INTERNAL), path
@@ -163,7 +163,7 @@ async def _nobody(_token: str) -> BotAccount:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """One `taproof serve` for all cases, without a messenger."""
+    """Return one `taproof serve` for all cases, without a messenger."""
     directory: Path = tmp_path_factory.mktemp("service")
     running = launch(
         directory,
@@ -192,7 +192,7 @@ async def place(service: Service) -> AsyncIterator[Place]:
 
 
 async def webhook_secrets(place: Place) -> None:
-    """Proofs and webhooks are signed with no other project's secret; the session is not used up for it."""
+    """No other project's secret signs proofs or webhooks, and the session is not used up."""
     projects = await place.two_projects()
     tokens = [await place.confirmed(project, "1001") for project in projects]
     ids = ", ".join(f"'{each.id}'" for each in projects)
@@ -218,7 +218,7 @@ async def webhook_secrets(place: Place) -> None:
 
 
 async def next_webhook_secrets(place: Place) -> None:
-    """A secret that is to follow is shown for its own project alone, and signs nothing for another."""
+    """A next webhook secret is shown only for its own project, and signs nothing for another."""
     projects = await place.two_projects()
     for project in projects:
         await place.projects.rotate_webhook_secret(place.actor, project.id, 24)
@@ -229,7 +229,7 @@ async def next_webhook_secrets(place: Place) -> None:
         path = f"/dev/projects/{project.id}/webhook-secret"
         await place.refused("GET", path)
         await place.refused("POST", f"{path}/promote")
-        # Promoted all the same, it is the current one, and still does not open.
+        # Even after its promotion to the current secret it cannot be decrypted.
         await place.refused("GET", path)
     for delivery in await place.claimed(projects):
         with pytest.raises(DecryptionFailed):
@@ -237,28 +237,32 @@ async def next_webhook_secrets(place: Place) -> None:
 
 
 async def bot_tokens(place: Place) -> None:
-    """No bot is run, called or answered for with another project's token."""
+    """No bot runs or answers with another project's token."""
     projects = await place.two_projects()
     for number, project in enumerate(projects):
         token = place.encryptor.encrypt(
-            f"{100 + number}:AAtoken", bot_token_associated_data(project.id), system_entropy
+            f"{100 + number}:AAtoken", associated_data_of("bot_token", project.id), system_entropy
         )
         bot = ProjectBot(project.id, 100 + number, f"shop_{number}_bot", token)
         assert await give_bot(place.storage, place.developer.id, project.id, bot) == "set"
     ids = ", ".join(f"'{each.id}'" for each in projects)
     place.swap("projects", "encrypted_bot_token", f"id IN ({ids})")
-    bots = [each for each in await place.bots.list_bots() if each.project_id in {project.id for project in projects}]
+    bots = [
+        each for each in await place.bots.list_project_bots() if each.project_id in {project.id for project in projects}
+    ]
     assert len(bots) == 2
-    own = ProjectBotWebhooks(place.bots, lambda _token: pytest.fail("A token was used."), lambda _bot_id: ["secret"])
+    webhooks = ProjectBotWebhooks(
+        place.bots, lambda _token: pytest.fail("A token was used."), lambda _bot_id: ["secret"]
+    )
     for bot in bots:
         with pytest.raises(DecryptionFailed):
             place.bots.open_token(bot)
         with pytest.raises(DecryptionFailed):
-            await own.find_intake(bot.bot_id)
+            await webhooks.find_intake(bot.bot_id)
 
 
 async def event_bodies(place: Place) -> None:
-    """No receiver is sent what is meant for another one."""
+    """No receiver gets the event body of another one."""
     projects = await place.two_projects()
     for project in projects:
         await place.confirmed(project, "1001")
@@ -270,7 +274,7 @@ async def event_bodies(place: Place) -> None:
 
 
 async def webhook_answers(place: Place) -> None:
-    """What another receiver answered is shown to nobody: the answer is left out."""
+    """Another receiver's answer is never shown: it is left out."""
     projects = await place.two_projects()
     for project in projects:
         sent = await place.deliveries.send_test(place.actor, project.id)
@@ -290,7 +294,7 @@ async def webhook_answers(place: Place) -> None:
 
 
 async def phones(place: Place) -> None:
-    """No application is told another user's phone number: not in an answer or a proof, nor in the list of sessions."""
+    """No application gets another user's phone number, in an answer, a proof or the list of sessions."""
     projects = await place.two_projects(collect_phone=True)
     tokens = []
     for number, project in enumerate(projects):
@@ -310,7 +314,7 @@ async def phones(place: Place) -> None:
 
 
 async def phone_requests(place: Place) -> None:
-    """A contact confirms no other session than the one that it was asked for."""
+    """A contact confirms only the session that requested it."""
     projects = await place.two_projects(collect_phone=True)
     tokens = [await place.confirmed(project, f"{3_000 + number}") for number, project in enumerate(projects)]
     place.swap("phone_requests", "encrypted_token", "messenger_id IN ('3000', '3001')")
@@ -323,7 +327,7 @@ async def phone_requests(place: Place) -> None:
 
 
 async def the_check_of_the_key(place: Place) -> None:
-    """What tells whether a key is the right one does not fit another mark, nor another mark it."""
+    """The value that checks the master key does not fit another marker, nor another marker's value it."""
     connection = apsw.Connection(str(place.service.database))
     try:
         metadata: dict[str, Any] = dict(connection.execute("SELECT name, value FROM metadata").fetchall())  # type: ignore[arg-type]
@@ -353,12 +357,12 @@ CASES: dict[tuple[str, str], Callable[[Place], Awaitable[None]]] = {
 
 @pytest.mark.parametrize("column", CASES, ids=".".join)
 async def test_swapped_values_are_refused(column: tuple[str, str], place: Place) -> None:
-    """Whatever is swapped, neither value is used for the other row: see the case of each column."""
+    """A swapped value is never used for the other row: see the case of each column."""
     await CASES[column](place)
 
 
 def test_every_encrypted_column_has_a_case(service: Service) -> None:
-    """A column that is added brings its case along."""
+    """Every encrypted column has a case, so a new column needs a new case."""
     connection = apsw.Connection(str(service.database))
     try:
         found: list[Any] = connection.execute(

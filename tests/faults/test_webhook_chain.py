@@ -1,4 +1,4 @@
-"""What the service really sends, byte by byte as it came over HTTP, is checked by the libraries that receivers have."""
+"""The libraries that receivers use verify the exact bytes that the service sends over HTTP."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ NAMES = ("Ada", "Зоя 👩‍💻", "</script>\"'\\", "نور")
 
 
 def check(webhooks: list[Came], *secrets: str) -> None:
-    """Check each of them with each secret: by the npm package, the PyPI package, and our own SDK in both ways."""
+    """Check each request with each secret, using the npm package, the PyPI package, and our SDK in both ways."""
     for secret in secrets:
         events = npm_verify(*((secret, each.headers, each.body) for each in webhooks))
         for webhook, event in zip(webhooks, events, strict=True):
@@ -26,7 +26,7 @@ def check(webhooks: list[Came], *secrets: str) -> None:
 
 
 async def test_what_is_sent_is_verified_by_every_library(tmp_path: Path) -> None:
-    """Confirmed, cancelled and test events pass, with any name, and during a rotation with either secret."""
+    """Confirmed, cancelled and test events verify, with any name, and during a rotation with either secret."""
     with running_nodes("sqlite", 1, tmp_path) as nodes:
         async with running_application(nodes) as application:
             project = f"/projects/{application.project['id']}"

@@ -1,4 +1,4 @@
-"""Senders are killed (SIGKILL) again and again while a receiver fails three times in ten: no event is lost."""
+"""No event is lost when senders are killed (SIGKILL) again and again and a receiver fails three times in ten."""
 
 import asyncio
 import random
@@ -30,14 +30,14 @@ EVENTS = 10_000
 FAILING = 0.3
 SEED = 20_261_120
 PROJECTS = 20
-"""Many, since each endpoint that fails so often is posted only a few events at the same time."""
+"""Many, because a failing endpoint gets only a few events at the same time."""
 SENDERS = 2
 OPENED_AT_ONCE = 200
 DECIDED_AT_ONCE = 10
 
 
 async def open_all(signin: WholeSignIn, projects: list[str]) -> dict[str, str]:
-    """Open a session for each event to come; return the users by the sessions' tokens."""
+    """Open a session for each future event; return the users by session token."""
     opened: dict[str, str] = {}
     for start in range(0, EVENTS, OPENED_AT_ONCE):
         users = [f"{number}" for number in range(start, start + OPENED_AT_ONCE)]
@@ -47,7 +47,7 @@ async def open_all(signin: WholeSignIn, projects: list[str]) -> dict[str, str]:
 
 
 async def decide_all(signin: WholeSignIn, opened: dict[str, str], rate: float) -> None:
-    """Take so many decisions a second, each of which makes an event."""
+    """Make this many decisions a second, each of which causes an event."""
     began = time.monotonic()
     tokens = list(opened)
     for start in range(0, EVENTS, DECIDED_AT_ONCE):
@@ -57,8 +57,8 @@ async def decide_all(signin: WholeSignIn, opened: dict[str, str], rate: float) -
 
 
 async def kill_again_and_again(senders: Senders, receiver: Receiver, kills: int, every: float) -> list[int]:
-    """Kill the oldest sender every so many seconds or so; return how many posts each of them had under way."""
-    # Not when so much has arrived: that would be while much arrives, more often than not.
+    """Kill the oldest sender at about this interval; return how many posts each victim had in flight."""
+    # Not after a number of arrivals, because that would mostly hit busy moments.
     draw = random.Random(SEED)  # noqa: S311 — the same moments in every run, as far as a machine can repeat them.
     under_way = []
     began = time.monotonic()
@@ -71,7 +71,7 @@ async def kill_again_and_again(senders: Senders, receiver: Receiver, kills: int,
 
 
 async def until_settled(place: Place) -> None:
-    """Wait until nothing is to be sent any more."""
+    """Wait until nothing is left to send."""
     async with asyncio.timeout(PATIENCE):
         due = "SELECT 1 FROM webhook_events WHERE state = 'due' LIMIT 1"
         while await rows(place.url, due):  # noqa: ASYNC110 — the store tells only those who ask.
@@ -80,7 +80,7 @@ async def until_settled(place: Place) -> None:
 
 @dataclass
 class Stored:
-    """What the store says of one event."""
+    """The stored state of one event."""
 
     state: str
     count: int
@@ -105,7 +105,7 @@ async def read_stored(place: Place) -> dict[str, Stored]:
 
 
 def check(stored: dict[str, Stored], arrived: dict[str, Any]) -> None:
-    """Hold what is written down of each event to what the receiver has seen of it."""
+    """Compare the records of each event with the receiver's own."""
     for event_id, event in stored.items():
         seen, accepted, _ = arrived[event_id]
         assert event.state == "delivered"
@@ -115,24 +115,24 @@ def check(stored: dict[str, Stored], arrived: dict[str, Any]) -> None:
         assert set(answers) <= {None, event_id}
         taken = [status is not None and 200 <= status < 300 for status in statuses]
         assert taken == [False] * (event.count - 1) + [True]
-        # A sender that was killed may or may not have come so far as to post what it held.
+        # A killed sender may or may not have posted the event that it held.
         posted = event.count - errors.count("circuit_open")
         assert posted <= seen <= posted + event.interrupted
-        # Taken twice: a sender died, or had given up waiting, before it knew.
+        # Received twice: a sender died, or stopped waiting, before it knew the result.
         assert accepted - 1 <= event.interrupted + errors.count("timeout")
 
 
 async def test_no_event_is_lost_when_senders_are_killed(
     place: Place, tmp_path: Path, figure: Figure, *, soak: bool
 ) -> None:
-    """Each of 10,000 events is accepted, under one in a hundred of them more than once, and the books are right.
+    """Each of 10,000 events is accepted, under one in a hundred of them twice, and the records are right.
 
-    In the short form an attempt has a second, which a machine that does much else may need: what is taken twice since a
-    sender had given up waiting is held to the books alone.
+    In the short form an attempt has one second. A busy machine may exceed it, so duplicates after such a timeout are
+    compared with the records only.
     """
     kills, rate, pace = (100, 25, PRODUCTION) if soak else (12, 190, HASTY)
-    # How often an event is taken twice is how many are taken while one outcome is written: the rate times a commit. At
-    # this rate that must not be the time of a disk that other tests use too.
+    # An event is received twice as often as others are accepted while one outcome is committed: rate times commit time.
+    # So a commit must not wait for a disk that other tests use too.
     place = place if soak else place.quick()
     async with running_receiver(FAILING, SEED) as receiver:
         named = [(f"Shop {number}", f"{receiver.url}/{number}") for number in range(PROJECTS)]
@@ -175,6 +175,6 @@ async def test_no_event_is_lost_when_senders_are_killed(
     figure("of them by a kill", sum(stored[event_id].interrupted > 0 for event_id in twice))
     given_up = {event_id for event_id, event in stored.items() if any(each[2] == "timeout" for each in event.attempts)}
     assert len(twice if soak else set(twice) - given_up) < EVENTS // 100
-    # The kills met senders at work.
+    # The kills hit senders that were sending.
     assert sum(posts > 0 for posts in under_way) > 0.9 * kills
     assert interrupted > kills

@@ -1,4 +1,4 @@
-"""The webhook secret is rotated while users sign in and webhooks come: no check of an application fails for it."""
+"""Rotating the webhook secret while users sign in and webhooks arrive makes no application's check fail."""
 
 import asyncio
 import base64
@@ -15,14 +15,14 @@ from tests.faults.webhook_nodes import Application, Came, Node, running_applicat
 
 from taproof import verify_proof, verify_webhook
 from taproof.core.clock import SECOND, system_clock
-from taproof.core.encryption import Encryptor, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
 from taproof.runtime.store import open_storage
 
 USERS = 6
 LEAST = 20
-"""Webhooks, and as many proofs, of each part of a rotation."""
+"""The number of webhooks, and of proofs, in each phase of a rotation."""
 
 
 def standard_accepts(webhook: Came, secret: str) -> bool:
@@ -39,10 +39,10 @@ def service_signature_fits(webhook: Came, secret: str) -> bool:
 
 
 def check(application: Application, secrets: list[str], since: float, until: float) -> int:
-    """Check what an application checks that knows these secrets, of all that was begun and came in that time.
+    """Check everything begun and received in that time, as an application with these secrets does.
 
     Returns:
-        how many webhooks there were, or proofs where these were fewer.
+        the number of webhooks, or of proofs if there were fewer.
     """
     webhooks = [each for each in application.webhooks if each.began >= since and each.came < until]
     for webhook in webhooks:
@@ -57,20 +57,22 @@ def check(application: Application, secrets: list[str], since: float, until: flo
 
 
 async def until_more(application: Application) -> None:
-    """Wait until so much more has come that a part of the rotation is judged by it."""
-    # What is under way at either end of the part belongs to none.
+    """Wait until enough has arrived to judge a phase of the rotation."""
+    # Requests in progress at either end of the phase belong to no phase.
     enough = LEAST + 2 * USERS
     webhooks, proofs = len(application.webhooks) + enough, len(application.proofs) + enough
     await application.until(lambda: len(application.webhooks) >= webhooks and len(application.proofs) >= proofs)
 
 
 async def rotate_for_moments(node: Node, project_id: str, seconds: float) -> tuple[str, int]:
-    """Rotate as another node would, for an overlap of less than an hour; return the next secret and when it follows."""
+    """Rotate as another node would, with an overlap of under an hour; return the next secret and when it takes over."""
     secret = new_webhook_secret(system_entropy)
     storage = await open_storage(node.url)
     project = await storage.projects.read_project(project_id)
     assert project is not None
-    encrypted = Encryptor(node.master_key).encrypt(secret, webhook_secret_associated_data(project_id), system_entropy)
+    encrypted = Encryptor(node.master_key).encrypt(
+        secret, associated_data_of("webhook_secret", project_id), system_entropy
+    )
     now = system_clock()
     until = now + round(seconds * SECOND)
     assert await storage.projects.rotate_webhook_secret(project.developer_id, project_id, encrypted, now, until)
@@ -80,9 +82,9 @@ async def rotate_for_moments(node: Node, project_id: str, seconds: float) -> tup
 
 @pytest.mark.parametrize(("driver", "count"), [("sqlite", 1), ("postgres", 2)])
 async def test_no_check_fails_during_a_rotation(driver: str, count: int, tmp_path: Path, figure: Figure) -> None:
-    """Whoever knows the old secret alone checks all until the promotion, whoever knows both all before and after.
+    """The old secret alone verifies everything until the promotion; both secrets verify everything all the time.
 
-    One rotation ends with the promotion, the next one, straight after it, when its overlap is over.
+    One rotation ends with the promotion; the next one, straight after it, ends with its overlap.
     """
     with running_nodes(driver, count, tmp_path) as nodes:
         async with running_application(nodes) as application, signing_in(application, USERS):
@@ -106,22 +108,22 @@ async def test_no_check_fails_during_a_rotation(driver: str, count: int, tmp_pat
     secrets = [first, second, third]
     since = [0, promoted, over]
     until = [promoting, over, math.inf]
-    # Each secret alone, from the time that it is the first one to the promotion of the one after it.
+    # Each secret alone, from the time that it is the first one to the promotion of its successor.
     alone = [check(application, [secrets[each]], since[each], until[each]) for each in range(3)]
     both = [check(application, secrets[each : each + 2], since[each], until[each + 1]) for each in range(2)]
-    # With both pairs nothing is left out.
+    # With both secrets of a pair nothing is left out.
     assert check(application, secrets, 0, math.inf) == min(len(application.webhooks), len(application.proofs))
     assert min(alone) >= LEAST
     for overlap, end, (old, new) in zip(overlaps, [promoting, over], itertools.pairwise(secrets), strict=True):
         during = [each for each in application.webhooks if each.began >= overlap and each.came < end]
         assert len(during) >= LEAST
         for webhook in during:
-            # Who has changed over to the new secret ahead of time can check the standard headers already.
+            # A receiver that already uses the new secret can verify the standard headers.
             assert standard_accepts(webhook, new)
             assert service_signature_fits(webhook, old)
             assert len(webhook.headers["webhook-signature"].split()) == 2
     for webhook in application.webhooks:
-        # Once over, an old secret signs nothing any more.
+        # After the end, an old secret signs nothing.
         if webhook.began >= over:
             assert not standard_accepts(webhook, second)
             assert not service_signature_fits(webhook, second)

@@ -1,4 +1,4 @@
-"""Processes that send webhooks, the one that receives them, and decisions that make events."""
+"""Processes that send webhooks, a process that receives them, and decisions that cause events."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ async def open_session(signin: WholeSignIn, project_id: str, user: str) -> str:
 
 
 async def decide(signin: WholeSignIn, token: str, user: str) -> None:
-    """Let the user confirm, or cancel as each tenth does."""
+    """Confirm as the user, or cancel one time in ten."""
     if user.endswith("9"):
         assert (await signin.cancel_session(token, user)).changed
     else:
@@ -40,7 +40,7 @@ async def decide(signin: WholeSignIn, token: str, user: str) -> None:
 
 
 class Pace(NamedTuple):
-    """Arguments of a sender: how many seconds an attempt may take, and how many an event is leased."""
+    """Arguments of a sender: the seconds that an attempt may take and the seconds that an event is leased."""
 
     timeout: str
     lease: str
@@ -48,12 +48,12 @@ class Pace(NamedTuple):
 
 PRODUCTION = Pace(f"{SEND_TIMEOUT}", f"{LEASE // SECOND}")
 HASTY = Pace("1", "12")
-"""A test that waits for what a dead sender held, and for receivers that never answer, ends in a minute with it."""
+"""For tests that wait for a dead sender's leases and for hanging receivers: they end within a minute."""
 
 
 @dataclass
 class Receiver:
-    """The receiver's process, and what it tells."""
+    """The receiver's process and its reports."""
 
     url: str
     process: asyncio.subprocess.Process
@@ -74,7 +74,7 @@ class Receiver:
 
 @contextlib.asynccontextmanager
 async def running_receiver(failing: float, seed: int) -> AsyncIterator[Receiver]:
-    """Yield a receiver that fails so often, from 0 to 1."""
+    """Yield a receiver with this failure rate, from 0 to 1."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, str(RECEIVER), f"{failing}", f"{seed}"),
         stdin=asyncio.subprocess.PIPE,
@@ -93,10 +93,10 @@ async def running_receiver(failing: float, seed: int) -> AsyncIterator[Receiver]
 
 @dataclass
 class Senders:
-    """Processes that send what is due in one place."""
+    """Processes that send the due events of one place."""
 
     process: asyncio.subprocess.Process
-    """The one that starts them."""
+    """The process that starts them."""
     running: list[int] = field(default_factory=list)
     """Their process ids, the oldest first."""
 
@@ -108,7 +108,7 @@ class Senders:
         self.running.append(int(await self.process.stdout.readline()))
 
     def kill_oldest(self) -> int:
-        """Kill one (SIGKILL); return which one."""
+        """Kill one (SIGKILL); return its process id."""
         victim = self.running.pop(0)
         os.kill(victim, signal.SIGKILL)
         return victim
@@ -116,7 +116,7 @@ class Senders:
 
 @contextlib.asynccontextmanager
 async def running_senders(place: Place, count: int, pace: Pace, log: Path) -> AsyncIterator[Senders]:
-    """Yield so many senders; none of them may log an error or end by itself."""
+    """Yield this many senders; none of them may log an error or exit by itself."""
     with log.open("wb") as file:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, str(SENDER), place.url, place.master_key, *pace, *(["quick"] if place.is_quick else [])),

@@ -34,7 +34,7 @@ class Node:
 
 @contextlib.contextmanager
 def running_nodes(driver: str, count: int, directory: Path) -> Iterator[list[Node]]:
-    """Yield so many services on one new database."""
+    """Yield this many services on one new database."""
     master_key = new_master_key(system_entropy)
     with ExitStack() as stack:
         url = stack.enter_context(new_database(driver, directory))
@@ -50,7 +50,7 @@ def running_nodes(driver: str, count: int, directory: Path) -> Iterator[list[Nod
 
 @dataclass(frozen=True)
 class Came:
-    """A webhook or a proof: when what it tells was asked for, and when it came, in ms."""
+    """A webhook or a proof: when its content was requested, and when it arrived, in ms."""
 
     began: int
     came: int
@@ -60,7 +60,7 @@ class Came:
 
 
 class Application:
-    """The server of an application, with one project: it keeps all webhooks and all proofs."""
+    """An application's server with one project: it records all webhooks and all proofs."""
 
     def __init__(self, clients: list[httpx.AsyncClient], access_token: str) -> None:
         self.webhooks: list[Came] = []
@@ -80,13 +80,13 @@ class Application:
         return web.Response(status=204)
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until enough has come."""
+        """Wait until enough has arrived."""
         async with asyncio.timeout(PATIENCE):
             while not condition():  # noqa: ASYNC110 — of webhooks and proofs, whichever comes last.
                 await asyncio.sleep(0.02)
 
     async def manage(self, method: str, path: str, **body: Any) -> Any:
-        """Make a call of the developer API, on each node in turn."""
+        """Call the developer API, on each node in turn."""
         response = await next(self._turns).request(
             method, f"/api/v1/dev{path}", headers=self._headers, json=body if method == "POST" else None
         )
@@ -94,7 +94,7 @@ class Application:
         return response.json()
 
     async def new_phone(self, name: str) -> "Phone":
-        """Make a user; the phones are spread over the nodes."""
+        """Create a user; the phones are spread over the nodes."""
         client = next(self._turns)
         user = await _post(client, "/sandbox/users", first_name=name)
         return Phone(self, client, user["id"])
@@ -112,7 +112,7 @@ class Application:
 
 @dataclass
 class Phone:
-    """A pretend user, who signs in to the application."""
+    """A simulated user who signs in to the application."""
 
     application: Application
     client: httpx.AsyncClient
@@ -133,13 +133,13 @@ class Phone:
 
 @contextlib.asynccontextmanager
 async def running_application(nodes: list[Node]) -> AsyncIterator[Application]:
-    """Yield an application whose webhooks come to this process."""
+    """Yield an application whose webhooks reach this process."""
     async with contextlib.AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(httpx.AsyncClient(base_url=node.service.base_url, timeout=30))
             for node in nodes
         ]
-        # All of them have one developer, whose access token each start replaces.
+        # All nodes share one developer, whose access token each start replaces.
         application = Application(clients, nodes[-1].service.access_token)
         server = web.Application()
         server.router.add_post("/hooks", application.receive)
@@ -154,7 +154,7 @@ async def running_application(nodes: list[Node]) -> AsyncIterator[Application]:
 
 @contextlib.asynccontextmanager
 async def signing_in(application: Application, users: int) -> AsyncIterator[None]:
-    """Let so many users sign in without end meanwhile; each of them must succeed each time."""
+    """Let this many users sign in continuously meanwhile; every sign-in must succeed."""
 
     async def sign_in_without_end(phone: Phone) -> None:
         while True:

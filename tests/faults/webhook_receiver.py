@@ -1,9 +1,8 @@
-"""A receiver of webhooks that checks all that it gets, and fails as often as it is told. Started as a program.
+"""Receive webhooks, check each one, and fail at a given rate. Started as a program.
 
-It answers each event with the event's id, so that an answer that was taken for another's is found out. It is told on
-the command line how often to fail (0 to 1) and the seed that its failures are drawn from, and on stdin,
-in one line of JSON, the webhook secret of each project. It says on stdout which port of 127.0.0.1 it listens on. A GET
-of `/progress` and one of `/report` tell what came; it ends with its stdin.
+It answers each event with the event's id, so that a mixed-up answer is detected. The command line gives the failure
+rate (0 to 1) and the seed of the failures. One line of JSON on stdin gives the webhook secret of each project. Its
+port of 127.0.0.1 is printed on stdout. GET `/progress` and GET `/report` return what arrived. It exits with its stdin.
 """
 
 import asyncio
@@ -23,22 +22,22 @@ from aiohttp import web
 from standardwebhooks.webhooks import Webhook
 
 LATE = 60.0
-"""Seconds for which it answers nothing, or goes on with a slow body: longer than any sender waits."""
+"""Seconds without an answer, or of a slow body: longer than any sender waits."""
 DRIP = 0.1
 
 
 @dataclass
 class Arrived:
-    """What came of one event."""
+    """What arrived for one event."""
 
     body: bytes
     seen: int = 0
     accepted: int = 0
-    """How often a whole 2xx was sent for it."""
+    """The number of complete 2xx answers."""
 
 
 class Receiver:
-    """Accepts events, except for those of which the draw says how to fail them."""
+    """Accepts events, except those that the seed makes fail."""
 
     def __init__(self, failing: float, seed: int) -> None:
         self.secrets: dict[str, str] = {}
@@ -67,7 +66,7 @@ class Receiver:
             self._open[sender] -= 1
 
     def progress(self) -> dict[str, Any]:
-        """Return how many requests of each sender are under way."""
+        """Return the number of each sender's requests in progress."""
         return {"open": self._open}
 
     def report(self) -> dict[str, Any]:
@@ -79,7 +78,7 @@ class Receiver:
         return {"arrived": arrived, "answers": self._answers, "wrong": self._wrong}
 
     def _take(self, request: web.BaseRequest, body: bytes) -> Arrived:
-        """Check what came as a receiver should, and more: an event is the same in every attempt."""
+        """Check a request as a receiver should, and that an event is the same in every attempt."""
         event_id = request.headers["webhook-id"]
         try:
             event = json.loads(body)
@@ -112,13 +111,13 @@ class Receiver:
         return web.Response(status=self._draw.choice((500, 502, 503, 504)), text=request.headers["webhook-id"])
 
     async def _reset(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Break the connection off with a reset, before the answer or in the middle of one that began with 200."""
+        """Reset the connection, before the answer or in the middle of one that began with 200."""
         if self._draw.random() < 0.5:
             response = web.StreamResponse(headers={"Content-Length": "64"})
             await response.prepare(request)
             await response.write(b"Thank")
         assert request.transport is not None
-        # Without lingering a close is a reset, and what is still to be sent is dropped.
+        # Without lingering, closing resets the connection and drops unsent data.
         no_lingering = struct.pack("ii", 1, 0)
         request.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_lingering)
         request.transport.abort()
@@ -129,7 +128,7 @@ class Receiver:
         return web.Response(status=503)
 
     async def _drip(self, request: web.BaseRequest) -> web.StreamResponse:
-        """Answer 200 at once, with a body that comes byte by byte and does not end in time."""
+        """Answer 200 at once, with a body that arrives byte by byte and does not end in time."""
         size = int(LATE / DRIP)
         response = web.StreamResponse(headers={"Content-Length": f"{size}"})
         await response.prepare(request)
@@ -145,7 +144,7 @@ def say(line: str) -> None:
 
 async def main() -> None:
     receiver = Receiver(float(sys.argv[1]), int(sys.argv[2]))
-    # Cancelled when the sender hangs up: nothing is kept up for one that is gone.
+    # Cancelled when the sender disconnects, so nothing keeps running for it.
     server = web.Server(receiver.handle, handler_cancellation=True, access_log=None)
     runner = web.ServerRunner(server)
     await runner.setup()

@@ -1,4 +1,4 @@
-"""A body that does not arrive ends as a 400; nothing else is cancelled, and nothing runs while nobody reads."""
+"""A body that does not arrive in time ends as a 400; nothing else is cancelled, and no timer runs in between."""
 
 import asyncio
 from typing import Any
@@ -27,7 +27,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_body_that_never_comes_is_refused_and_its_task_lives_on() -> None:
-    """The request is answered with a sentence; the cancellation goes no further."""
+    """The request is answered with a sentence; the cancellation does not spread."""
     with pytest.raises(InvalidRequest, match="took longer"):
         await read_json_object(SCOPE, never)
     assert await read_json_object(SCOPE, at_once) == {}
@@ -37,7 +37,7 @@ async def test_a_body_that_never_comes_is_refused_and_its_task_lives_on() -> Non
 
 
 async def test_a_cancelled_request_stays_cancelled() -> None:
-    """Whoever else cancels the task, such as a server that drains, is obeyed."""
+    """A cancellation by others, such as a server that stops, takes effect."""
     task = asyncio.create_task(read_json_object(SCOPE, never))
     await asyncio.sleep(0)
     task.cancel()
@@ -46,7 +46,7 @@ async def test_a_cancelled_request_stays_cancelled() -> None:
 
 
 async def test_only_the_late_one_is_refused() -> None:
-    """One slow client ends nobody else's request."""
+    """One slow client does not end the requests of others."""
     slow = asyncio.create_task(read_json_object(SCOPE, never))
     while not slow.done():
         assert await read_json_object(SCOPE, at_once) == {}
@@ -54,8 +54,8 @@ async def test_only_the_late_one_is_refused() -> None:
     assert isinstance(slow.exception(), InvalidRequest)
 
 
-async def test_nothing_is_kept_of_what_was_read() -> None:
-    """Neither a task nor a timer stays behind."""
+async def test_nothing_remains_after_a_body() -> None:
+    """Neither a task nor a timer remains."""
     for _ in range(100):
         await read_json_object(SCOPE, at_once)
     deadline = body._deadline
@@ -72,7 +72,7 @@ async def test_nothing_is_kept_of_what_was_read() -> None:
 
 
 class Slow:
-    """A client that sends some parts of a body at once, and the rest never; `sent` is what it is answered."""
+    """A client that sends some parts of a body at once, and never the rest; `sent` is the answer to it."""
 
     def __init__(self, *parts: bytes, ends: bool = False) -> None:
         self._parts = [{"type": "http.request", "body": part, "more_body": True} for part in parts]
@@ -88,7 +88,7 @@ class Slow:
 
 
 async def read_all(_scope: Any, receive: Any, send: Any) -> None:
-    """Answer 200 once the body is here, 499 when the client has gone."""
+    """Answer 200 once the whole body has arrived, 499 when the client has disconnected."""
     more, status = True, 200
     while more:
         message = await receive()
@@ -100,7 +100,7 @@ async def read_all(_scope: Any, receive: Any, send: Any) -> None:
 
 @pytest.mark.parametrize("parts", [[], [b"a"], [b"a"] * 5])
 async def test_other_applications_wait_no_longer(parts: list[bytes]) -> None:
-    """A body that trickles in is answered with the same sentence as everywhere, and by nobody else."""
+    """A body that trickles in is answered once, with the same sentence as everywhere."""
     client = Slow(*parts)
     await BodiesInTime(read_all, 0.01)({"type": "http"}, client.receive, client.send)
     assert [message.get("status") for message in client.sent] == [400, None]
@@ -108,7 +108,7 @@ async def test_other_applications_wait_no_longer(parts: list[bytes]) -> None:
 
 
 async def test_other_applications_get_bodies_that_come_in_time() -> None:
-    """And may then wait for the end of the connection as long as they like, as long polls do."""
+    """After a whole body, an application may wait without a limit for the disconnect, as long polls do."""
     client = Slow(b"a", b"b", ends=True)
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -121,8 +121,8 @@ async def test_other_applications_get_bodies_that_come_in_time() -> None:
     assert [message.get("status") for message in client.sent] == [200, None]
 
 
-async def test_an_answer_under_way_is_finished() -> None:
-    """Who is answered before the whole body is here gets the whole answer, and no second one."""
+async def test_an_answer_in_progress_is_finished() -> None:
+    """A client that is answered before its whole body has arrived gets that whole answer, and no second one."""
     client = Slow(b"a")
 
     async def app(_scope: Any, receive: Any, send: Any) -> None:
@@ -135,7 +135,7 @@ async def test_an_answer_under_way_is_finished() -> None:
     assert [message.get("status", message.get("body")) for message in client.sent] == [413, b"too large"]
 
 
-async def test_what_is_no_request_passes() -> None:
+async def test_lifespan_events_pass() -> None:
     """Start and stop of the application have no body."""
     seen = []
 

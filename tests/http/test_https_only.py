@@ -1,4 +1,4 @@
-"""HTTPS only, and who the client is behind a proxy (service-spec.md, opening; contract.md)."""
+"""HTTPS only, and the client's address behind a proxy (service-spec.md, opening; contract.md)."""
 
 import json
 from ipaddress import IPv4Address, ip_network
@@ -16,7 +16,7 @@ INNER_HEADERS = [(b"content-length", b"0")]
 
 
 class Recorder:
-    """The application inside: notes the scope that it gets and answers 200."""
+    """The application behind the middleware: records the scope and answers 200."""
 
     def __init__(self) -> None:
         self.scopes: list[Any] = []
@@ -55,7 +55,7 @@ async def test_https_is_answered_with_hsts(host: str | None) -> None:
 
 
 async def test_hsts_covers_subdomains_only_when_asked() -> None:
-    """A subdomain may not have HTTPS yet, so it is the operator who decides."""
+    """HSTS covers subdomains only if the operator says so, since a subdomain may not have HTTPS yet."""
     _, headers, _ = await request(HttpsOnly(Recorder(), include_subdomains=True), "https", "203.0.113.9")
     assert headers[HSTS[0]] == b"max-age=31536000; includeSubDomains"
 
@@ -76,7 +76,7 @@ async def test_plain_http_from_loopback_is_answered_without_hsts(host: str) -> N
 )
 @pytest.mark.parametrize("headers", [[], [(b"x-forwarded-proto", b"https"), (b"x-forwarded-for", b"127.0.0.1")]])
 async def test_plain_http_from_elsewhere_is_refused(host: str | None, headers: list[tuple[bytes, bytes]]) -> None:
-    """It is refused with a sentence, not redirected, and no header that anybody can send changes that."""
+    """Plain HTTP is refused with a sentence, not redirected, and no header changes that."""
     inner = Recorder()
     status, answer, body = await request(HttpsOnly(inner), "http", host, headers)
     assert (status, answer[b"x-error-code"]) == (400, b"https_required")
@@ -203,10 +203,8 @@ async def test_a_trusted_proxy_names_client_and_protocol(
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])
 @pytest.mark.parametrize("headers", [[(b"x-forwarded-for", b"127.0.0.1")], [(b"forwarded", b"for=127.0.0.1")]])
-async def test_what_a_proxy_here_passes_on_over_https_is_no_program_here(
-    host: str, headers: list[tuple[bytes, bytes]]
-) -> None:
-    """A proxy on loopback that nobody named is answered over HTTPS, but its clients are not let in as local ones."""
+async def test_clients_of_a_local_proxy_are_no_local_programs(host: str, headers: list[tuple[bytes, bytes]]) -> None:
+    """An untrusted proxy on loopback is answered over HTTPS, but its clients do not count as local programs."""
     inner = Recorder()
     status, _, _ = await request(HttpsOnly(inner), "https", host, headers)
     assert (status, inner.scopes[0]["client"]) == (200, (host, 0))
@@ -215,7 +213,7 @@ async def test_what_a_proxy_here_passes_on_over_https_is_no_program_here(
 
 
 async def test_forwarded_beside_x_forwarded_for_is_not_believed() -> None:
-    """A proxy that sets the one passes on whatever its client wrote into the other."""
+    """A proxy that sets one header forwards any value of the other from its client."""
     inner = Recorder()
     headers = [(b"forwarded", b"for=127.0.0.1;proto=https"), (b"x-forwarded-for", b"203.0.113.9")]
     app = HttpsOnly(inner, [ip_network("10.0.0.0/8")])
@@ -225,8 +223,8 @@ async def test_forwarded_beside_x_forwarded_for_is_not_believed() -> None:
 
 
 @given(st.lists(st.ip_addresses().map(str) | st.text(max_size=20), max_size=40), st.ip_addresses(v=4))
-async def test_nothing_that_a_client_writes_moves_its_address(written: list[str], address: IPv4Address) -> None:
-    """Whatever stands in the header when it reaches the trusted proxy, the entry that the proxy adds is the client."""
+async def test_a_client_cannot_forge_its_address(written: list[str], address: IPv4Address) -> None:
+    """The entry that the trusted proxy adds is the client, regardless of the rest of the header."""
     inner = Recorder()
     own = ", ".join(written).encode("utf-8")
     app = HttpsOnly(inner, [ip_network("240.0.0.1/32")])
@@ -237,15 +235,15 @@ async def test_nothing_that_a_client_writes_moves_its_address(written: list[str]
 
 
 async def test_a_local_call_past_a_local_proxy_is_local() -> None:
-    """A health check, or the sandbox's own bot, talks to this machine itself and says nothing of forwarding."""
+    """A health check, or the sandbox's own bot, connects without a proxy and without forwarding headers."""
     inner = Recorder()
     status, answer, _ = await request(HttpsOnly(inner, [ip_network("127.0.0.1/32")]), "http", "127.0.0.1", [])
     assert (status, inner.scopes[0]["scheme"]) == (200, "http")
     assert HSTS[0] not in answer
 
 
-async def test_what_is_known_of_peers_is_bounded() -> None:
-    """However many addresses connect, the memory of them does not grow on."""
+async def test_the_cache_of_peers_is_bounded() -> None:
+    """The cache of addresses does not grow beyond its limit."""
     app = HttpsOnly(Recorder())
     for number in range(5000):
         await request(app, "https", f"10.1.{number // 256}.{number % 256}")
@@ -273,8 +271,8 @@ async def test_lifespan_passes_and_websockets_are_closed() -> None:
     assert sent == ["websocket.close"]
 
 
-async def test_what_is_sent_again_and_again_gets_one_hsts_header_each_time() -> None:
-    """The session endpoints send the same message for every poll: adding to it would make it grow."""
+async def test_a_repeated_message_gets_one_hsts_header() -> None:
+    """The session endpoints send the same message object for every poll, so the middleware must not change it."""
     start = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"application/json")]}
 
     async def app(_scope: Any, _receive: Any, send: Any) -> None:

@@ -1,4 +1,4 @@
-"""The browser SDK as the service gives it out: for any origin, cached well, by a hash to hold it to."""
+"""The browser SDK as the service serves it: for any origin, cached, and with an integrity hash."""
 
 import base64
 import gzip
@@ -27,7 +27,7 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
 
 @pytest.mark.parametrize("path", ["/sdk/taproof.js", RELEASE])
 async def test_a_page_of_any_origin_loads_the_script(http: httpx.AsyncClient, path: str) -> None:
-    """A module of another origin needs CORS and a JavaScript type; no cookie and no guess of the type comes into it."""
+    """A module of another origin needs CORS and a JavaScript type, without cookies and without type guessing."""
     found = await http.get(path)
     assert (found.status_code, found.content) == (200, BUNDLE)
     assert found.headers["content-type"] == "text/javascript; charset=utf-8"
@@ -39,7 +39,7 @@ async def test_a_page_of_any_origin_loads_the_script(http: httpx.AsyncClient, pa
 
 
 async def test_a_release_never_changes_and_the_newest_one_may(http: httpx.AsyncClient) -> None:
-    """What a version names is kept for ever; the plain path is asked for anew after minutes."""
+    """A path with a version is cached for ever; the plain path is requested again after minutes."""
     assert (await http.get(RELEASE)).headers["cache-control"] == "public, max-age=31536000, immutable"
     newest = await http.get("/sdk/taproof.js")
     assert newest.headers["cache-control"] == "public, max-age=300"
@@ -57,7 +57,7 @@ async def test_a_release_never_changes_and_the_newest_one_may(http: httpx.AsyncC
 async def test_it_is_compressed_where_that_is_accepted(
     http: httpx.AsyncClient, *, accepted: str, compressed: bool
 ) -> None:
-    """A third of the bytes for nearly every browser, and caches in between are told what it depends on."""
+    """Compression saves two thirds of the bytes, and `Vary` tells caches about it."""
     async with http.stream("GET", RELEASE, headers={"Accept-Encoding": accepted}) as found:
         raw = b"".join([part async for part in found.aiter_raw()])
     assert found.headers["vary"] == "Accept-Encoding"
@@ -65,8 +65,8 @@ async def test_it_is_compressed_where_that_is_accepted(
     assert (gzip.decompress(raw) if compressed else raw) == BUNDLE
 
 
-async def test_the_newest_release_is_told_with_its_hash(http: httpx.AsyncClient) -> None:
-    """The hash is that of the bytes at the path that stands beside it (W3C Subresource Integrity)."""
+async def test_the_newest_release_has_its_hash(http: httpx.AsyncClient) -> None:
+    """The hash is that of the bytes at the given path (W3C Subresource Integrity)."""
     about = await http.get("/sdk/taproof.json")
     assert about.headers["access-control-allow-origin"] == "*"
     told = about.json()
@@ -77,5 +77,5 @@ async def test_the_newest_release_is_told_with_its_hash(http: httpx.AsyncClient)
 
 @pytest.mark.parametrize("path", ["/sdk", "/sdk/", "/sdk/9.9.9/taproof.js", "/sdk/../errors.py", f"{RELEASE}/"])
 async def test_anything_else_is_404(http: httpx.AsyncClient, path: str) -> None:
-    """No path leads to another file, and the sentence says where the right one is told."""
+    """Other paths are not found, and the sentence says where the newest script is named."""
     assert_error(await http.get(path), 404, "not_found")

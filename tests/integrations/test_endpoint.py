@@ -144,6 +144,64 @@ def test_an_origin_is_the_applications_own_or_not(origin: str | None, scheme: st
     assert endpoint().sign_out(asked).status == (200 if is_own else 403)
 
 
+def test_a_request_of_another_site_is_refused() -> None:
+    """No other site can sign its visitors in to an account of its own, or sign them out; the proof is not used."""
+    at = endpoint()
+    own = EndpointRequest(
+        content_type="application/json",
+        fetch_site="same-origin",
+        origin=SITE,
+        scheme="https",
+        host="shop.example.com",
+        body=f'{{"proof": "{make_proof()}"}}'.encode(),
+    )
+    cases: list[dict[str, Any]] = [
+        {"content_type": "application/x-www-form-urlencoded"},
+        {"content_type": "text/plain"},
+        {"content_type": "text/plain", "fetch_site": None},
+        {"content_type": None},
+        {"fetch_site": None, "origin": None},
+        {"fetch_site": None, "origin": "https://evil.example"},
+        {"fetch_site": None, "origin": "null"},
+        {"fetch_site": None, "origin": ""},
+        {"fetch_site": "cross-site", "origin": None},
+        {"fetch_site": "same-site", "origin": None},
+        {"fetch_site": "none", "origin": None},
+        {"fetch_site": "", "origin": None},
+        {"fetch_site": "cross-site"},
+    ]
+    for changes in cases:
+        asked = replace(own, **changes)
+        assert (at.sign_in(asked).status, at.sign_out(asked).status) == (403, 403), changes
+    assert at.sign_in(own).status == 200
+
+
+def test_a_body_without_a_proof_is_refused() -> None:
+    """Every body is answered with a status and one sentence."""
+    cases = [
+        (b"", 400),
+        (b"{", 400),
+        (b"[" * 30_000, 400),
+        (b'{"proof":' * 3_000 + b'""' + b"}" * 3_000, 400),
+        (b"\xff\xfe", 400),
+        (b"null", 400),
+        (b'"proof"', 400),
+        (b"{}", 400),
+        (b'{"proof": null}', 400),
+        (b'{"proof": ["a.b.c"]}', 400),
+        (b'{"proof": 1' + b"0" * 9_000 + b"}", 400),
+        (b'{"proof": "a.b.c", "proof": "a.b.c"}', 400),
+        (b'{"proof": "\\ud800"}', 401),
+        (b'{"proof": "' + b"a" * 32_768 + b'"}', 413),
+    ]
+    for body, status in cases:
+        asked = EndpointRequest(
+            content_type="application/json", fetch_site="same-origin", origin=None, scheme="https", host="", body=body
+        )
+        answer = endpoint().sign_in(asked)
+        assert (answer.status, set(answer.content), answer.session) == (status, {"error"}, None), body[:20]
+
+
 def test_the_clock_decides_and_is_kept() -> None:
     """A proof is judged by the clock that the endpoint was given, and the session says when that was."""
     proof = make_proof(age=1_000)
@@ -175,8 +233,11 @@ def held_after(proof: str) -> tuple[SignInEndpoint, EndpointRequest, dict[str, s
     )
     at = endpoint()
     answer = at.sign_in(asked)
-    assert (answer.status, answer.session["messenger_id"]) == (200, "1001")
-    return at, asked, answer.session
+    assert answer.status == 200
+    assert answer.session is not None
+    held = answer.session["taproof"]
+    assert held["messenger_id"] == "1001"
+    return at, asked, held
 
 
 def test_a_lost_answer_is_given_again() -> None:
@@ -184,7 +245,7 @@ def test_a_lost_answer_is_given_again() -> None:
     at, asked, held = held_after(make_proof(session_token="the-session-token"))
     assert "the-session-token" not in str(held)
     answer = at.sign_in(replace(asked, held=held))
-    assert (answer.status, answer.content, answer.signed_in) == (200, {"location": "/orders"}, None)
+    assert (answer.status, answer.content, answer.session) == (200, {"location": "/orders"}, None)
     assert at.sign_in(replace(asked, held=held, fetch_site="cross-site")).status == 403
 
 

@@ -4,7 +4,6 @@ import hashlib
 import json
 from concurrent.futures import ThreadPoolExecutor
 from secrets import token_urlsafe
-from typing import Any
 
 import httpx
 import pytest
@@ -149,55 +148,38 @@ def test_a_bad_proof_is_401(site: Site, browser: httpx.Client, proof: str, says:
     assert whoami(browser) is None
 
 
-CROSS_SITE: list[Any] = [
-    pytest.param({"Content-Type": "application/x-www-form-urlencoded"}, id="a form"),
-    pytest.param({"Content-Type": "text/plain", "Origin": "https://evil.example"}, id="a simple fetch"),
-    pytest.param({"Content-Type": "text/plain", "Sec-Fetch-Site": "same-origin"}, id="text of an own page"),
-    pytest.param({"Sec-Fetch-Site": "same-origin"}, id="no content type"),
-    pytest.param(JSON, id="neither header"),
-    pytest.param(JSON | {"Origin": "https://evil.example"}, id="another origin"),
-    pytest.param(JSON | {"Origin": "null"}, id="Origin null"),
-    pytest.param(JSON | {"Origin": ""}, id="Origin empty"),
-    pytest.param(JSON | {"Sec-Fetch-Site": "cross-site"}, id="cross-site"),
-    pytest.param(JSON | {"Sec-Fetch-Site": "same-site"}, id="a sister site"),
-    pytest.param(JSON | {"Sec-Fetch-Site": "none"}, id="Sec-Fetch-Site none"),
-    pytest.param(JSON | {"Sec-Fetch-Site": ""}, id="Sec-Fetch-Site empty"),
-    pytest.param(JSON | {"Sec-Fetch-Site": "cross-site", "Origin": "own"}, id="Sec-Fetch-Site decides"),
-]
-
-
-@pytest.mark.parametrize("headers", CROSS_SITE)
-def test_what_another_site_sends_is_refused(site: Site, browser: httpx.Client, headers: dict[str, str]) -> None:
-    """No other site can sign its visitors in to an account of its own, or sign them out; the proof is not used up."""
-    if headers.get("Origin") == "own":
-        headers = headers | {"Origin": site.base_url}
+def test_what_another_site_sends_is_refused(site: Site, browser: httpx.Client) -> None:
+    """No other site can sign its visitors in or out, and the proof is not used. test_endpoint.py has more."""
     proof = make_proof()
-    answer = browser.post(SIGN_IN, content=json.dumps({"proof": proof}), headers=headers)
-    assert answer.status_code == 403
-    assert set(answer.json()) == {"error"}
+    cases = [
+        {"Content-Type": "text/plain", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Site": "same-origin"},
+        JSON,
+        JSON | {"Origin": "https://evil.example"},
+        JSON | {"Sec-Fetch-Site": ""},
+        JSON | {"Sec-Fetch-Site": "cross-site", "Origin": site.base_url},
+    ]
+    for headers in cases:
+        answer = browser.post(SIGN_IN, content=json.dumps({"proof": proof}), headers=headers)
+        assert (answer.status_code, set(answer.json())) == (403, {"error"}), headers
     assert site.sign_in(browser, proof).status_code == 200
-
-    assert browser.post(SIGN_OUT, content="{}", headers=headers).status_code == 403
+    for headers in cases:
+        assert browser.post(SIGN_OUT, content="{}", headers=headers).status_code == 403, headers
     assert whoami(browser) is not None
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+def test_a_header_that_comes_twice_is_refused(site: Site, browser: httpx.Client) -> None:
+    """A proxy may use one value and the application the other, so both are refused."""
+    cases = [
         [*JSON.items(), ("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "cross-site")],
         [*JSON.items(), ("Sec-Fetch-Site", "cross-site"), ("Sec-Fetch-Site", "same-origin")],
-        [*JSON.items(), ("Origin", "own"), ("Origin", "https://evil.example")],
-        [*JSON.items(), ("Origin", "https://evil.example"), ("Origin", "own")],
+        [*JSON.items(), ("Origin", site.base_url), ("Origin", "https://evil.example")],
+        [*JSON.items(), ("Origin", "https://evil.example"), ("Origin", site.base_url)],
         [("Content-Type", "text/plain"), *JSON.items(), ("Sec-Fetch-Site", "same-origin")],
-    ],
-)
-def test_a_header_that_comes_twice_is_refused(
-    site: Site, browser: httpx.Client, headers: list[tuple[str, str]]
-) -> None:
-    """A proxy may go by the one and the application by the other: neither is believed."""
-    sent = [(name, site.base_url if value == "own" else value) for name, value in headers]
-    answer = browser.post(SIGN_IN, content=json.dumps({"proof": make_proof()}), headers=sent)
-    assert answer.status_code == 403
+    ]
+    for headers in cases:
+        answer = browser.post(SIGN_IN, content=json.dumps({"proof": make_proof()}), headers=headers)
+        assert answer.status_code == 403, headers
     assert whoami(browser) is None
 
 
@@ -221,30 +203,12 @@ def test_an_old_browser_is_told_by_its_origin(site: Site, browser: httpx.Client)
         assert answer.status_code == 403, other
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
-        pytest.param(b"", 400, id="nothing"),
-        pytest.param(b"{", 400, id="no JSON"),
-        pytest.param(b"[" * 30_000, 400, id="nested deep"),
-        pytest.param(b'{"proof":' * 3_000 + b'""' + b"}" * 3_000, 400, id="objects nested deep"),
-        pytest.param(b"\xff\xfe", 400, id="not UTF-8"),
-        pytest.param(b"null", 400, id="null"),
-        pytest.param(b'"proof"', 400, id="a string"),
-        pytest.param(b"{}", 400, id="no proof"),
-        pytest.param(b'{"proof": null}', 400, id="proof null"),
-        pytest.param(b'{"proof": ["a.b.c"]}', 400, id="proof a list"),
-        pytest.param(b'{"proof": 1' + b"0" * 9_000 + b"}", 400, id="a huge number"),
-        pytest.param(b'{"proof": "a.b.c", "proof": "a.b.c"}', 400, id="a field twice"),
-        pytest.param(b'{"proof": "\\ud800"}', 401, id="half a character"),
-        pytest.param(b'{"proof": "' + b"a" * 1_000_000 + b'"}', 413, id="one megabyte"),
-    ],
-)
-def test_hostile_bodies(site: Site, browser: httpx.Client, body: bytes, status: int) -> None:
-    """Whatever is sent is answered in one sentence, and the application goes on."""
-    answer = browser.post(SIGN_IN, content=body, headers=OWN)
-    assert answer.status_code == status
-    assert set(answer.json()) == {"error"}
+def test_hostile_bodies(site: Site, browser: httpx.Client) -> None:
+    """Every body is answered with one sentence, and the application continues. test_endpoint.py has more."""
+    cases = [(b"", 400), (b"[" * 30_000, 400), (b"\xff\xfe", 400), (b'{"proof": "' + b"a" * 1_000_000 + b'"}', 413)]
+    for body, status in cases:
+        answer = browser.post(SIGN_IN, content=body, headers=OWN)
+        assert (answer.status_code, set(answer.json())) == (status, {"error"}), body[:20]
     assert whoami(browser) is None
 
 

@@ -44,10 +44,10 @@ def test_the_guard_is_no_option(framework: str) -> None:
 @pytest.mark.parametrize(
     ("cache", "debug", "says"),
     [
-        ("local", "no", "is not shared by the processes"),
+        ("local", "no", "is not shared between server processes"),
         ("local", "yes", None),
         ("dummy", "yes", "remembers nothing"),
-        ("files", "yes", "may add one key twice"),
+        ("files", "yes", "can add the same key twice"),
         ("database of 300", "yes", "MAX_ENTRIES"),
         ("database", "no", None),
     ],

@@ -108,7 +108,7 @@ def test_file_that_takes_its_place_is_taken_up(file: Path, clock: HandClock) -> 
 
 @pytest.mark.parametrize("content", [b"", b"no database", None])
 def test_file_that_cannot_take_its_place_is_told_of(content: bytes | None, file: Path, clock: HandClock) -> None:
-    """The one that was read before is used on, until there is a good one again."""
+    """The previous file stays in use until a valid one replaces it."""
     find = GeoIpFile(file, clock).find_place
     if content is None:
         file.unlink()
@@ -151,7 +151,7 @@ def test_database_without_places_stops_the_start(tmp_path: Path, clock: HandCloc
     file = write_mmdb(
         tmp_path / "asn.mmdb", {"8.8.8.0/24": {"autonomous_system_organization": "X"}}, kind="GeoLite2-ASN"
     )
-    with pytest.raises(GeoIpFileUnusable, match="GeoLite2-ASN, which tells no places"):
+    with pytest.raises(GeoIpFileUnusable, match="GeoLite2-ASN, which contains no places"):
         place_finder(file, clock)
 
 

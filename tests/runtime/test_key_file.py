@@ -66,7 +66,7 @@ def test_what_another_process_encrypted_under_a_new_key_opens_at_once(path: Path
 def test_a_file_that_cannot_be_used_changes_nothing_for_who_runs(
     path: Path, encryptor: Encryptor, trouble: str
 ) -> None:
-    """The keys read before are used on, it is logged once and without the text; the right file is taken up again."""
+    """The previous keys stay in use, and that is logged once without the text; the right file is read again."""
     by_old = encryptor.encrypt("secret", "row", system_entropy)
     path.unlink()
     if trouble == "directory":
@@ -185,7 +185,7 @@ def test_a_file_that_cannot_be_replaced_is_told_of(path: Path, monkeypatch: pyte
     assert read_master_keys(path) == [OLD]
     assert list(path.parent.iterdir()) == [path]
     path.unlink()
-    with pytest.raises(MasterKeyUnwritable, match="Run this as the user"), held_key_file(path):
+    with pytest.raises(MasterKeyUnwritable, match="Run this command as the file's owner"), held_key_file(path):
         raise AssertionError
 
 

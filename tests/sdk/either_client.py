@@ -15,7 +15,33 @@ from taproof import AsyncClient, Client
 KINDS = ("Client", "AsyncClient")
 ACCESS_TOKEN = "tap_" + "a" * 49
 SECRET_KEY = "sk_" + "b" * 49
-ACCOUNT = {"id": "dev_1", "email": "ada@example.com", "plan": "free", "created_at": "2026-11-20T22:44:03.127Z"}
+ACCOUNT = {
+    "id": "dev_1",
+    "email": "ada@example.com",
+    "plan": "free",
+    "created_at": "2026-11-20T22:44:03.127Z",
+    "usage": {"projects": 2, "projects_limit": 3, "sign_ins_this_month": 120, "sign_ins_limit": None},
+}
+PROJECT = {
+    "id": "proj_1",
+    "name": "Shop",
+    "secret_key_preview": "sk_…abcd",
+    "webhook_url": "",
+    "is_active": True,
+    "public_access": True,
+    "collect_phone": True,
+    "created_at": "2026-11-20T22:44:03.127Z",
+    "sessions_count": 7,
+    "confirmed_count": 5,
+    "webhook_failing_since": None,
+    "webhook_turned_off": None,
+    "phone_required": False,
+    "show_context": True,
+    "match_code": "on",
+    "allowed_origins": ["https://shop.example.com", "https://example.com"],
+    "bot_username": "shop_bot",
+    "bot_broken_at": "2026-11-20T22:44:03.127Z",
+}
 CREATED = {
     "session_token": "T" * 43,
     "deeplink": f"https://t.me/a?start={'T' * 43}",

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives import serialization
 from tests.e2e.test_process_https import issue
-from tests.sdk.either_client import KINDS, EitherClient, HandClock, reply, scripted_server
+from tests.sdk.either_client import KINDS, PROJECT, EitherClient, HandClock, reply, scripted_server
 
 from taproof import (
     AsyncClient,
@@ -26,6 +26,7 @@ from taproof import (
     code_challenge,
     new_code_verifier,
 )
+from taproof.sdk.reading import read
 
 BOTH: list[Any] = [Client, AsyncClient]
 TOKEN = "tap_" + "a" * 49
@@ -246,20 +247,7 @@ def test_reprs_hold_no_secret() -> None:
     sign_in = SignIn(
         session_token=secret, deeplink=f"https://t.me/a?start={secret}", code_verifier=secret, expires_at=moment
     )
-    created = CreatedProject(
-        id="proj_1",
-        name="Shop",
-        secret_key_preview="sk_…",
-        webhook_url="",
-        is_active=True,
-        public_access=True,
-        collect_phone=False,
-        created_at=moment,
-        sessions_count=0,
-        confirmed_count=0,
-        secret_key=f"sk_{secret}",
-        webhook_secret=f"whsec_{secret}",
-    )
+    created = read(CreatedProject, PROJECT | {"secret_key": f"sk_{secret}", "webhook_secret": f"whsec_{secret}"})
     client = Client("https://signin.example.com", access_token=f"tap_{secret}", secret_key=f"sk_{secret}")
     for each in (sign_in, created, SignInResult(status="confirmed", proof=secret), client, client._service):
         assert secret not in repr(each)

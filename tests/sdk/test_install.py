@@ -16,7 +16,13 @@ from taproof.core.proof import sign_proof
 
 ROOT = Path(__file__).parent.parent.parent
 SECRET = "whsec_" + "A" * 43 + "="
-ACCOUNT = {"id": "dev_1", "email": "ada@example.com", "plan": "free", "created_at": "2026-11-20T22:44:03.127Z"}
+ACCOUNT = {
+    "id": "dev_1",
+    "email": "ada@example.com",
+    "plan": "free",
+    "created_at": "2026-11-20T22:44:03.127Z",
+    "usage": {"projects": 2, "projects_limit": 3, "sign_ins_this_month": 120, "sign_ins_limit": None},
+}
 
 
 def run(*command: str | Path, cwd: Path) -> str:

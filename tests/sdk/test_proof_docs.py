@@ -12,7 +12,7 @@ from typing import Any
 import jwt
 import pytest
 
-import taproof.sdk
+import taproof
 from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 
@@ -100,5 +100,5 @@ def test_the_claims_and_the_exceptions_are_those_of_the_code() -> None:
     """The page's two tables name each claim of a proof and each exception of verify_proof."""
     claims = jwt.decode(proof(), options={"verify_signature": False})
     assert re.findall(r"^\| `(\w+)` \| (?:string|integer) \|", PAGE, re.MULTILINE) == list(claims)
-    errors = {name for name, value in vars(taproof.sdk).items() if isinstance(value, type) and name.startswith("Proof")}
+    errors = {name for name in taproof.__all__ if name.startswith("Proof") and isinstance(getattr(taproof, name), type)}
     assert set(re.findall(r"^\| `(\w*Error|Proof\w+)` \|", PAGE, re.MULTILINE)) == errors | {"ValueError"}

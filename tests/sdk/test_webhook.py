@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from standardwebhooks import Webhook
 from starlette.datastructures import Headers
 
-from taproof.core.signature import signature_headers
-from taproof.sdk import (
+from taproof import (
     WebhookError,
     WebhookEvent,
     WebhookFromFuture,
@@ -27,6 +26,7 @@ from taproof.sdk import (
     WebhookTooOld,
     verify_webhook,
 )
+from taproof.core.signature import signature_headers
 
 SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(bytes(range(32, 64))).decode()

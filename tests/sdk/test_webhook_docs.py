@@ -21,9 +21,11 @@ import pytest
 from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
 
-import taproof.sdk
-from taproof.api.developer import PAGE_LIMIT, build_developer_api
+import taproof
+from taproof import WebhookError, verify_webhook
+from taproof.api.developer import DeveloperApi
 from taproof.api.openapi.document import build_openapi
+from taproof.api.parameters import PAGE_LIMIT
 from taproof.api.project_fields import RotateWebhookSecret
 from taproof.api.schemas import AttemptAnswer, DeliveryAnswer
 from taproof.core.attempt_errors import SENTENCES
@@ -32,7 +34,6 @@ from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
 from taproof.http.metrics import Metrics
-from taproof.sdk import WebhookError, verify_webhook
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
 from taproof.webhooks import scheduler
@@ -326,7 +327,7 @@ def duration(milliseconds: int) -> str:
 def test_the_schedule_is_the_codes() -> None:
     """The retries, how much later they may be, and how long they take in all."""
     *most, last = map(duration, RETRY_DELAYS)
-    assert f"{', '.join(most)} and {last}, each up to a fifth longer" in TEXT
+    assert f"{', '.join(most)} and {last}, each lengthened by a random amount of up to a fifth" in TEXT
     latest = sum(next_attempt_at(stage, 0, lambda n: b"\xff" * n) or 0 for stage in range(len(RETRY_DELAYS)))
     assert f"After the ninth attempt, {round(sum(RETRY_DELAYS) / HOUR)} to {round(latest / HOUR)} hours" in TEXT
     assert len(RETRY_DELAYS) == 8
@@ -336,7 +337,7 @@ def test_the_limits_are_the_codes() -> None:
     """What is said of time-outs, failing servers, pages and overlaps holds."""
     assert f"any 2xx within {SEND_TIMEOUT} seconds" in TEXT
     assert FAILING_LIMIT == 5 * DAY
-    assert "if every attempt of the last five days has failed" in TEXT
+    assert "every attempt of the last five days has failed" in TEXT
     assert f"It gets {scheduler.FIRST_LIMIT} requests at a time" in TEXT
     assert f"up to {scheduler.HIGHEST_LIMIT}, and half as many" in TEXT
     assert f"After {scheduler.FAILURES_TO_OPEN} failures in a row" in TEXT
@@ -345,7 +346,7 @@ def test_the_limits_are_the_codes() -> None:
     assert ANSWER_KEPT == 1024
     assert f"`attempts` | the latest {ATTEMPTS_SHOWN} |" in TEXT
     assert f"`limit` is at most {PAGE_LIMIT}" in TEXT
-    assert f"{RotateWebhookSecret().overlap_hours} unless given, {OVERLAP_LIMIT} at most" in TEXT
+    assert f"by default {RotateWebhookSecret().overlap_hours} and at most {OVERLAP_LIMIT}" in TEXT
 
 
 def test_the_error_codes_are_the_codes() -> None:
@@ -356,11 +357,11 @@ def test_the_error_codes_are_the_codes() -> None:
 
 def test_the_exceptions_and_fields_are_those_of_the_sdk() -> None:
     """The tables name each exception of verify_webhook and each attribute of its event."""
-    known = {name: getattr(taproof.sdk, name) for name in taproof.sdk.__all__}
+    known = {name: getattr(taproof, name) for name in taproof.__all__}
     exceptions = {name for name, each in known.items() if inspect.isclass(each) and issubclass(each, WebhookError)}
     assert {row[0].strip("`") for row in table("| exception | when |")} == exceptions
     fields = [name for row in table("| `event.` | |") for name in re.findall(r"\w+", row[0])]
-    assert fields == list(taproof.sdk.WebhookEvent.__dataclass_fields__)
+    assert fields == list(taproof.WebhookEvent.__dataclass_fields__)
 
 
 def test_the_calls_and_what_they_answer_are_the_apis() -> None:
@@ -368,7 +369,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
     unused = cast("Any", None)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
     paths = build_openapi(
-        build_developer_api(
+        DeveloperApi(
             *[unused] * 5,
             audit=unused,
             bots=unused,
@@ -376,7 +377,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
             erasure=unused,
             metrics=metrics,
             limits=unused,
-        )
+        ).build_app()
     )["paths"]
     known = {re.sub(r"\{\w+\}", ":id", path) for path in paths}
     # The program after an outage puts its addresses together; it is run above.
@@ -387,6 +388,6 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
     assert addresses <= known
     shown: list[tuple[str, type[BaseModel]]] = [("event", DeliveryAnswer), ("attempt", AttemptAnswer)]
     for title, answer in shown:
-        fields = [name for row in table(f"| of an {title} | |") for name in re.findall(r"`(\w+)`", row[0])]
+        fields = [name for row in table(f"| field of an {title} | |") for name in re.findall(r"`(\w+)`", row[0])]
         assert set(fields) == answer.model_fields.keys() - {"id", "event", "project_id", "created_at"}
     assert all(f"`{state}`" in PAGE for state in get_args(DeliveryState))

@@ -1,4 +1,4 @@
-"""A site of its own origin with the button on it, the real service behind it, and a way between them that can break."""
+"""A site on its own origin with the button, the real service behind it, and a proxy in between that can fail."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ PAGES = Path(__file__).parent / "pages"
 BUNDLE = Path(__file__).parents[2] / "src/taproof/http/static/sdk/0.1.0/taproof.js"
 TEXTS = (Path(__file__).parents[2] / "sdk/js/src/texts.js").read_text(encoding="utf-8")
 LANGUAGES = re.findall(r'^  ([a-z]{2}): "', TEXTS, re.MULTILINE)
-"""The languages of the button. The bot may speak more."""
+"""The languages of the button. The bot may have more."""
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 700}
 # The machine that runs the tests may be busy; nothing here measures time.
 expect.set_options(timeout=20_000)
@@ -61,7 +61,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 async def serve(handler: Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]) -> tuple[web.ServerRunner, str]:
-    """Serve one handler on a free port of loopback; return what stops it, and its address."""
+    """Serve one handler on a free port of loopback; return a function that stops it, and its address."""
     runner = web.ServerRunner(web.Server(handler, handler_cancellation=True), shutdown_timeout=0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -83,9 +83,9 @@ class Way:
     url: str = ""
     mode: str | dict[str, Any] = "pass"
     match_code: str | None = None
-    """What the service's answer to generate is to carry, as it does for a project whose `match_code` is on."""
+    """Added to the service's answer to generate, as for a project whose `match_code` is on."""
     calls: list[dict[str, Any]] = field(default_factory=list)
-    """The bodies of the calls so far, with `path` beside them."""
+    """The bodies of the calls so far, each with its `path`."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
 
     def waits(self) -> list[Any]:
@@ -153,10 +153,10 @@ async def way(sandbox: Service) -> AsyncIterator[Way]:
 
 @dataclass
 class Site:
-    """An application's site: pages with the button, and the endpoint that takes the proof."""
+    """An application's site: pages with the button, and the endpoint that accepts the proof."""
 
     base_url: str
-    """The service that its buttons ask: the way to it."""
+    """The address that its buttons call: the proxy to the service."""
     url: str = ""
     page: str = ""
     posted: list[dict[str, Any]] = field(default_factory=list)
@@ -171,7 +171,7 @@ class Site:
     script: str = '<script type="module" src="/taproof.js"></script>'
 
     def show(self, *attributes: str, html: str = 'lang="en"', head: str = "") -> str:
-        """Make a page with one button for each set of attributes; return its address."""
+        """Create a page with one button for each set of attributes; return its address."""
         buttons = "\n".join(
             f'<taproof-button base-url="{self.base_url}" {each}></taproof-button>' for each in attributes
         )
@@ -180,7 +180,7 @@ class Site:
         return f"{self.url}/"
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        # Nothing but scripts of its own, and calls to the service: no inline style, no eval.
+        # Only scripts of the site, and calls to the service: no inline style, no eval.
         policy = (
             f"default-src 'none'; script-src 'self' {self.base_url}; connect-src 'self' {self.base_url}; img-src data:"
         )
@@ -222,9 +222,9 @@ OpenContext = Callable[..., Awaitable[BrowserContext]]
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def open_context(browser: Browser) -> AsyncIterator[OpenContext]:
-    """A function that makes a browser never used; afterwards: it had nothing to complain of.
+    """Return a function that opens a fresh browser, and fail if the browser reported a problem.
 
-    What Chromium itself writes for a call that failed is no complaint of the page's where a test says `breaks`.
+    If a test sets `breaks`, Chromium's own messages about failed calls are allowed.
     """
     complaints: list[str] = []
     async with contextlib.AsyncExitStack() as stack:
@@ -269,13 +269,13 @@ async def shown_link(page: Page) -> str:
 
 
 async def heard(page: Page, *names: str) -> list[Any]:
-    """Return the events of these names that were heard, as `[name, detail]`."""
+    """Return the recorded events of these names, as `[name, detail]`."""
     everything: list[Any] = await page.evaluate("window.heard")
     return [each for each in everything if each[0] in names]
 
 
 async def wait_for(page: Page, name: str) -> Any:
-    """Wait until an event was heard; return its detail. Playwright's own way of waiting needs eval in the page."""
+    """Wait for an event and return its detail. Playwright's own wait needs eval in the page."""
     for _ in range(300):
         if found := await heard(page, name):
             return found[0][1]
@@ -284,12 +284,12 @@ async def wait_for(page: Page, name: str) -> Any:
 
 
 async def decide(phone: Phone, link: str, button: str = "Confirm") -> None:
-    """Let the user open the link and tap, while the browser and the servers of the test go on."""
+    """Let the user open the link and tap while the browser and the test's servers keep running."""
     await asyncio.to_thread(phone.sign_in, {"deeplink": link}, button)
 
 
 def let_expire(sandbox: Service, link: str) -> None:
-    """Let the ten minutes of a session be over."""
+    """Make a session expire."""
     token_hash = hashlib.sha256(link.partition("start=")[2].encode()).digest()
     store = apsw.Connection(str(sandbox.database))
     store.set_busy_timeout(10_000)

@@ -1,4 +1,4 @@
-"""What segno, the service's own maker of QR codes, makes of a link: what the button's own must be equal to."""
+"""Encode a link with segno, the service's own QR encoder, to compare with the button's encoder."""
 
 from unittest.mock import patch
 
@@ -7,9 +7,9 @@ from segno import encoder
 
 
 def expected_modules(text: str) -> list[list[int]]:
-    """Return the modules of a code as the button makes them: bytes, level L, version 5 or 6, mask 0.
+    """Return the modules of a code in the button's form: bytes, level L, version 5 or 6, mask 0.
 
-    segno 1.6 puts a byte of zeros too many before the padding, which scanners pass over; here it does not.
+    segno 1.6 adds an extra zero byte before the padding, which scanners ignore; here it is removed.
     """
     data = text.encode()
     with patch.object(encoder, "write_padding_bits", lambda buff, _version, length: buff.extend([0] * (-length % 8))):

@@ -1,4 +1,4 @@
-"""The bundle that the service gives out is the one that `sdk/js` makes, and small; what cannot be seen in a browser."""
+"""The service serves exactly the bundle that `sdk/js` builds, and it is small; checks that need no browser."""
 
 import gzip
 import json
@@ -25,37 +25,37 @@ def run(*command: str) -> str:
 
 
 def ask(script: str, *arguments: str) -> Any:
-    """Run a module in Node, in the folder of the package, and return what it prints as JSON."""
+    """Run a module in Node, in the package's folder, and return its output as JSON."""
     return json.loads(run("node", "--input-type=module", "-e", script, *arguments))
 
 
 def test_fresh_build(tmp_path: Path) -> None:
-    """What is committed is what the sources make, byte for byte."""
+    """The committed bundle equals a fresh build, byte for byte."""
     run("node", "build.mjs", str(tmp_path))
     assert (tmp_path / "taproof.js").read_bytes() == BUNDLE.read_bytes()
 
 
 def test_size() -> None:
-    """The whole of it, compressed, is under 8 KB."""
+    """The compressed bundle is under 8 KB."""
     assert len(gzip.compress(BUNDLE.read_bytes(), 9, mtime=0)) < 8_192
 
 
 def test_version() -> None:
-    """Package, service and folder have one version."""
+    """Package, service and folder have the same version."""
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     assert json.loads((PACKAGE / "package.json").read_text("utf-8"))["version"] == version == BUNDLE.parent.name
     assert BUNDLE.read_text("utf-8").startswith(f"/*! Taproof {version}, Apache-2.0 */")
 
 
 def test_types() -> None:
-    """TypeScript finds nothing in any of the package's sources, and is not told to look away in those for browsers."""
+    """TypeScript finds no error in the package's sources, and the sources for browsers do not disable it."""
     run("node_modules/.bin/tsc", "--noEmit")
     for source in BROWSER:
         assert not re.search(r"@ts-|eslint-disable", source.read_text("utf-8")), source
 
 
 def test_types_are_checked(tmp_path: Path) -> None:
-    """TypeScript finds a wrong type where one is: what it does not find above is not there."""
+    """TypeScript finds an added type error, so the test above can be trusted."""
     broken = tmp_path / "sdk"
     shutil.copytree(PACKAGE / "src", broken / "src", ignore=shutil.ignore_patterns("react", "server"))
     shutil.copy(PACKAGE / "tsconfig.json", broken)
@@ -71,7 +71,7 @@ def test_types_are_checked(tmp_path: Path) -> None:
 
 
 def test_what_is_published(tmp_path: Path) -> None:
-    """The package that npm makes has what each of its exports names: the types too, which no checkout has."""
+    """The npm package contains the files of each of its exports, also the types, which no checkout has."""
     copy = tmp_path / "sdk"
     shutil.copytree(PACKAGE, copy, ignore=shutil.ignore_patterns("node_modules", "dist"))
     (copy / "node_modules").symlink_to(PACKAGE / "node_modules")
@@ -84,7 +84,7 @@ def test_what_is_published(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    # npm passes on what its scripts print.
+    # npm passes on the output of its scripts.
     listed = json.loads(re.split(r"(?m)^(?=[\[{]$)", done.stdout, maxsplit=1)[-1])
     [package] = listed if isinstance(listed, list) else listed.values()
     files = {each["path"] for each in package["files"]}
@@ -93,7 +93,7 @@ def test_what_is_published(tmp_path: Path) -> None:
     for export, paths in exports.items():
         assert paths.keys() == {"types", "default"}
         assert {path.removeprefix("./") for path in paths.values()} <= files, export
-    # What these import is there too.
+    # The files that these import are there too.
     for declaration in (copy / "dist").rglob("*.d.ts"):
         for path in re.findall(r'(?:from |import\()"(\.[^"]+)\.js"', declaration.read_text("utf-8")):
             assert (declaration.parent / f"{path}.d.ts").is_file(), (declaration, path)
@@ -102,7 +102,7 @@ def test_what_is_published(tmp_path: Path) -> None:
 
 
 def test_no_way_for_a_script() -> None:
-    """Nothing in it makes HTML or code of a string, and it fetches no further file."""
+    """The bundle creates no HTML or code from strings, and loads no other file."""
     bundle = BUNDLE.read_text("utf-8")
     for banned in ("innerHTML", "outerHTML", "insertAdjacent", "document.write", "eval(", "Function(", "import("):
         assert banned not in bundle, banned
@@ -110,7 +110,7 @@ def test_no_way_for_a_script() -> None:
 
 
 def test_lock_file_names_no_registry() -> None:
-    """The lock file says which packages, by their hashes, and not from where."""
+    """The lock file names packages by their hashes, and no registry."""
     lock = (PACKAGE / "package-lock.json").read_text("utf-8")
     assert '"integrity"' in lock
     assert '"resolved"' not in lock
@@ -118,7 +118,7 @@ def test_lock_file_names_no_registry() -> None:
 
 
 def test_no_browser() -> None:
-    """It can be imported where there is no browser, as a framework does that renders pages on a server."""
+    """The package can be imported without a browser, as a framework does when it renders pages on a server."""
     script = "console.log(JSON.stringify(Object.keys(await import(process.argv[1])).sort()))"
     names = ["SignInError", "TaproofButton", "resume", "signIn"]
     assert ask(script, "./src/index.js") == ask(script, str(BUNDLE)) == names
@@ -136,7 +136,7 @@ def test_no_browser() -> None:
     ],
 )
 def test_app_link(deeplink: str, app_link: str | None) -> None:
-    """Only a link of t.me becomes a link of the app, and it carries nothing but bot and token."""
+    """Only a t.me link becomes a link of the app, with nothing but bot and token."""
     script = """
         const { linkOf } = await import("./src/link.js");
         console.log(JSON.stringify(linkOf(process.argv[1])));
@@ -151,7 +151,7 @@ def test_app_link(deeplink: str, app_link: str | None) -> None:
     ["", "javascript:alert(1)//?start=a", "https://t.me/bot", "https://t.me/bot?start=", "https://t.me/b?start=a&x=1"],
 )
 def test_no_link(deeplink: str) -> None:
-    """What is no sign-in link is none."""
+    """An invalid sign-in link is refused."""
     script = """
         const { linkOf } = await import("./src/link.js");
         console.log(JSON.stringify(linkOf(process.argv[1] ?? "")));
@@ -160,7 +160,7 @@ def test_no_link(deeplink: str) -> None:
 
 
 def test_codes() -> None:
-    """The QR codes are those of an encoder that scanners are known to read, at every length; a longer link has none."""
+    """The QR codes equal those of a proven encoder at every length; a longer link gets none."""
     texts = [
         ("https://t.me/shop_bot?start=" + "aZ-9_" * 30)[:length] for length in (*range(1, 135, 7), 105, 106, 107, 134)
     ]
@@ -176,7 +176,7 @@ def test_codes() -> None:
 
 
 def test_all_texts_in_all_languages() -> None:
-    """Each language has every text of the button, all of them different; any other gets English."""
+    """Each language has every text of the button, all of them different; other languages get English."""
     assert len(LANGUAGES) >= 10
     script = """
         globalThis.document = { documentElement: { lang: "" } };
@@ -192,7 +192,7 @@ def test_all_texts_in_all_languages() -> None:
 
 
 def test_readme_names_what_there_is() -> None:
-    """Every custom property, attribute, language, event and own error code of the browser part is named."""
+    """The README names every custom property, attribute, language, event and error code of the browser part."""
     readme = (PACKAGE / "README.md").read_text("utf-8")
     source = "".join(each.read_text("utf-8") for each in BROWSER)
     names = re.findall(r"var\((--taproof-[a-z-]+)", source) + re.findall(r'getAttribute\("([a-z-]+)"\)', source)

@@ -1,6 +1,6 @@
 """`<taproof-button>` in Chromium, on another origin than the service and under a strict Content-Security-Policy.
 
-In every test the browser must have nothing to complain of: no error in the console, no breach of the policy.
+Every test fails if the browser reports a problem: an error in the console, or a breach of the policy.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def test_desktop(site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """One click, the code and the link, the tap on the phone: the proof is posted, and the page goes where told."""
+    """One click shows code and link; after the tap on the phone the proof is posted and the page is redirected."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     link = await start(page)
     assert link.startswith("http://127.0.0.1")
@@ -49,7 +49,7 @@ async def test_desktop(site: Site, way: Way, open_context: OpenContext, project:
     assert list(posted) == ["proof"]
     identity = taproof.verify_proof(posted["proof"], project.webhook_secret, project_id=project.id)
     assert identity.messenger_id == phone.messenger_id
-    # One long call for the result, bound to the challenge that the session was made with.
+    # One long call for the result, bound to the session's challenge.
     generate, *verifies = way.calls
     assert [call["wait"] for call in verifies] == [25]
     assert "code_verifier" not in json.dumps(generate)
@@ -61,7 +61,7 @@ async def test_desktop(site: Site, way: Way, open_context: OpenContext, project:
 async def test_one_tag(
     site: Site, client: httpx.Client, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """The script that the service gives out, held to its integrity hash, asks that service, and works by itself."""
+    """The served script, pinned by its integrity hash, finds its service and works alone."""
     about = (await asyncio.to_thread(client.get, "/sdk/taproof.json")).json()
     source = f'src="{site.base_url}{about["path"]}" integrity="{about["integrity"]}"'
     site.script = f'<script type="module" {source} crossorigin></script>'
@@ -74,7 +74,7 @@ async def test_one_tag(
 
 
 async def test_the_code_holds_the_link(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """The picture is the QR code of the link that stands beside it, with the light edge that scanners need."""
+    """The picture is the QR code of the link next to it, with the light margin that scanners need."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     link = await start(page)
     modules = await part(page, "code").evaluate(
@@ -91,7 +91,7 @@ async def test_the_code_holds_the_link(site: Site, open_context: OpenContext, pr
 
 
 async def test_events(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """The events tell everything in order, out of the shadow tree; preventDefault keeps the page where it is."""
+    """Events report every step in order, outside of the shadow tree; preventDefault keeps the page in place."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     await page.evaluate("window.stays = true")
     await decide(phone, await start(page))
@@ -111,12 +111,12 @@ async def test_events(site: Site, open_context: OpenContext, project: OwnProject
     assert result["confirmedAt"].endswith("Z")
     assert everything[4][1] == {"location": "/welcome?from=shop"}
     assert page.url == f"{site.url}/"
-    # The focus is back where it came from.
+    # The focus has returned to where it was.
     await expect(page.get_by_role("button", name="Sign in with Telegram")).to_be_focused()
 
 
 async def test_without_submit_url(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """Without submit-url the page gets the proof, nothing is posted, and the panel goes away."""
+    """Without submit-url the page gets the proof, nothing is posted, and the panel closes."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await decide(phone, await start(page))
     await expect(part(page, "status")).to_have_text("Confirmed")
@@ -128,7 +128,7 @@ async def test_without_submit_url(site: Site, open_context: OpenContext, project
 
 
 async def test_nothing_before_the_click(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """A page that is only looked at makes no session."""
+    """A page creates no session before the click."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await expect(page.get_by_role("button", name="Sign in with Telegram")).to_be_visible()
     await page.wait_for_load_state("networkidle")
@@ -136,7 +136,7 @@ async def test_nothing_before_the_click(site: Site, way: Way, open_context: Open
 
 
 async def test_phone(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """On a phone the click opens the messenger, there is no code to scan, and the page signs in when one comes back."""
+    """On a phone the click opens the messenger without a QR code, and the page signs in when the user returns."""
     context = await open_context(PHONE, is_mobile=True)
     page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     async with context.expect_page() as opened:
@@ -151,7 +151,7 @@ async def test_phone(site: Site, open_context: OpenContext, project: OwnProject,
 
 
 async def test_app_first(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """On a phone a link of t.me opens as tg:// first; the https link stays there to tap when nothing opened."""
+    """On a phone a t.me link opens as tg:// first; the https link stays there in case nothing opened."""
     context = await open_context(PHONE, is_mobile=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
     session = await context.new_cdp_session(page)
@@ -173,7 +173,7 @@ async def test_app_first(site: Site, way: Way, open_context: OpenContext, projec
 async def test_cancelled_in_the_messenger(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """Cancel in the messenger ends it, and "Try again" is one key press away and starts a new session."""
+    """Cancel in the messenger ends the sign-in, and "Try again", one key press away, starts a new session."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     first = await start(page)
     await decide(phone, first, "Cancel")
@@ -192,7 +192,7 @@ async def test_cancelled_in_the_messenger(
 async def test_cancelled_on_the_page(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, how: str
 ) -> None:
-    """Escape, the cross, or taking the button off the page ends the sign-in and forgets it."""
+    """Escape, the cross, or removing the button from the page ends the sign-in and deletes its data."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await start(page)
     assert await page.evaluate("sessionStorage.length") == 1
@@ -217,7 +217,7 @@ async def test_cancelled_on_the_page(
 
 
 async def test_moved(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """A button that is moved to another place of the page goes on with its sign-in."""
+    """A button that is moved within the page continues its sign-in."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     link = await start(page)
     await page.evaluate("document.body.append(document.querySelector('taproof-button'))")
@@ -226,7 +226,7 @@ async def test_moved(site: Site, open_context: OpenContext, project: OwnProject,
 
 
 async def test_expired(site: Site, sandbox: Service, open_context: OpenContext, project: OwnProject) -> None:
-    """A session whose ten minutes are over says so."""
+    """A session that expired after ten minutes says so."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     let_expire(sandbox, await start(page))
     await expect(part(page, "status")).to_have_text("This request is no longer valid.")
@@ -234,7 +234,7 @@ async def test_expired(site: Site, sandbox: Service, open_context: OpenContext, 
 
 
 async def test_deadline(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """After ten minutes of the page's own time it is over, whatever comes from the service, or nothing does."""
+    """After ten minutes by the page's own clock the sign-in is over, whatever the service answers."""
     context = await open_context()
     page = await context.new_page()
     await page.clock.install()
@@ -250,7 +250,7 @@ async def test_deadline(site: Site, way: Way, open_context: OpenContext, project
 async def test_wrong_clock(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, hours: int
 ) -> None:
-    """A computer whose clock is years off signs in, over a reload too."""
+    """A computer whose clock is years off can sign in, even across a reload."""
     context = await open_context()
     await context.add_init_script(f"{{ const now = Date.now; Date.now = () => now() + {hours} * 3_600_000; }}")
     page = await go(context, site.show(f'project-id="{project.id}"'))
@@ -262,7 +262,7 @@ async def test_wrong_clock(
 
 
 async def test_used(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """A session that somebody else read says that it is no longer valid."""
+    """A session that somebody else has read says that it is no longer valid."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await start(page)
     way.mode = {"status": "used"}
@@ -272,7 +272,7 @@ async def test_used(site: Site, way: Way, open_context: OpenContext, project: Ow
 
 
 async def test_two_buttons(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """Two buttons on a page do not get in each other's way; after a reload one of them goes on."""
+    """Two buttons on a page do not affect each other; after a reload one of them continues."""
     attributes = f'project-id="{project.id}"'
     page = await go(await open_context(), site.show(f'{attributes} label="One"', f'{attributes} label="Two"'))
     await page.get_by_role("button", name="One").click()
@@ -301,7 +301,7 @@ async def test_theme(site: Site, open_context: OpenContext, project: OwnProject)
 
 
 async def test_copy(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """The command can be copied; where a page may not use the clipboard, it is marked instead."""
+    """The command can be copied; if a page may not use the clipboard, it is selected instead."""
     context = await open_context()
     await context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = await go(context, site.show(f'project-id="{project.id}"'))

@@ -1,4 +1,4 @@
-"""Everybody can use the button (WCAG 2.2, AA): in ten languages, both directions, any colour scheme, by keyboard."""
+"""The button is accessible (WCAG 2.2, AA): in ten languages, both directions, any colour scheme, by keyboard."""
 
 import json
 import re
@@ -33,7 +33,7 @@ COLOURS = """(it) => {
 
 
 async def assert_accessible(page: Page, theme: Theme) -> None:
-    """Let axe-core look at the page, also into the shadow tree, and see that nothing is wider than the window."""
+    """Check the page and the shadow tree with axe-core, and assert that nothing is wider than the window."""
     if not await page.evaluate("'axe' in window"):
         await page.add_script_tag(path=AXE)
     found: list[dict[str, Any]] = await page.evaluate(
@@ -91,7 +91,7 @@ async def test_axe(
 
 
 async def test_axe_looks_into_the_panel(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """A panel that can hardly be read is found: what is not found above is not there."""
+    """axe-core finds a panel with too little contrast, so the test above can be trusted."""
     context = await open_context(bypass_csp=True)
     page = await context.new_page()
     await page.goto(site.show(f'project-id="{project.id}"'))
@@ -103,7 +103,7 @@ async def test_axe_looks_into_the_panel(site: Site, open_context: OpenContext, p
 
 
 async def test_by_keyboard_alone(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """Tab and Enter are enough; the focus stays in the panel, can be seen everywhere, and goes back where it was."""
+    """Tab and Enter are enough; the focus stays in the panel, is always visible, and returns where it was."""
     page = await (await open_context()).new_page()
     await page.goto(site.show(f'project-id="{project.id}"'))
     await page.keyboard.press("Tab")
@@ -131,13 +131,13 @@ async def test_by_keyboard_alone(site: Site, open_context: OpenContext, project:
     await page.keyboard.press("Escape")
     await expect(part(page, "panel")).to_be_hidden()
     await expect(part(page, "button")).to_be_focused()
-    # One sign-in, one end: closing the panel afterwards is none.
+    # One sign-in ends once: closing the panel afterwards is not a second end.
     assert await heard(page, "ended") == [["ended", {"status": "cancelled"}]]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_languages(site: Site, way: Way, open_context: OpenContext, project: OwnProject, language: str) -> None:
-    """The button speaks the language of its attribute, of the page, or of the browser, in its direction."""
+    """The button has the language of its attribute, of the page, or of the browser, and its direction."""
     direction = "rtl" if language in {"ar", "fa"} else "ltr"
     context = await open_context(locale=language)
     page = await context.new_page()
@@ -150,7 +150,7 @@ async def test_languages(site: Site, way: Way, open_context: OpenContext, projec
     for html in (f'lang="{language}"', 'lang="tlh"', ""):
         await page.goto(site.show(f'project-id="{project.id}"', html=html))
         await expect(part(page, "label")).to_have_text(label)
-    # It changes with its attribute, and an own label stands.
+    # It changes with its attribute, and a custom label stays.
     await page.evaluate("document.querySelector('taproof-button').setAttribute('language', 'en')")
     await expect(part(page, "label")).to_have_text("Sign in with Telegram")
     await page.evaluate("document.querySelector('taproof-button').setAttribute('label', '<b>Enter</b>')")
@@ -164,7 +164,7 @@ async def test_languages(site: Site, way: Way, open_context: OpenContext, projec
 async def test_colour_scheme(
     site: Site, open_context: OpenContext, project: OwnProject, prefers: str, head: str, *, dark: bool
 ) -> None:
-    """The panel has the colours of the page; where the page does not say, those that the user prefers."""
+    """The panel has the page's colour scheme, or by default the user's."""
     context = await open_context(color_scheme=prefers, bypass_csp=True)
     page = await context.new_page()
     link = f'<link rel="stylesheet" href="{head}">' if head else ""
@@ -176,7 +176,7 @@ async def test_colour_scheme(
 
 
 async def test_forced_colours_and_motion(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """With the system's own colours every button has an edge, the code stays dark on light; nothing moves unasked."""
+    """With forced colours every button has an edge, the QR code stays dark on light, and nothing moves unasked."""
     context = await open_context(forced_colors="active", color_scheme="dark", reduced_motion="reduce")
     page = await context.new_page()
     await page.goto(site.show(f'project-id="{project.id}"'))
@@ -210,7 +210,7 @@ async def test_narrow_phone_with_large_text(site: Site, open_context: OpenContex
 
 
 async def test_phone_has_no_code(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """A phone cannot scan its own screen, a tablet on a table can be scanned."""
+    """A phone shows no code, because it cannot scan its own screen; a tablet does."""
     context = await open_context(PHONE, is_mobile=True)
     page = await context.new_page()
     await page.goto(site.show(f'project-id="{project.id}"'))

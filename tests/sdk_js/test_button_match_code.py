@@ -1,7 +1,7 @@
-"""The match code on the page: the number that the user must choose in the messenger, in place of a blind Confirm.
+"""The page shows the match code, the number that the user must choose in the messenger.
 
-In the last two tests the service makes the code and the user chooses. In the others the way between page and service
-puts one of the test's own into the answer, so that it can be anything.
+In the last two tests the service creates the code and the user chooses. In the others the proxy puts any text into
+the answer as the code.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def assert_no_number(page: Page) -> None:
-    """See that there is neither a number nor a word about one, nor a gap where they would be."""
+    """Assert that there is no number, no text about one, and no gap."""
     await expect(part(page, "match")).to_have_text("")
     assert await part(page, "match").evaluate("(it) => it.getBoundingClientRect().height") == 0
 
@@ -42,7 +42,7 @@ async def assert_no_number(page: Page) -> None:
 async def test_the_number_is_shown(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """It stands large beside the code until the sign-in is over, and the next sign-in has its own."""
+    """The number is shown large next to the QR code until the sign-in is over; the next sign-in has its own."""
     way.match_code = "42"
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     link = await start(page)
@@ -62,7 +62,7 @@ async def test_the_number_is_shown(
 
 
 async def test_without_a_number_there_is_none(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """A service that sends no code, an older one or a project without it, changes nothing of the panel."""
+    """Without a code from the service, the panel is unchanged."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await start(page)
     await assert_no_number(page)
@@ -71,7 +71,7 @@ async def test_without_a_number_there_is_none(site: Site, open_context: OpenCont
 async def test_it_is_there_after_a_reload(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """Whoever comes back to the page, as from the messenger on a phone, still finds the number of this sign-in."""
+    """After a reload, or a return from the messenger on a phone, the page still shows the number."""
     way.match_code = "17"
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     link = await start(page)
@@ -87,7 +87,7 @@ async def test_it_is_there_after_a_reload(
 async def test_it_stays_while_there_is_no_network(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject
 ) -> None:
-    """The user may be choosing just then: a lost connection takes the number away from nobody."""
+    """A lost connection does not hide the number, because the user may be choosing."""
     way.match_code = "42"
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
     await start(page)
@@ -100,7 +100,7 @@ async def test_it_stays_while_there_is_no_network(
 async def test_a_phone_shows_it_first(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """A phone is not taken to the messenger before the number could be read; the link to tap stands below it."""
+    """A phone does not open the messenger before the number can be read; the link to tap is below it."""
     way.match_code = "42"
     context = await open_context(PHONE, is_mobile=True)
     page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
@@ -119,7 +119,7 @@ async def test_a_phone_shows_it_first(
 async def test_a_phone_with_the_app_is_not_taken_there(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject
 ) -> None:
-    """Nor does a link of t.me open as tg:// by itself when there is a number to read."""
+    """Nor does a t.me link open as tg:// by itself if there is a number to read."""
     context = await open_context(PHONE, is_mobile=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
     session = await context.new_cdp_session(page)
@@ -138,7 +138,7 @@ async def test_a_phone_with_the_app_is_not_taken_there(
 
 
 async def test_it_is_only_text(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """Whatever a service sends as the code is shown as it is, and run as nothing."""
+    """Any code from the service is shown as text and never executed."""
     way.match_code = "<img src=x onerror=alert(1)>"
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await start(page)
@@ -147,7 +147,7 @@ async def test_it_is_only_text(site: Site, way: Way, open_context: OpenContext, 
 
 
 async def test_a_screen_reader_says_it(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """Words and number come into one live region that is there, and rendered, before they are: or nobody hears."""
+    """The text and number enter one live region that is already rendered; otherwise screen readers stay silent."""
     way.match_code, way.mode = "42", "limit"
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
     async with page.expect_response("**/generate/public"):
@@ -195,7 +195,7 @@ async def test_axe(
 
 @pytest.mark.parametrize("language", LANGUAGES)
 async def test_languages(site: Site, way: Way, open_context: OpenContext, project: OwnProject, language: str) -> None:
-    """The words are those of the panel's language, and change with it while the number stands there."""
+    """The text is in the panel's language, and follows it while the number is shown."""
     way.match_code = "42"
     page = await go(await open_context(), site.show(f'project-id="{project.id}" language="{language}"'))
     await part(page, "button").click()
@@ -211,7 +211,7 @@ async def test_languages(site: Site, way: Way, open_context: OpenContext, projec
 
 @pytest.fixture
 def with_codes(project: OwnProject) -> OwnProject:
-    """A project of the real service with match codes on."""
+    """Return a project of the real service with match codes on."""
     changed = project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "on"})
     assert changed["match_code"] == "on"
     return project
@@ -220,7 +220,7 @@ def with_codes(project: OwnProject) -> OwnProject:
 async def test_the_right_choice_signs_in(
     site: Site, open_context: OpenContext, with_codes: OwnProject, phone: Phone
 ) -> None:
-    """Whoever chooses in the messenger the number that stands on the page is signed in."""
+    """Choosing the page's number in the messenger signs the user in."""
     page = await go(await open_context(), site.show(f'project-id="{with_codes.id}" submit-url="/auth/taproof"'))
     link = await start(page)
     number = await part(page, "number").inner_text()
@@ -237,7 +237,7 @@ async def test_the_right_choice_signs_in(
 async def test_a_wrong_choice_ends_it(
     site: Site, open_context: OpenContext, with_codes: OwnProject, phone: Phone
 ) -> None:
-    """One wrong number cancels the sign-in: the page says so and has no proof."""
+    """One wrong number cancels the sign-in; the page says so and gets no proof."""
     page = await go(await open_context(), site.show(f'project-id="{with_codes.id}"'))
     link = await start(page)
     number = await part(page, "number").inner_text()

@@ -1,4 +1,4 @@
-"""`<taproof-button>` where the network, the tab or the page itself goes away in the middle of a sign-in."""
+"""`<taproof-button>` when the network, the tab or the page disappears during a sign-in."""
 
 from collections.abc import Callable
 from itertools import groupby
@@ -22,13 +22,13 @@ HIDES = """() => {
 
 
 async def confirmed(page: Page, project: OwnProject) -> None:
-    """Wait until the page has a good proof."""
+    """Wait until the page has a valid proof."""
     detail = await wait_for(page, "confirmed")
     taproof.verify_proof(detail["result"]["proof"], project.webhook_secret, project_id=project.id)
 
 
 async def until(page: Page, condition: Callable[[], bool]) -> None:
-    """Wait for what the servers of the test have seen."""
+    """Wait for a condition of the test's servers."""
     for _ in range(300):
         if condition():
             return
@@ -37,7 +37,7 @@ async def until(page: Page, condition: Callable[[], bool]) -> None:
 
 
 async def until_empty(page: Page) -> None:
-    """Wait until the page keeps nothing of a sign-in."""
+    """Wait until the page stores nothing of a sign-in."""
     for _ in range(100):
         if await page.evaluate("sessionStorage.length") == 0:
             return
@@ -49,7 +49,7 @@ async def until_empty(page: Page) -> None:
 async def test_reload(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone, size: dict[str, int] | None
 ) -> None:
-    """A reload in the middle goes on with the same session, without another click, and opens nothing by itself."""
+    """A reload continues the same session without another click, and opens nothing by itself."""
     context = await (open_context(size, is_mobile=True) if size else open_context())
     page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     link = await start(page)
@@ -69,7 +69,7 @@ async def test_reload(
 async def test_reload_while_the_proof_is_sent(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """A reload before the application's own server has answered sends the same proof once more, and signs in."""
+    """A reload before the application's server has answered sends the same proof again, and signs in."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     site.answers = [(0, None)]
     await decide(phone, await start(page))
@@ -83,7 +83,7 @@ async def test_reload_while_the_proof_is_sent(
 async def test_confirmed_without_an_address(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """Without submit-url nothing is kept once the page has the proof: a reload does not sign in again."""
+    """Without submit-url nothing is stored once the page has the proof: a reload does not sign in again."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await decide(phone, await start(page))
     await confirmed(page, project)
@@ -93,7 +93,7 @@ async def test_confirmed_without_an_address(
 async def test_phone_out_of_sight(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """While a phone is with the messenger nothing is asked, for the answer could get lost; it is on the way back."""
+    """A phone in the messenger polls nothing, because an answer could be lost; it polls on return."""
     page = await go(await open_context(PHONE, is_mobile=True, breaks=True), site.show(f'project-id="{project.id}"'))
     link = await start(page)
     await until(page, lambda: way.waits() == [25])
@@ -101,7 +101,7 @@ async def test_phone_out_of_sight(
         await page.evaluate(HIDES)
     await page.evaluate("() => { dispatchEvent(new Event('online')) }")
     await decide(phone, link)
-    # Here the network could be gone for longer than the answer can be read again.
+    # Here the network could be down for longer than the answer can be read again.
     assert way.waits() == [25]
     assert await heard(page, "confirmed") == []
     await page.evaluate("() => { delete document.hidden }")
@@ -111,7 +111,7 @@ async def test_phone_out_of_sight(
 
 
 async def test_closed_out_of_sight(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """A sign-in that is ended while a phone does not show the page ends then."""
+    """A sign-in that ends while a phone hides the page ends then."""
     page = await go(await open_context(PHONE, is_mobile=True, breaks=True), site.show(f'project-id="{project.id}"'))
     await start(page)
     await until(page, lambda: way.waits() == [25])
@@ -123,7 +123,7 @@ async def test_closed_out_of_sight(site: Site, way: Way, open_context: OpenConte
 async def test_desktop_tab_in_the_background(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """Behind another tab of a desktop the page asks on, and learns that the user has confirmed."""
+    """In a background tab of a desktop the page keeps polling, and learns that the user has confirmed."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await page.evaluate(HIDES)
     await decide(phone, await start(page))
@@ -132,7 +132,7 @@ async def test_desktop_tab_in_the_background(
 
 
 async def test_confirmed_while_away(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """Who confirms while the page is not there at all is signed in when it is there again."""
+    """A user who confirms while the page is closed is signed in when it opens again."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     link = await start(page)
     await page.goto("about:blank")
@@ -142,7 +142,7 @@ async def test_confirmed_while_away(site: Site, open_context: OpenContext, proje
 
 
 async def test_back_to_the_page_as_it_was_left(site: Site, project: OwnProject, phone: Phone, sandbox: object) -> None:
-    """A page that the browser kept (bfcache) looks again at once when it is shown again."""
+    """A page restored from bfcache checks the session at once."""
     async with open_chromium(keeps_pages=True) as browser:
         context = await browser.new_context()
         page = await go(context, site.show(f'project-id="{project.id}"'))
@@ -157,7 +157,7 @@ async def test_back_to_the_page_as_it_was_left(site: Site, project: OwnProject, 
 
 
 async def test_frozen_tab(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """A tab that the browser froze, timers and all, signs in when it is thawed."""
+    """A tab that the browser froze with all timers signs in when it is resumed."""
     context = await open_context()
     page = await go(context, site.show(f'project-id="{project.id}"'))
     link = await start(page)
@@ -172,12 +172,12 @@ async def test_frozen_tab(site: Site, open_context: OpenContext, project: OwnPro
 async def test_call_that_never_ends(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone, event: str
 ) -> None:
-    """A call that died unnoticed while the phone slept is not waited for: the page looks again when it is shown."""
+    """A call that died while the phone slept is not waited for: the page polls again when it is shown."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     way.mode = "pass"
     link = await start(page)
     await until(page, lambda: way.waits() == [25])
-    # From here on nothing is answered, as to a phone that sleeps; a page that is hidden does not even ask again.
+    # From here on nothing is answered, as to a sleeping phone; a hidden page does not even poll.
     way.mode = "hang"
     await page.evaluate("() => { Object.defineProperty(document, 'hidden', { value: true, configurable: true }) }")
     await page.evaluate(COMES_BACK)
@@ -191,13 +191,13 @@ async def test_call_that_never_ends(
         await page.evaluate("() => { dispatchEvent(new Event('online')) }")
     else:
         await page.evaluate(COMES_BACK)
-    # Long before the 35 seconds are over after which a call counts as lost.
+    # Long before the 35 seconds after which a call counts as lost.
     await until(page, lambda: len(way.waits()) == 3)
     await confirmed(page, project)
 
 
 async def test_offline(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """Without a network the panel says so, and goes on when there is one again."""
+    """Without a network the panel says so, and continues when it returns."""
     context = await open_context(breaks=True)
     page = await go(context, site.show(f'project-id="{project.id}"'))
     link = await start(page)
@@ -215,7 +215,7 @@ async def test_offline(site: Site, open_context: OpenContext, project: OwnProjec
 async def test_broken_from_the_start(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone, mode: str
 ) -> None:
-    """A proxy's 502 with a page, dropped connections, rate limits: waited out, before there is a link and after."""
+    """A proxy's 502 page, dropped connections and rate limits are waited out, before there is a link and after."""
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
     way.mode = mode
     await page.get_by_role("button", name="Sign in with Telegram").click()
@@ -232,7 +232,7 @@ async def test_broken_from_the_start(
 
 
 async def test_retry_after_is_kept(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """During the pause that Retry-After asks for nothing is sent, though the user comes and goes."""
+    """During the pause in Retry-After nothing is sent, even if the user leaves and returns."""
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
     way.mode = "limit"
     async with page.expect_response("**/generate/public"):
@@ -250,7 +250,7 @@ async def test_retry_after_is_kept(site: Site, way: Way, open_context: OpenConte
 async def test_confirmed_during_a_rate_limit(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """Who confirms while the service refuses the page's calls is signed in by the first one that it takes again."""
+    """A user who confirms during a rate limit is signed in by the first accepted call."""
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     link = await start(page)
     way.mode = "limit"
@@ -265,7 +265,7 @@ async def test_confirmed_during_a_rate_limit(
 
 
 async def test_lost_answer(site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """A confirmed answer that is cut off half-way is read again, by the holder of the verifier."""
+    """A confirmed answer that is cut off is read again by the holder of the verifier."""
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
     way.mode = "cut"
     await decide(phone, await start(page))
@@ -276,7 +276,7 @@ async def test_lost_answer(site: Site, way: Way, open_context: OpenContext, proj
 async def test_service_that_does_not_wait(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """A service that answers `pending` at once is polled every two seconds, not as fast as it answers."""
+    """A service that answers `pending` at once is polled every two seconds, not in a tight loop."""
     way.mode = "deaf"
     context = await open_context()
     page = await context.new_page()
@@ -284,7 +284,7 @@ async def test_service_that_does_not_wait(
     await page.goto(site.show(f'project-id="{project.id}"'))
     link = await start(page)
     await until(page, lambda: len(way.waits()) == 1)
-    # From here on time goes by in the page only as the test says.
+    # From here on the test controls the page's clock.
     await page.clock.pause_at(await page.evaluate("Date.now() / 1000 + 1"))
     seen = len(way.waits())
     asked = []
@@ -304,20 +304,20 @@ async def test_service_that_does_not_wait(
 async def test_impatient_proxy(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """Behind a proxy that cuts long calls off the calls become shorter, down to plain polling, and it works."""
+    """Behind a proxy that cuts long calls, the calls become shorter, down to plain polling, and it works."""
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}"'))
     link = await start(page)
     way.mode = "impatient"
     await page.evaluate(COMES_BACK)
     await until(page, lambda: 6 in way.waits())
-    # Coming back may or may not find the first call begun already, which is then made again as long.
+    # On return, the first call may or may not have begun, and is then repeated with the same length.
     assert [wait for wait, _ in groupby(wait for wait in way.waits() if wait)][:3] == [25, 12, 6]
     await decide(phone, link)
     await confirmed(page, project)
 
 
 async def test_slow_network(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """With a second of delay each way it takes longer, and works."""
+    """A second of delay in each direction only makes it slower."""
     context = await open_context(PHONE, is_mobile=True)
     page = await context.new_page()
     session = await context.new_cdp_session(page)

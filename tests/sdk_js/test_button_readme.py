@@ -1,4 +1,4 @@
-"""What sdk/js/README.md says of the browser: its snippets run, and it names everything there is."""
+"""sdk/js/README.md is right about the browser part: its snippets run, and it names everything."""
 
 import re
 from pathlib import Path
@@ -16,14 +16,14 @@ BROWSER = README[README.index("## In the browser") : README.index("## React")]
 
 
 def snippet(language: str, site: Site, project: OwnProject) -> str:
-    """Return the one snippet in this language, with the addresses of the test."""
+    """Return the only snippet in this language, with the addresses of the test."""
     [found] = re.findall(rf"```{language}\n(.*?)```", BROWSER, re.DOTALL)
     code: str = found.replace("https://signin.example.com", site.base_url).replace("proj_…", project.id)
     return code
 
 
 async def test_tag(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """The two lines to paste are all that a page needs."""
+    """The two lines to paste are enough for a page."""
     site.show()
     head = "<!doctype html><html lang=en><title>Shop</title><link rel=icon href=data:,>"
     site.page = f"{head}<body>{snippet('html', site, project)}"
@@ -42,7 +42,7 @@ async def test_style(site: Site, open_context: OpenContext, project: OwnProject)
 
 
 async def test_script(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """The script to paste signs in, and goes on after a reload."""
+    """The script to paste signs in, and continues after a reload."""
     site.show()
     context = await open_context(bypass_csp=True)
     script = f"""
@@ -62,7 +62,7 @@ async def test_script(site: Site, open_context: OpenContext, project: OwnProject
 
 
 async def test_parts(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """Every part of the button is named."""
+    """The README names every part of the button."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await start(page)
     await shown_link(page)

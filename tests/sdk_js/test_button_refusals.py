@@ -1,4 +1,4 @@
-"""`<taproof-button>` where the service or the application says no, or says what no page should follow."""
+"""`<taproof-button>` when the service or the application refuses, or returns something that no page should use."""
 
 import pytest
 from playwright.async_api import expect
@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 async def test_hostile_link(
     site: Site, way: Way, open_context: OpenContext, project: OwnProject, deeplink: object
 ) -> None:
-    """A link that is no https link of a sign-in is never shown nor opened, whoever gave it out."""
+    """A link other than an https sign-in link is never shown nor opened, whatever sent it."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     way.mode = {"session_token": "x", "deeplink": deeplink}
     await page.get_by_role("button", name="Sign in with Telegram").click()
@@ -55,7 +55,7 @@ async def test_refusals(site: Site, way: Way, open_context: OpenContext, project
 
 
 async def test_insecure_page(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """Where the browser keeps cryptography from a page, the panel says why, and nothing is sent."""
+    """If the browser denies a page cryptography, the panel says why, and nothing is sent."""
     context = await open_context()
     await context.add_init_script("Object.defineProperty(crypto, 'subtle', { value: undefined })")
     page = await go(context, site.show(f'project-id="{project.id}"'))
@@ -85,7 +85,7 @@ async def test_insecure_page(site: Site, way: Way, open_context: OpenContext, pr
 async def test_hostile_location(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, location: str | None
 ) -> None:
-    """The page follows an answer to its own site only, and hands no address on that a router would leave it by."""
+    """The page follows a redirect only to its own site, and passes on no address that a router would leave it by."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     site.answers = [(200, {"location": location})]
     await decide(phone, await start(page))
@@ -97,7 +97,7 @@ async def test_hostile_location(
 
 
 async def test_submit_refused(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """What the application's own server says against a proof is shown as text, and not asked for again."""
+    """The application's refusal of a proof is shown as text, and the proof is not sent again."""
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     site.answers = [(401, {"error": "<b>This account</b> is closed."})]
     await decide(phone, await start(page))
@@ -122,7 +122,7 @@ async def test_submit_refused(site: Site, open_context: OpenContext, project: Ow
 async def test_submit_tried_again(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, answer: tuple[int, object]
 ) -> None:
-    """What a proxy before the application's own server answers, as a page or JSON, does not lose the sign-in."""
+    """An error of a proxy in front of the application, as a page or JSON, does not lose the sign-in."""
     page = await go(await open_context(breaks=True), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     site.answers = [answer]
     await decide(phone, await start(page))
@@ -136,9 +136,9 @@ async def test_submit_tried_again(
 async def test_submit_is_not_tried_for_ever(
     site: Site, open_context: OpenContext, project: OwnProject, phone: Phone, retry_after: str, pauses: list[int]
 ) -> None:
-    """Three attempts, with the pauses that Retry-After asks for up to five seconds; then its sentence is shown."""
+    """Three attempts, with the pauses in Retry-After of up to five seconds; then its sentence is shown."""
     context = await open_context(breaks=True)
-    # Timers are written down, and go off a hundred times as fast once the proof is there.
+    # Timers are recorded, and run a hundred times as fast once the proof is there.
     await context.add_init_script(
         """window.pauses = [];
         const real = setTimeout;

@@ -1,4 +1,4 @@
-"""`signIn` and `resume`, as a page calls them that has no `<taproof-button>`."""
+"""`signIn` and `resume`, as used by a page without a `<taproof-button>`."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ async def link_of(page: Page) -> dict[str, Any]:
 
 
 async def test_confirmed(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """The result holds identity, proof and time; the link is handed over once, every status once."""
+    """The result has identity, proof and time; the link is passed on once, and each status once."""
     page = await empty_page(site, open_context)
     assert await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": f"{site.base_url}/"})
     link = await link_of(page)
@@ -79,7 +79,7 @@ async def test_confirmed(site: Site, open_context: OpenContext, project: OwnProj
 
 
 async def test_match_code(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """The page is told what the user must choose in the messenger, after a reload too; without a code it has none."""
+    """The page gets the match code, also after a reload; without one the field is missing."""
     page = await empty_page(site, open_context)
     options = {"projectId": project.id, "baseUrl": site.base_url}
     way.match_code = "42"
@@ -96,7 +96,7 @@ async def test_match_code(site: Site, way: Way, open_context: OpenContext, proje
 
 
 async def test_phone_number(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """The number of who confirmed is part of the identity when the service sends one."""
+    """The user's phone number is part of the identity if the service sends one."""
     page = await empty_page(site, open_context)
     await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": site.base_url})
     await link_of(page)
@@ -109,7 +109,7 @@ async def test_phone_number(site: Site, way: Way, open_context: OpenContext, pro
 
 @pytest.mark.parametrize("already", [True, False])
 async def test_aborted(site: Site, way: Way, open_context: OpenContext, project: OwnProject, *, already: bool) -> None:
-    """The signal ends it at once, also before it began, and nothing of it is kept."""
+    """The signal ends the sign-in at once, even before it began, and nothing of it is stored."""
     page = await empty_page(site, open_context)
     await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": site.base_url, "already": already})
     if not already:
@@ -139,7 +139,7 @@ async def test_refused(site: Site, open_context: OpenContext, project: OwnProjec
 
 
 async def test_not_a_service(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """An address of the site itself, where no service is, says so, instead of trying for ten minutes."""
+    """A wrong address without a service fails at once, instead of polling for ten minutes."""
     page = await empty_page(site, open_context, breaks=True)
     await page.evaluate(BEGIN, {"projectId": project.id, "baseUrl": site.url})
     error = await page.evaluate("window.result")
@@ -148,7 +148,7 @@ async def test_not_a_service(site: Site, open_context: OpenContext, project: Own
 
 
 async def test_resume(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """What is kept is found again by project and service only, once at a time, and not after its ten minutes."""
+    """A stored sign-in is resumed only for its project and service, once at a time, and not after ten minutes."""
     page = await empty_page(site, open_context)
     options = {"projectId": project.id, "baseUrl": site.base_url}
     again = options | {"resume": True}
@@ -171,14 +171,14 @@ async def test_resume(site: Site, open_context: OpenContext, project: OwnProject
 
 @pytest.mark.parametrize("kept", ["{", "[]", "7", '{"deeplink": "javascript:alert(1)?start=x"}'])
 async def test_spoilt_storage(site: Site, open_context: OpenContext, project: OwnProject, kept: str) -> None:
-    """What is not a sign-in in the storage is passed over."""
+    """Invalid data in the storage is ignored."""
     page = await empty_page(site, open_context)
     await page.evaluate("([key, kept]) => sessionStorage.setItem(key, kept)", [f"taproof:{site.base_url}:p", kept])
     assert not await page.evaluate(BEGIN, {"projectId": "p", "baseUrl": site.base_url, "resume": True})
 
 
 async def test_storage(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """A storage of the page's own is used instead; without any, or where the browser refuses it, it works too."""
+    """A custom storage is used instead; without any, or if the browser refuses it, sign-in works too."""
     page = await empty_page(site, open_context)
     options = {"projectId": project.id, "baseUrl": site.base_url}
     await page.evaluate(BEGIN, options | {"storage": "own"})
@@ -199,7 +199,7 @@ async def test_storage(site: Site, open_context: OpenContext, project: OwnProjec
 
 
 async def test_on_confirmed(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """What onConfirmed does is waited for with the sign-in still kept; what it throws is how it ends."""
+    """The sign-in stays stored while onConfirmed runs; an exception from it becomes the sign-in's result."""
     page = await empty_page(site, open_context)
     begin = BEGIN.replace(
         "const own = {",

@@ -1,4 +1,4 @@
-"""The tests of the SDK for Node and of the React wrapper without a browser, which Node's own test runner runs."""
+"""Run the tests of the Node SDK and of the React wrapper that need no browser, with Node's own test runner."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ SDK = Path(__file__).parents[2] / "sdk/js"
 
 @pytest.mark.parametrize("test", sorted((SDK / "test").glob("*.test.js")), ids=lambda path: path.name)
 def test_in_node(test: Path) -> None:
-    """Each test of the file passes, and there are some."""
+    """Each test of the file passes, and there is at least one."""
     command = ["node", "--test", "--test-reporter=tap", f"test/{test.name}"]
     done = subprocess.run(command, cwd=SDK, capture_output=True, text=True, timeout=300, check=False)
     failures = re.split(r"(?m)^(?=# Subtest: )", done.stdout)

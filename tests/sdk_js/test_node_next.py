@@ -1,4 +1,4 @@
-"""taproof/next and taproof/react in a real Next.js application, built and started, signed in to in Chromium."""
+"""taproof/next and taproof/react in a real Next.js application: built, started, and signed in to in Chromium."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ READY_WITHIN = 120.0
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The application with a copy of the package, built without any of the three settings, as an image often is."""
+    """Return the application with a copy of the package, built without the three settings, like many images."""
     place = tmp_path_factory.mktemp("next")
     for each in (SDK / "test/next_app").rglob("*.js"):
         copied = place / each.relative_to(SDK / "test/next_app")
@@ -57,7 +57,7 @@ def environment(**settings: str) -> dict[str, str]:
 
 @pytest.fixture
 def url(built: Path, sandbox: Service, project: OwnProject) -> Iterator[str]:
-    """The application, started with the settings of `project`."""
+    """Return the address of the application, started with the settings of `project`."""
     port = free_port()
     settings = {
         "TAPROOF_BASE_URL": sandbox.base_url,
@@ -85,7 +85,7 @@ def url(built: Path, sandbox: Service, project: OwnProject) -> Iterator[str]:
 
 
 async def test_a_user_signs_in(url: str, open_context: OpenContext, phone: Phone) -> None:
-    """The button, the phone, the page under one's name, and sign-out, with nothing that the browser complains of."""
+    """Button, phone, the user's page and sign-out work, and the browser reports no problem."""
     context = await open_context()
     page = await context.new_page()
     await page.goto(url)
@@ -101,7 +101,7 @@ async def test_a_user_signs_in(url: str, open_context: OpenContext, phone: Phone
 
 
 async def test_whose_requests_are_taken(url: str) -> None:
-    """What an old browser sends from a page of the application is looked at, what another site sends is not."""
+    """A request of an old browser from a page of the application is accepted, one of another site is not."""
     own, other = {"Origin": url}, {"Origin": "https://evil.example"}
     for path, taken in (("/auth/taproof", 401), ("/auth/taproof/sign-out", 200)):
         for headers, status in (

@@ -37,7 +37,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def url(bundle: bytes, way: Way) -> AsyncIterator[str]:
-    """The site with the page, which may run its own script and call the service, and nothing else."""
+    """Return the site of the page, which may only run its own script and call the service."""
     policy = f"default-src 'none'; script-src 'self'; connect-src 'self' {way.url}; style-src-attr 'unsafe-inline'"
 
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
@@ -81,13 +81,13 @@ async def status_is(page: Page, status: str) -> None:
 
 
 async def statuses(page: Page) -> list[Any]:
-    """Return the statuses in order; StrictMode tells the first one twice."""
+    """Return the statuses in order; StrictMode reports the first one twice."""
     everything: list[Any] = await page.evaluate("window.heard")
     return [each for at, each in enumerate(everything) if at == 0 or each != everything[at - 1]]
 
 
 async def until(page: Page, condition: str) -> None:
-    """Wait for what the page cannot show; the policy forbids Playwright's own way."""
+    """Wait for a condition that the page does not show; the policy forbids Playwright's own wait."""
     async with asyncio.timeout(20):
         while not await page.evaluate(condition):  # noqa: ASYNC110 — a page has no event to wait for from here.
             await asyncio.sleep(0.05)
@@ -98,7 +98,7 @@ def generated(way: Way) -> int:
 
 
 async def test_the_hook(url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """Start, the link and its code, the tap on the phone, the result with a proof that holds; one session in all."""
+    """Start, link and code, the tap on the phone, and a result with a valid proof use one session in all."""
     page = await go(await open_context(), url, way, project)
     await status_is(page, "idle")
     assert way.calls == []
@@ -118,7 +118,7 @@ async def test_the_hook(url: str, way: Way, open_context: OpenContext, project: 
 
 
 async def test_the_match_code(url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """The hook's link has what the user must choose in the messenger, until the sign-in is over."""
+    """The hook's link has the match code until the sign-in is over."""
     way.match_code = "42"
     page = await go(await open_context(), url, way, project)
     link = await start(page)
@@ -133,7 +133,7 @@ async def test_the_match_code(url: str, way: Way, open_context: OpenContext, pro
 async def test_the_user_cancels(
     url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone
 ) -> None:
-    """A sign-in that was cancelled in the messenger is over, and another can be started."""
+    """After a cancellation in the messenger, another sign-in can be started."""
     page = await go(await open_context(), url, way, project)
     await decide(phone, await start(page), "Cancel")
     await status_is(page, "cancelled")
@@ -162,7 +162,7 @@ async def test_cancel(url: str, way: Way, open_context: OpenContext, project: Ow
 
 
 async def test_a_reload(url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """After a reload it goes on with the same link, also though StrictMode mounts everything twice."""
+    """After a reload it continues with the same link, although StrictMode mounts everything twice."""
     page = await go(await open_context(), url, way, project)
     link = await start(page)
     await page.reload()
@@ -174,7 +174,7 @@ async def test_a_reload(url: str, way: Way, open_context: OpenContext, project: 
 
 
 async def test_unmounting(url: str, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """A component that is gone waits for nothing, and what it waited for is forgotten; a new one starts afresh."""
+    """An unmounted component stops waiting and deletes its data; a new one starts fresh."""
     page = await go(await open_context(), url, way, project)
     await start(page)
     assert await page.evaluate("sessionStorage.length") == 1
@@ -189,7 +189,7 @@ async def test_unmounting(url: str, way: Way, open_context: OpenContext, project
 
 
 async def test_another_project(url: str, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """With other options the sign-in for the old ones is ended and forgotten; what cannot go on is told as an error."""
+    """New options end and delete the sign-in of the old ones; if it cannot continue, that is an error."""
     page = await go(await open_context(breaks=True), url, way, project, other="proj_doesnotexist")
     await start(page)
     await click(page, "Other project")
@@ -201,7 +201,7 @@ async def test_another_project(url: str, way: Way, open_context: OpenContext, pr
 
 
 async def test_the_button(url: str, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """Each event is told once, to the callback that was given last; preventDefault keeps the page where it is."""
+    """Each event is reported once, to the latest callback; preventDefault keeps the page in place."""
     page = await go(await open_context(), url, way, project, "button", submit="/auth/taproof")
     element = page.locator("taproof-button.mine")
     assert await element.evaluate("each => getComputedStyle(each).display") == "block"
@@ -220,7 +220,7 @@ async def test_the_button(url: str, way: Way, open_context: OpenContext, project
 
 
 async def test_the_button_is_unmounted(url: str, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """A button that is gone waits for nothing."""
+    """An unmounted button stops waiting."""
     page = await go(await open_context(), url, way, project, "button")
     await page.get_by_role("button", name="Come in").click()
     await shown_link(page)

@@ -45,7 +45,7 @@ class HandClock:
 
 @dataclass
 class Link:
-    """Where deeplinks lead; None while the messenger is not known."""
+    """The base of deeplinks; None while the messenger is not known."""
 
     base: str | None = "https://t.me/Sign_In_Bot"
 
@@ -61,7 +61,7 @@ def acting(developer: Developer) -> Actor:
 
 
 class Receiver:
-    """What a webhook leads to: it answers `answer`, and keeps what it was sent. While `open` is clear it hangs."""
+    """A webhook's receiver: it answers `answer`, and keeps the requests. While `open` is clear it hangs."""
 
     def __init__(self) -> None:
         self.answer = WebhookResponse(5, 200, body=b"ok")
@@ -99,7 +99,7 @@ class Node:
             allow_loopback_http=False,
         )
         self.developers = Developers(storage, clock, system_entropy)
-        self.sessions = SessionReader(storage, encryptor, clock)
+        self.session_reader = SessionReader(storage, encryptor, clock)
         self.analytics = AnalyticsReader(storage, clock)
         self.webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
         self.receiver = Receiver()

@@ -1,4 +1,4 @@
-"""What the tests of projects' bots share."""
+"""Shared by the tests of projects' bots."""
 
 import json
 from typing import TYPE_CHECKING

@@ -37,7 +37,7 @@ class Log:
         self._known: set[str] = set()
 
     async def everything(self) -> list[AuditEntry]:
-        return (await self._node.audit.list_entries(self._developer, limit=200, cursor=None)).entries
+        return (await self._node.audit.list_audit_entries(self._developer, limit=200, cursor=None)).entries
 
     async def only_new(self) -> AuditEntry:
         """Return the one entry that came since the last call."""
@@ -70,7 +70,7 @@ async def new_log(node: "Node") -> tuple[Actor, Log]:
 
 
 async def test_changes_of_a_project_are_told(node: "Node") -> None:
-    """What was set, as it is stored; a project that is deleted is told by its name, since its id leads nowhere."""
+    """Entries have the stored values. The entry of a deleted project has its name, since its id leads nowhere."""
     actor, log = await new_log(node)
     project, _ = await node.projects.create_project(actor, ProjectChanges(name=" Shop ", webhook_url=URL))
     assert await log.told() == ("project.created", project.id, {"name": "Shop"})
@@ -147,7 +147,7 @@ async def test_a_webhook_that_was_turned_off_is_told_as_the_services_doing(node:
 
 
 async def test_a_developers_log_begins_with_the_command_line(node: "Node") -> None:
-    """Whoever was added there finds it in their own log, with what they were given."""
+    """A developer added on the command line finds that in their own log, with their plan."""
     ada, bob = await node.developer("pro"), await node.developer()
     for developer in (ada, bob):
         (entry,) = await Log(node, developer).everything()
@@ -308,7 +308,7 @@ async def test_pages_hold_every_entry_once_newest_first(node: "Node") -> None:
         found: list[AuditEntry] = []
         cursor = None
         while True:
-            page = await node.audit.list_entries(actor.developer, limit=limit, cursor=cursor)
+            page = await node.audit.list_audit_entries(actor.developer, limit=limit, cursor=cursor)
             assert len(page.entries) <= limit
             found += page.entries
             cursor = page.next_cursor
@@ -324,8 +324,8 @@ async def test_a_log_holds_ones_own_entries_only(node: "Node") -> None:
     for _ in range(3):
         await node.developers.create_access_token(ada, "of Ada")
         await node.developers.create_access_token(bob, "of Bob")
-    page = await node.audit.list_entries(ada.developer, limit=1, cursor=None)
-    rest = await node.audit.list_entries(bob.developer, limit=200, cursor=page.next_cursor)
+    page = await node.audit.list_audit_entries(ada.developer, limit=1, cursor=None)
+    rest = await node.audit.list_audit_entries(bob.developer, limit=200, cursor=page.next_cursor)
     assert rest.entries
     assert {each.developer_id for each in (*page.entries, *rest.entries)} == {ada.developer.id, bob.developer.id}
     assert {each.developer_id for each in rest.entries} == {bob.developer.id}
@@ -336,7 +336,7 @@ async def test_a_cursor_of_no_log_is_refused(node: "Node", cursor: str) -> None:
     """Also one of another list."""
     developer = await node.developer()
     with pytest.raises(InvalidRequest, match=r"^cursor "):
-        await node.audit.list_entries(developer, limit=1, cursor=cursor)
+        await node.audit.list_audit_entries(developer, limit=1, cursor=cursor)
 
 
 def test_details_are_an_object_whatever_is_in_them(driver: str) -> None:
@@ -351,7 +351,7 @@ def test_details_are_an_object_whatever_is_in_them(driver: str) -> None:
 
 
 def test_details_are_bounded(driver: str) -> None:
-    """Whatever a request brings: the JSON stays whole, ids stay whole, and what was left out is told of."""
+    """For any request, the JSON stays valid, ids stay whole, and the entry says what was left out."""
     actor = Actor(Developer("dev_1", "ada@example.com", "free", 1), "console", "con_1", "203.0.113.7")
     session_id = "sess_" + "x" * 22
     origins = [f"https://{'a' * 280}{number}.example" for number in range(20)]
@@ -424,7 +424,7 @@ async def test_a_log_that_was_erased_from_ends_with_the_note_of_it(node: "Node")
     for limit in (1, 2, 3, 4):
         paged, cursor = [], None
         while True:
-            page = await node.audit.list_entries(actor.developer, limit=limit, cursor=cursor)
+            page = await node.audit.list_audit_entries(actor.developer, limit=limit, cursor=cursor)
             assert len(page.entries) <= limit
             paged += page.entries
             if (cursor := page.next_cursor) is None:

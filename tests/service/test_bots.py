@@ -53,7 +53,7 @@ async def test_a_bot_is_given_with_its_token_encrypted(node: "Node", bots: Bots,
     assert (shown.bot_id, shown.bot_username, shown.bot_broken_at) == (7_000_000_001, "Shop_Bot", None)
     created = await node.signin.create_session(project.id, public=True)
     assert created.deeplink == f"https://t.me/Shop_Bot?start={created.session_token}"
-    (bot,) = await bots.list_bots()
+    (bot,) = await bots.list_project_bots()
     assert token.encode() not in bot.encrypted_token
     assert bots.open_token(bot) == token
     moved = ProjectBot("proj_0000000000000000000009", bot.bot_id, bot.username, bot.encrypted_token)
@@ -72,7 +72,7 @@ async def test_a_bot_is_taken_away(node: "Node", bots: Bots, father: BotFather) 
     node.clock.now += 1
     for _ in range(2):
         await bots.set_bot(acting(developer), project.id, "")
-    assert await bots.list_bots() == []
+    assert await bots.list_project_bots() == []
     created = await node.signin.create_session(project.id, public=True)
     assert created.deeplink.startswith("https://t.me/Sign_In_Bot?start=")
     entries = await bot_entries(node, developer)
@@ -99,7 +99,7 @@ async def test_a_token_that_cannot_be_used_changes_nothing(
     developer = await node.developer()
     project, _ = await node.project(developer)
     await bots.set_bot(acting(developer), project.id, father.make_bot("Shop_Bot"))
-    before = await bots.list_bots()
+    before = await bots.list_project_bots()
     token = father.make_bot("Other_Bot", 7_000_000_002)
     if case == "malformed":
         token = token.replace(":", "-")
@@ -122,12 +122,12 @@ async def test_a_token_that_cannot_be_used_changes_nothing(
             each for each in await node.storage.developers.list_developers() if each.id == stranger.developer_id
         )
         await bots.set_bot(acting(owner), other.id, token)
-        before = await bots.list_bots()
+        before = await bots.list_project_bots()
     with pytest.raises(expected) as caught:
         await bots.set_bot(acting(developer), project.id, token)
     assert type(caught.value) is expected
     assert token.rpartition(":")[2] not in caught.value.sentence
-    assert await bots.list_bots() == before
+    assert await bots.list_project_bots() == before
     assert [action for action, _, _ in await bot_entries(node, developer)] == ["bot.set"]
 
 
@@ -142,7 +142,7 @@ async def test_a_strangers_project_is_not_found_before_the_messenger_is_asked(
         with pytest.raises(ProjectNotFound):
             await bots.set_bot(acting(stranger), project.id, given)
     assert father.asked == []
-    assert await bots.list_bots() == []
+    assert await bots.list_project_bots() == []
 
 
 async def test_two_projects_want_one_bot_at_once(
@@ -163,7 +163,7 @@ async def test_two_projects_want_one_bot_at_once(
 
     outcomes = await asyncio.gather(*map(give, range(6)))
     assert sorted(outcomes) == ["set"] + ["taken"] * 5
-    (bot,) = await bots.list_bots()
+    (bot,) = await bots.list_project_bots()
     assert bot.project_id == projects[outcomes.index("set")].id
 
 
@@ -261,7 +261,7 @@ async def test_a_broken_bot_is_told_once_and_ends_with_a_new_token(
     developer = await node.developer()
     project, _ = await node.project(developer)
     await bots.set_bot(acting(developer), project.id, father.make_bot("Shop_Bot"))
-    (bot,) = await bots.list_bots()
+    (bot,) = await bots.list_project_bots()
     there = bots_of(other_node, father)
     node.clock.now += 1
     told = await asyncio.gather(*(each.mark_broken(bot) for each in (bots, there, bots, there)))
@@ -280,11 +280,11 @@ async def test_a_broken_bot_is_told_once_and_ends_with_a_new_token(
 
 
 async def test_a_bot_of_a_project_that_is_gone_is_not_marked(node: "Node", bots: Bots, father: BotFather) -> None:
-    """Who found it out a moment too late changes nothing."""
+    """A process that notices it too late changes nothing."""
     developer = await node.developer()
     project, _ = await node.project(developer)
     await bots.set_bot(acting(developer), project.id, father.make_bot("Shop_Bot"))
-    (bot,) = await bots.list_bots()
+    (bot,) = await bots.list_project_bots()
     await node.projects.delete_project(acting(developer), project.id)
     assert not await bots.mark_broken(bot)
 
@@ -294,7 +294,7 @@ async def test_a_token_under_a_lost_master_key_cannot_be_opened(node: "Node", bo
     developer = await node.developer()
     project, _ = await node.project(developer)
     await bots.set_bot(acting(developer), project.id, father.make_bot("Shop_Bot"))
-    (bot,) = await bots.list_bots()
+    (bot,) = await bots.list_project_bots()
     node.encryptor = Encryptor(new_master_key(system_entropy))
     with pytest.raises(DecryptionFailed):
         bots_of(node, father).open_token(bot)

@@ -1,4 +1,4 @@
-"""What a developer sees of deliveries, sending again, and tests (contract.md, Webhooks)."""
+"""List deliveries, resend them and send tests (contract.md, Webhooks)."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -62,7 +62,7 @@ async def attempt(node: "Node", answer: WebhookResponse) -> None:
 
 
 async def test_every_attempt_is_shown(node: "Node") -> None:
-    """When, how long, what came back or why nothing did; when the next one is, or when it was over."""
+    """Each attempt shows time, duration, and answer or error. The delivery shows its next attempt or its end."""
     developer, project = await own_project(node)
     start = node.clock.now
     await node.confirmed(project)
@@ -287,7 +287,7 @@ async def test_malformed_ids_do_not_reach_the_store(node: "Node", monkeypatch: p
 
 @pytest.mark.parametrize("answer", [WebhookResponse(5, 200), WebhookResponse(5, 500)])
 async def test_an_event_is_sent_again_with_the_same_id_and_body(node: "Node", answer: WebhookResponse) -> None:
-    """Whatever became of it; it is due at once, the sender is told, and the attempts are counted on."""
+    """In any status, a resent event is due at once, the sender is woken, and the attempts are counted on."""
     developer, project = await own_project(node)
     await node.confirmed(project)
     (first,) = await node.webhooks.claim_deliveries(10)
@@ -331,7 +331,7 @@ async def test_an_event_that_is_being_sent_is_left_to_its_worker(node: "Node") -
 
 
 async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "Node") -> None:
-    """However many ask, on however many nodes, and workers claim meanwhile: one worker has it, one attempt is made."""
+    """With many requests on two nodes and workers that claim meanwhile, one worker makes one attempt."""
     developer, project = await own_project(node)
     await node.confirmed(project)
     await attempt(node, WebhookResponse(5, 500))
@@ -351,13 +351,13 @@ async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "
 
 @pytest.mark.parametrize("answer", [WebhookResponse(5, 200), WebhookResponse(5, 500), None])
 async def test_a_reported_sign_in_is_not_sent_again(node: "Node", answer: WebhookResponse | None) -> None:
-    """Whether it arrived or not; the reporter is told that somebody may know if it was sent at all."""
+    """A reported event is not resent, delivered or not. If it was sent at all, the reporter is told so."""
     developer, project = await own_project(node)
     token = await node.confirmed(project)
     if answer is not None:
         await attempt(node, answer)
     seen = await node.signin.report_session(token, "1001")
-    assert (seen.outcome, seen.was_read) == ("reported", answer is not None)
+    assert (seen.outcome, seen.was_used) == ("reported", answer is not None)
     found = await only(node, developer, project)
     with pytest.raises(SignInReported, match="not sent again"):
         await node.deliveries.resend_delivery(acting(developer), found.record.event_id)

@@ -155,7 +155,7 @@ async def test_token_names_are_held_to_the_rules_of_names(node: "Node", name: st
 
 
 async def test_the_last_use_is_written_once_a_minute_at_most(node: "Node") -> None:
-    """However busy a token is, and whatever the clock does."""
+    """This holds for a busy token, and when the clock goes back."""
     ada = await node.developer()
     made = await node.developers.create_access_token(acting(ada), "CI")
     first = node.clock.now

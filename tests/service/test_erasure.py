@@ -1,4 +1,4 @@
-"""One user is forgotten: what the developer asks for in their projects, and the operator in all of them."""
+"""Erase one user: in a developer's projects on their request, in all projects on the operator's."""
 
 import asyncio
 from dataclasses import replace
@@ -41,7 +41,9 @@ async def collecting(node: "Node", developer: Developer) -> Project:
 
 
 async def sessions_of(node: "Node", developer: Developer) -> list[Session]:
-    return (await node.sessions.list_sessions(developer, project_id=None, status=None, limit=200, cursor=None)).sessions
+    return (
+        await node.session_reader.list_sessions(developer, project_id=None, status=None, limit=200, cursor=None)
+    ).sessions
 
 
 @BOTH
@@ -148,7 +150,7 @@ async def test_a_phone_number_is_opened_for_its_developer(node: "Node") -> None:
     pending, confirmed = await sessions_of(node, developer)
     assert pending.identity is None
     assert confirmed.identity == replace(ADA, messenger_phone=PHONE)
-    assert (await node.sessions.read_session(developer, confirmed.id)).identity == confirmed.identity
+    assert (await node.session_reader.read_session(developer, confirmed.id)).identity == confirmed.identity
     stored = node.storage.database.rows("SELECT encrypted_phone FROM sessions WHERE encrypted_phone IS NOT NULL", ())
     assert PHONE.encode() not in stored[0][0]
 

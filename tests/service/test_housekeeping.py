@@ -1,4 +1,4 @@
-"""What is swept: old rows go in bounded batches, and no figure of analytics changes by it."""
+"""Housekeeping erases old rows in bounded batches, and changes no number of analytics."""
 
 import asyncio
 import hashlib
@@ -21,7 +21,7 @@ from taproof.service import housekeeping
 from taproof.service.analytics import AnalyticsReader, Window
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import WebhookResponse
-from taproof.storage.sqlite import deliveries
+from taproof.storage.queries import deliveries
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ async def sweep_all(swept: Housekeeping) -> int:
 
 
 async def stored_sessions(node: "Node", developer: Developer) -> int:
-    page = await node.sessions.list_sessions(developer, project_id=None, status=None, limit=200, cursor=None)
+    page = await node.session_reader.list_sessions(developer, project_id=None, status=None, limit=200, cursor=None)
     return len(page.sessions)
 
 
@@ -184,7 +184,7 @@ async def test_sessions_go_when_their_day_is_older_than_the_retention(node: "Nod
 
 
 async def test_each_sweep_erases_one_batch(node: "Node") -> None:
-    """However much is to go: the rest is left to the next sweep, and `sweep` says so."""
+    """A sweep leaves the rest to the next one, and returns that there is more."""
     swept = Housekeeping(node.storage, node.clock, 1)
     developer = await node.developer()
     project, _ = await node.project(developer)
@@ -230,7 +230,7 @@ async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> Non
 
 
 async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many were due: each sweep ends one batch, and says that there is more, until none is."""
+    """Each sweep ends one batch, and returns that there is more until none is left."""
     monkeypatch.setattr(deliveries, "ENDED_AT_ONCE", 3)
     swept = Housekeeping(node.storage, node.clock, 90)
     project, _ = await node.project(webhook_url="https://example.com/")

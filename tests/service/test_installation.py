@@ -1,4 +1,4 @@
-"""What an installation is held to: its master key and its mode; and what is swept."""
+"""The master key and the mode of an installation; bounded sweeps."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ async def test_of_two_keys_at_once_one_wins(node: "Node", other_node: "Node") ->
 
 @pytest.mark.parametrize("first", [True, False])
 async def test_a_database_keeps_its_mode(node: "Node", first: bool) -> None:  # noqa: FBT001 — a table's column.
-    """Pretend users never come into a real database, nor real ones into a sandbox."""
+    """Simulated users never come into a real database, nor real ones into a sandbox."""
     await check_mode(node.storage, sandbox=first)
     await check_mode(node.storage, sandbox=first)
     with pytest.raises(WrongMode):

@@ -1,4 +1,4 @@
-"""How developers come in: one-time links that make one, or bind a messenger account to one."""
+"""One-time links that create a developer, or bind a messenger account to one."""
 
 import asyncio
 import json
@@ -60,7 +60,7 @@ async def console(node: "Node", developer: Developer) -> Actor:
 
 async def log_of(node: "Node", developer: Developer) -> list[AuditEntry]:
     """Return a developer's log by action. The clock stands, so the order of the entries means nothing."""
-    entries = (await node.audit.list_entries(developer, limit=50, cursor=None)).entries
+    entries = (await node.audit.list_audit_entries(developer, limit=50, cursor=None)).entries
     return sorted(entries, key=lambda entry: entry.action)
 
 
@@ -161,7 +161,7 @@ async def test_an_owner_invites(node: "Node", invitations: Invitations) -> None:
 
 
 async def test_only_owners_invite_list_and_revoke(node: "Node", invitations: Invitations) -> None:
-    """Whoever is no owner changes and learns nothing, also with an id that exists."""
+    """A developer who is not an owner changes and learns nothing, also with an id that exists."""
     ada = await first(invitations)
     made = await invitations.invite_developer(None, "bob@example.com")
     bob = await invitations.accept_invitation(made.code, BOB, address=FROM)
@@ -171,7 +171,7 @@ async def test_only_owners_invite_list_and_revoke(node: "Node", invitations: Inv
     with pytest.raises(OwnerOnly):
         await invitations.list_invitations(bob)
     with pytest.raises(OwnerOnly):
-        await invitations.revoke_invitation(await console(node, bob), other.invitation.id)
+        await invitations.delete_invitation(await console(node, bob), other.invitation.id)
     for actor in (await console(node, ada), replace(await console(node, ada), via="access_token")):
         with pytest.raises(OwnerOnly):
             await invitations.invite_again(actor, bob)
@@ -233,19 +233,19 @@ async def test_a_revoked_link_is_dead(node: "Node", invitations: Invitations) ->
     """On every node, once, and noted in the log of who did it."""
     ada = await first(invitations)
     made = await invitations.invite_developer(await console(node, ada), "bob@example.com")
-    await invitations.revoke_invitation(await console(node, ada), made.invitation.id)
+    await invitations.delete_invitation(await console(node, ada), made.invitation.id)
     with pytest.raises(InvitationNotFound):
         await invitations.accept_invitation(made.code, BOB, address=FROM)
     for invitation_id in (made.invitation.id, "invite_unknown", "", "\0", "\ud800"):
         with pytest.raises(InvitationNotFound):
-            await invitations.revoke_invitation(await console(node, ada), invitation_id)
+            await invitations.delete_invitation(await console(node, ada), invitation_id)
     actions = [entry.action for entry in await log_of(node, ada)]
     assert actions == ["developer.created", "developer.invited", "invitation.revoked"]
 
 
 @pytest.mark.parametrize("code", ["", "inv_", "inv_" + "0" * 49, "\ud800", "x" * 100_000])
 async def test_what_is_no_code_is_not_found(invitations: Invitations, code: str) -> None:
-    """One sentence for whatever is typed in."""
+    """Every invalid code gets the same sentence."""
     with pytest.raises(InvitationNotFound):
         await invitations.read_invitation(code)
     with pytest.raises(InvitationNotFound):
@@ -253,7 +253,7 @@ async def test_what_is_no_code_is_not_found(invitations: Invitations, code: str)
 
 
 async def test_codes_are_stored_as_hashes(node: "Node", invitations: Invitations) -> None:
-    """Whoever reads the store cannot come in."""
+    """A reader of the store cannot use an invitation."""
     code = await invitations.invite_first()
     assert code is not None
     assert await node.storage.developers.read_invitation(key_hash(code), node.clock.now) is not None
@@ -278,7 +278,7 @@ async def test_the_operator_binds_another_account(node: "Node", invitations: Inv
     ada = await first(invitations)
     sessions = ConsoleSessions(node.storage, node.clock, system_entropy)
     sign_in = await stored_sign_in(node.storage, node.clock.now)
-    cookie = await sessions.open_session(ada, opened_with=sign_in, address=FROM, user_agent="Firefox")
+    cookie = await sessions.create_console_session(ada, opened_with=sign_in, address=FROM, user_agent="Firefox")
     made = await invitations.invite_again(Actor(ada, "command_line"), ada)
     assert await sessions.authenticate(cookie) is not None
     again = await invitations.accept_invitation(made.code, BOB, email="ignored@example.com", address=FROM)
@@ -298,7 +298,7 @@ async def test_the_operator_binds_another_account(node: "Node", invitations: Inv
 
 
 async def test_an_older_link_binds_nobody(node: "Node", invitations: Invitations) -> None:
-    """Who found an earlier link cannot take the developer over: neither before the later one was used nor after."""
+    """The finder of an earlier link cannot take the developer over, before or after the later one is used."""
     ada = await first(invitations)
     operator = Actor(ada, "command_line")
     old, new = await invitations.invite_again(operator, ada), await invitations.invite_again(operator, ada)

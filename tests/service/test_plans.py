@@ -103,7 +103,7 @@ async def test_one_user_takes_at_most_one_sign_in_a_day(node: "Node") -> None:
 
 
 async def test_a_clock_that_goes_back_counts_again(node: "Node") -> None:
-    """What was counted at a time that is yet to come is no guide."""
+    """A count from a time in the future is not used."""
     plans = plans_of(node, sign_ins={"free": 1})
     developer = await node.developer()
     project, _ = await node.project(developer)
@@ -166,7 +166,7 @@ async def test_generate_is_refused_and_what_is_under_way_goes_on(node: "Node") -
 
 
 async def test_signing_in_to_the_service_itself_has_no_limit(node: "Node") -> None:
-    """Whatever the limits are: else nobody could come in to the console to change anything."""
+    """No limit applies: otherwise nobody could sign in to the console to change anything."""
     signin = signin_of(node, plans_of(node, sign_ins={"free": 0, "pro": 0, "business": 0}))
     console = DeveloperSignIns(node.storage, node.encryptor, signin, node.clock, system_entropy, waiting=signin.waiting)
     assert (await console.start(CONSOLE)).deeplink
@@ -192,7 +192,7 @@ async def test_of_those_who_make_the_last_project_one_does(node: "Node", other_n
     outcomes = await asyncio.gather(*(create() for _ in range(8)))
     assert outcomes.count("made") == 3
     sentence = (
-        "The free plan has room for 3 projects, and this account has as many. Delete one that is not in use any more, "
+        "The free plan allows 3 projects, and this account has reached that limit. Delete an unused project, "
         "or ask the operator of this service for another plan."
     )
     assert {each for each in outcomes if each != "made"} == {sentence}
@@ -213,12 +213,12 @@ async def test_no_plan_has_room_for_more_than_any_developer(node: "Node", monkey
 
 @BOTH
 async def test_a_downgrade_and_collecting_at_the_same_instant(node: "Node", other_node: "Node") -> None:
-    """Who still thinks that the plan has it is told what it is now; no project collects in the end."""
+    """A request based on the old plan is refused with the new one; in the end no project collects numbers."""
     developer = await node.developer("pro")
     project, _ = await node.project(developer)
     other_plans = plans_of(other_node)
-    assert await other_plans.change_plan(developer, "free")
-    assert not await other_plans.change_plan(developer, "free")
+    assert await other_plans.update_plan(developer, "free")
+    assert not await other_plans.update_plan(developer, "free")
     with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
         await node.projects.update_project(acting(developer), project.id, ProjectChanges(collect_phone=True))
     with pytest.raises(InvalidRequest, match=r"^collect_phone is available on the pro and business plans"):
@@ -269,8 +269,8 @@ async def test_a_change_of_plan_is_in_the_log_of_the_developer(node: "Node") -> 
     developer = await node.developer()
     plans = plans_of(node)
     node.clock.now += 1
-    assert await plans.change_plan(developer, "business")
-    page = await node.audit.list_entries(developer, limit=1, cursor=None)
+    assert await plans.update_plan(developer, "business")
+    page = await node.audit.list_audit_entries(developer, limit=1, cursor=None)
     [entry] = page.entries
     assert (entry.action, entry.actor, entry.subject) == ("developer.plan_changed", "command line", developer.id)
     assert json.loads(entry.details) == {"plan": "business", "before": "free"}

@@ -11,7 +11,7 @@ from tests.service.conftest import HandClock, Node, acting
 
 from taproof.core.accounts import Actor
 from taproof.core.deliveries import Delivery
-from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.model import MessengerIdentity
@@ -91,7 +91,7 @@ async def test_afterwards_the_new_key_alone_does(node: Node, restarted: Node, cl
 
 
 async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are, and whatever is told in between."""
+    """All values are re-encrypted, across several pages and batches."""
     monkeypatch.setattr(reencryption, "PAGE", 7)
     monkeypatch.setattr(reencryption, "BATCH", 3)
     monkeypatch.setattr(reencryption, "_PAUSE", 0)
@@ -99,7 +99,7 @@ async def test_more_than_a_page_and_a_batch(node: Node, restarted: Node, monkeyp
     for _ in range(23):
         await node.project(developer)
     told: list[int] = []
-    done = await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, told=told.append).reencrypt(
+    done = await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, on_progress=told.append).reencrypt(
         at_once
     )
     assert (done.reencrypted, told[-1], len(told)) == (23, 23, 10)
@@ -112,7 +112,7 @@ async def test_what_does_not_open_is_told_of_and_left(node: Node, restarted: Nod
     projects = [(await node.project())[0] for _ in range(4)]
     moved, other, strange, sound = projects
     strangers = Encryptor(new_master_key(system_entropy)).encrypt(
-        "x", webhook_secret_associated_data(strange.id), system_entropy
+        "x", associated_data_of("webhook_secret", strange.id), system_entropy
     )
     put = {moved.id: other.encrypted_webhook_secret, other.id: moved.encrypted_webhook_secret, strange.id: strangers}
     for each in (moved, other, strange):
@@ -126,7 +126,7 @@ async def test_what_does_not_open_is_told_of_and_left(node: Node, restarted: Nod
         assert secrets is not None
         assert secrets.current == encrypted
         with pytest.raises(DecryptionFailed):
-            restarted.encryptor.decrypt(encrypted, webhook_secret_associated_data(project_id))
+            restarted.encryptor.decrypt(encrypted, associated_data_of("webhook_secret", project_id))
     secrets = await node.storage.projects.read_webhook_secrets(sound.id)
     assert secrets is not None
     assert restarted.encryptor.is_current(secrets.current)
@@ -163,7 +163,7 @@ async def test_a_node_that_seals_on_under_the_old_key_is_told_of(node: Node, res
 
 
 async def test_reencryption_beside_rotations_and_promotions(node: Node, restarted: Node, clock: HandClock) -> None:
-    """Whatever order they come in, the secrets that developers were shown are the ones that are there at the end."""
+    """In any order, the secrets that developers were shown are the stored ones at the end."""
     developer = await node.developer("business")
     shown = {}
     for _ in range(8):
@@ -213,7 +213,7 @@ async def test_the_check_of_the_key_comes_last(node: Node, restarted: Node) -> N
         raise Killed(so_far)
 
     with pytest.raises(Killed):
-        await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, told=kill).reencrypt(at_once)
+        await Reencryptor(restarted.storage, restarted.encryptor, system_entropy, on_progress=kill).reencrypt(at_once)
     assert not await is_under_first_key(restarted.storage, restarted.encryptor)
     assert list(reencryption.ASSOCIATED_DATA)[-1] == "mark"
     assert node.encryptor.decrypt(await node.storage.metadata.claim_mark(KEY_MARK, b""), KEY_MARK) == KEY_MARK

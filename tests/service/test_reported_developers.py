@@ -32,7 +32,7 @@ ROUNDS = 20
 
 
 class Door:
-    """How developers come in through one node, and how they report it."""
+    """The ways in which developers sign in through one node, and report it."""
 
     def __init__(self, node: "Node") -> None:
         self.node = node
@@ -60,7 +60,7 @@ class Door:
 
     async def browser(self, developer: Developer, started: StartedSignIn) -> str:
         """Turn a sign-in that was read into a session of the console, and return its cookie."""
-        return await self.sessions.open_session(
+        return await self.sessions.create_console_session(
             developer,
             opened_with=await self.sign_ins.source(started.encrypted, CONSOLE),
             address="198.51.100.66",
@@ -103,7 +103,7 @@ class Door:
 
     async def log(self, developer: Developer) -> list[AuditEntry]:
         """Return what the service itself did to a developer's access."""
-        page = await self.node.audit.list_entries(developer, limit=200, cursor=None)
+        page = await self.node.audit.list_audit_entries(developer, limit=200, cursor=None)
         return [entry for entry in page.entries if entry.via == "service"]
 
 
@@ -128,7 +128,7 @@ async def test_whoever_came_in_is_out(door: Door, other_door: Door) -> None:
     cookie, token = await door.browser(ada, by_browser), await door.terminal(ada, by_terminal)
     assert (await door.is_in(cookie), await door.is_valid(token)) == (True, True)
     seen = await other_door.report(by_browser)
-    assert (seen.outcome, seen.changed, seen.signed_out, seen.was_read) == ("reported", True, True, False)
+    assert (seen.outcome, seen.changed, seen.signed_out, seen.was_used) == ("reported", True, True, False)
     assert (await door.is_in(cookie), await door.is_valid(token)) == (False, False)
     told = {"reported_sign_in": (await door.stored(by_browser)).id}
     entries = {entry.action: entry for entry in await door.log(ada)}
@@ -166,7 +166,7 @@ async def test_what_the_intruder_made_is_revoked_too_and_nothing_else(door: Door
 async def test_a_report_that_was_cut_off_is_finished_when_it_comes_again(
     door: Door, other_door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever ends the process after the report was stored; done once more, it changes and tells nothing."""
+    """The repeated report completes the rest after any interruption; another repetition changes nothing."""
     ada = await door.developer()
     by_browser, by_terminal = await door.confirmed(CONSOLE), await door.confirmed(TERMINAL)
     cookie, token = await door.browser(ada, by_browser), await door.terminal(ada, by_terminal)
@@ -223,17 +223,17 @@ async def test_what_ends_nothing(door: Door) -> None:
     assert key is not None
     assert (await door.node.signin.verify_session(project.id, token, public=True)).proof is not None
     seen = await door.control.report_sign_in(key, "1001")
-    assert (seen.was_read, seen.signed_out) == (True, False)
+    assert (seen.was_used, seen.signed_out) == (True, False)
     # Nobody was signed in by it, so the answer must not say that somebody may still be.
     seen = await door.report(await door.confirmed(CONSOLE, BOB), "2002")
-    assert (seen.outcome, seen.was_read, seen.signed_out) == ("reported", False, False)
+    assert (seen.outcome, seen.was_used, seen.signed_out) == ("reported", False, False)
     assert (await door.report(started, "2002")).outcome == "foreign"
     assert await door.is_in(cookie)
     assert await door.log(ada) == []
 
 
 async def test_a_sign_in_that_was_reported_lets_nobody_in(door: Door, other_door: Door) -> None:
-    """Who had read it before, and comes with it after the report, leaves neither session nor token behind."""
+    """A client that read the sign-in before the report gets neither session nor token with it afterwards."""
     ada = await door.developer()
     by_browser, by_terminal = await door.confirmed(CONSOLE), await door.confirmed(TERMINAL)
     await other_door.report(by_browser)
@@ -242,7 +242,7 @@ async def test_a_sign_in_that_was_reported_lets_nobody_in(door: Door, other_door
         await door.browser(ada, by_browser)
     with pytest.raises(AccessDenied):
         await door.terminal(ada, by_terminal)
-    assert await door.sessions.list_sessions(ada) == []
+    assert await door.sessions.list_console_sessions(ada) == []
     assert await door.node.developers.list_access_tokens(ada.id) == []
 
 
@@ -268,7 +268,7 @@ async def test_report_and_entry_at_once(door: Door, other_door: Door, purpose: P
             entering = asyncio.create_task(enter())
             await asyncio.sleep(0.001 * late)
             await asyncio.gather(other_door.report(started), entering)
-        assert await door.sessions.list_sessions(ada) == []
+        assert await door.sessions.list_console_sessions(ada) == []
         assert await door.node.developers.list_access_tokens(ada.id) == []
 
 
@@ -298,5 +298,5 @@ async def test_a_report_in_the_middle_of_an_entry(
             patched.setattr(door.node.storage.credentials, step, interrupted)
             with refused:
                 await (door.browser if purpose == CONSOLE else door.terminal)(ada, started)
-        assert await door.sessions.list_sessions(ada) == []
+        assert await door.sessions.list_console_sessions(ada) == []
         assert await door.node.developers.list_access_tokens(ada.id) == []

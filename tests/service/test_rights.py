@@ -40,7 +40,7 @@ def sessions(node: "Node") -> ConsoleSessions:
 
 
 async def test_derived_grants(node: "Node") -> None:
-    """What is left out is as much as the parent has; more is refused, whatever it is; less is given."""
+    """An omitted right defaults to the parent's; more than the parent's is refused; less is granted."""
     assert node is not None
     now = 1_000
     parent = Grant(("read", "tokens"), now, "tok_1", "sess_1")
@@ -61,7 +61,7 @@ async def test_a_short_lived_token_gives_no_lasting_access(node: "Node", session
     parent = await node.developers.create_access_token(Actor(ada, OPERATOR), "short", expires_at=until)
     child = await node.developers.create_access_token(acting(ada, parent.token), "child")
     grandchild = await node.developers.create_access_token(acting(ada, child.token), "grandchild")
-    cookie = await sessions.open_session(ada, opened_with=child.token, address="", user_agent="")
+    cookie = await sessions.create_console_session(ada, opened_with=child.token, address="", user_agent="")
     signed_in = await sessions.authenticate(cookie)
     assert signed_in is not None
     console = Actor(ada, "console", signed_in.session.id, grant=signed_in.session.grant)
@@ -83,11 +83,11 @@ async def test_revoking_ends_what_was_created_with_it(node: "Node", sessions: Co
     parent = await node.developers.create_access_token(Actor(ada, OPERATOR), "parent")
     child = await node.developers.create_access_token(acting(ada, parent.token), "child")
     grandchild = await node.developers.create_access_token(acting(ada, child.token), "grandchild")
-    cookie = await sessions.open_session(ada, opened_with=grandchild.token, address="", user_agent="")
+    cookie = await sessions.create_console_session(ada, opened_with=grandchild.token, address="", user_agent="")
     assert await node.developers.delete_access_token(Actor(ada, OPERATOR), parent.token.id) == 3
     assert [each.id for each in await node.developers.list_access_tokens(ada.id)] == [other.token.id]
     assert await sessions.authenticate(cookie) is None
-    log = (await node.audit.list_entries(ada, limit=50, cursor=None)).entries
+    log = (await node.audit.list_audit_entries(ada, limit=50, cursor=None)).entries
     told = {entry.subject: json.loads(entry.details) for entry in log if entry.action == "access_token.revoked"}
     assert told.keys() == {parent.token.id, child.token.id, grandchild.token.id}
     assert told[grandchild.token.id]["created_with"] == parent.token.id
@@ -112,12 +112,12 @@ async def test_a_credential_that_has_ended_changes_nothing(node: "Node", session
     project, secrets = await node.project(ada)
     token = (await node.developers.create_access_token(Actor(ada, OPERATOR), "revoked")).token
     source = await stored_sign_in(node.storage, node.clock.now)
-    cookie = await sessions.open_session(ada, opened_with=source, address="", user_agent="")
+    cookie = await sessions.create_console_session(ada, opened_with=source, address="", user_agent="")
     signed_in = await sessions.authenticate(cookie)
     assert signed_in is not None
     console = Actor(ada, "console", signed_in.session.id, grant=signed_in.session.grant)
     await node.developers.delete_access_token(Actor(ada, OPERATOR), token.id)
-    await sessions.end_all_sessions(Actor(ada, OPERATOR))
+    await sessions.delete_console_sessions(Actor(ada, OPERATOR))
     ended: list[tuple[Actor, type[Exception]]] = [(acting(ada, token), InvalidAccessToken), (console, SignedOut)]
     for actor, error in ended:
         with pytest.raises(error):
@@ -127,10 +127,10 @@ async def test_a_credential_that_has_ended_changes_nothing(node: "Node", session
         with pytest.raises(error):
             await node.developers.create_access_token(actor, "more")
     with pytest.raises(InvalidAccessToken):
-        await sessions.open_session(ada, opened_with=token, address="", user_agent="")
+        await sessions.create_console_session(ada, opened_with=token, address="", user_agent="")
     assert (await node.projects.authenticate(secrets.secret_key)).id == project.id
     assert await node.developers.list_access_tokens(ada.id) == []
-    assert await sessions.list_sessions(ada) == []
+    assert await sessions.list_console_sessions(ada) == []
 
 
 async def test_scopes_hold_in_the_service(node: "Node", sessions: ConsoleSessions) -> None:
@@ -138,7 +138,7 @@ async def test_scopes_hold_in_the_service(node: "Node", sessions: ConsoleSession
     ada = await node.developer()
     project, _ = await node.project(ada)
     reader = (await node.developers.create_access_token(Actor(ada, OPERATOR), "reader", scopes=["read"])).token
-    cookie = await sessions.open_session(ada, opened_with=reader, address="", user_agent="")
+    cookie = await sessions.create_console_session(ada, opened_with=reader, address="", user_agent="")
     signed_in = await sessions.authenticate(cookie)
     assert signed_in is not None
     assert signed_in.session.scopes == ("read",)
@@ -154,7 +154,7 @@ async def test_scopes_hold_in_the_service(node: "Node", sessions: ConsoleSession
             with pytest.raises(InsufficientScope):
                 await call
     # What has few rights may give them up.
-    await sessions.end_session(
+    await sessions.delete_console_session(
         Actor(ada, "console", signed_in.session.id, grant=signed_in.session.grant), signed_in.session.id
     )
     assert await node.developers.delete_access_token(acting(ada, reader), reader.id) == 1
@@ -209,14 +209,14 @@ async def test_a_report_ends_what_its_invitations_led_to(node: "Node", sessions:
 
 
 async def test_a_report_unbinds_an_account_that_the_sign_in_bound(node: "Node", sessions: ConsoleSessions) -> None:
-    """Whoever was talked into confirming a stranger's invitation is no developer any more once they report it."""
+    """A user who was tricked into confirming a stranger's invitation is no developer after reporting it."""
     invitations = Invitations(node.storage, node.clock, system_entropy)
     made = await invitations.invite_developer(None, "eve@example.com")
     source = await stored_sign_in(node.storage, node.clock.now)
     eve = await invitations.accept_invitation(
         made.code, MessengerIdentity("1001", "Ada", ""), address="", sign_in=source
     )
-    cookie = await sessions.open_session(eve, opened_with=source, address="", user_agent="")
+    cookie = await sessions.create_console_session(eve, opened_with=source, address="", user_agent="")
     assert await node.storage.developers.read_developer_of_sign_in("9", source.id) == eve
     ended = await node.storage.developers.end_sign_in(eve.id, source.id, describe=lambda _: [])
     assert ended.is_unbound
@@ -278,7 +278,7 @@ async def test_a_child_cannot_keep_itself_when_it_revokes_its_parent(node: "Node
 async def console_of(node: "Node", sessions: ConsoleSessions, developer: Developer) -> Actor:
     """Sign a developer in with the messenger; return them as one who acts in the console."""
     source = await stored_sign_in(node.storage, node.clock.now)
-    cookie = await sessions.open_session(developer, opened_with=source, address="", user_agent="")
+    cookie = await sessions.create_console_session(developer, opened_with=source, address="", user_agent="")
     signed_in = await sessions.authenticate(cookie)
     assert signed_in is not None
     return Actor(developer, "console", signed_in.session.id, grant=signed_in.session.grant)

@@ -109,7 +109,7 @@ async def test_a_promotion_ends_the_overlap_at_once(node: "Node", other_node: "N
 
 
 async def test_an_event_recorded_before_a_rotation_is_signed_as_of_its_sending(node: "Node") -> None:
-    """What was decided under one secret and is sent under another carries the signatures that receivers expect then."""
+    """An event decided under one secret and sent under another carries the signatures of the time of sending."""
     developer, project, old = await own_project(node)
     await node.confirmed(project)
     new = (await node.projects.rotate_webhook_secret(acting(developer), project.id, 1)).next_webhook_secret
@@ -163,7 +163,7 @@ async def test_nothing_to_promote(node: "Node") -> None:
 
 
 async def test_of_rotations_at_once_one_wins(node: "Node", other_node: "Node") -> None:
-    """Whoever is answered with secrets was answered with those that count; all others are refused."""
+    """The one call that succeeds returns the stored secrets; all others are refused."""
     developer, project, _ = await own_project(node)
     made = await asyncio.gather(
         *(each.projects.rotate_webhook_secret(acting(developer), project.id, 24) for each in (node, other_node) * 3),

@@ -61,7 +61,7 @@ class Leaked:
 
     async def assert_taken(self) -> None:
         """The owner's project has the bot; the thief's has none, and starts no sign-ins in any other."""
-        (bot,) = await self.bots.list_bots()
+        (bot,) = await self.bots.list_project_bots()
         assert (bot.project_id, bot.broken_at) == (self.project.id, None)
         assert await self.node.signin.create_session(self.project.id, public=True)
         lost = await read(self.node, self.stolen)
@@ -72,16 +72,16 @@ class Leaked:
 
     async def assert_kept(self) -> None:
         """The thief's project has the bot, and the owner's none."""
-        assert [bot.project_id for bot in await self.bots.list_bots()] == [self.stolen.id]
+        assert [bot.project_id for bot in await self.bots.list_project_bots()] == [self.stolen.id]
         assert (await read(self.node, self.project)).bot_username is None
         assert await self.actions(self.owner) == []
 
 
 async def test_a_broken_bot_goes_to_who_has_its_new_token(node: "Node", bots: Bots, father: BotFather) -> None:
-    """Whoever once had the token cannot keep it from its owner; both logs tell, and each of its own project."""
+    """The former holder of a token cannot keep the bot. Each project's log records its own change."""
     leaked = await Leaked(node, bots, father).make()
     token = leaked.revoke()
-    (held,) = await bots.list_bots()
+    (held,) = await bots.list_project_bots()
     node.clock.now += 1
     assert await bots.mark_broken(held)
     node.clock.now += 1

@@ -1,4 +1,4 @@
-"""What users see and do about the projects that they sign in to, through the service's bot and a project's own."""
+"""Users list, report, block and unblock, through the service's bot and a project's own bot."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -114,7 +114,7 @@ async def test_project_bot_shows_its_own_project_only(node: "Node") -> None:
 
 
 async def test_project_bot_acts_on_its_own_project_only(node: "Node") -> None:
-    """Whoever forges a tap through another project's bot changes nothing, and does not learn its name."""
+    """A forged tap through another project's bot changes nothing, and does not reveal the project's name."""
     shop, blog = (await node.project())[0], (await node.project())[0]
     of_blog = await node.confirmed(blog)
     await give_project_bot(node, shop)
@@ -197,9 +197,9 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
         proofs = {proof for proof in await asyncio.gather(*readers) if proof is not None}
         assert len(proofs) <= 1
         assert (seen.outcome, seen.changed) == ("reported", True)
-        assert not proofs or seen.was_read
+        assert not proofs or seen.was_used
         session = await stored(node, token)
-        assert (session.status, session.used_at is not None) == ("used", seen.was_read)
+        assert (session.status, session.used_at is not None) == ("used", seen.was_used)
         assert [await read(reader, token) for reader in (node, other_node)] == [None, None]
         return bool(proofs)
 
@@ -231,7 +231,7 @@ async def test_report_of_a_prompt_tells_the_webhook_of_a_cancellation(node: "Nod
 
 
 async def test_block_holds_on_every_node_until_it_is_ended(node: "Node", other_node: "Node") -> None:
-    """What one process was told, another acts on."""
+    """A block that one process stores holds in another."""
     project, _ = await node.project()
     await control_of(node).block_project(ADA, project.id)
     token = await other_node.pending(project)

@@ -9,13 +9,13 @@ from tests.service.callers import until
 from tests.service.conftest import Node, acting
 from tests.service.test_deliveries import URL, only, own_project
 
+from taproof import verify_webhook
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import MINUTE, iso8601, system_clock
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectNotFound, WebhookNotSet
 from taproof.core.model import Project, ProjectChanges
-from taproof.sdk import verify_webhook
 from taproof.service.deliveries import TESTS_LIMIT, TESTS_OF_ONE_LIMIT, SeenDelivery
 from taproof.service.webhooks import WebhookResponse
 
@@ -122,7 +122,7 @@ async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
 
 
 async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) -> None:
-    """What counts is the URL when the test has its turn."""
+    """The test uses the URL at the time of sending."""
     developer, project = await own_project(node)
     node.receiver.open.clear()
     tests = [

@@ -136,7 +136,7 @@ async def test_no_url_no_event(node: "Node") -> None:
 
 
 async def test_a_crash_between_decision_and_event_undoes_both(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """One transaction: the tap that was not recorded whole can be repeated, and then sends one event."""
+    """Both are one transaction: a tap that was not recorded whole can be repeated, and then sends one event."""
     project, _ = await node.project(webhook_url=URL)
     token = await node.opened(project)
     with monkeypatch.context() as crash:

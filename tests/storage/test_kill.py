@@ -12,12 +12,12 @@ import pytest
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import system_clock
-from taproof.core.encryption import Encryptor, new_master_key, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectChanges
 from taproof.storage.migrate import migrations
-from taproof.storage.sqlite.connection import migrate_file
+from taproof.storage.sqlite.connection import migrate_database
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
@@ -79,8 +79,10 @@ async def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, new_seed: 
     encryptor = Encryptor(master_key)
     store = SqliteStorage.open(path, system_clock())
     project = await new_seed(store).project(webhook_url="https://example.com/")
-    encrypted = encryptor.encrypt("whsec_" + "A" * 43 + "=", webhook_secret_associated_data(project.id), system_entropy)
-    await store.projects.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", encrypted)
+    encrypted = encryptor.encrypt(
+        "whsec_" + "A" * 43 + "=", associated_data_of("webhook_secret", project.id), system_entropy
+    )
+    await store.projects.regenerate_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", encrypted)
     await store.close()
     acknowledged: list[tuple[str, str]] = []
     for after_lines in (1, 40, 107, 250, 333):
@@ -147,4 +149,4 @@ def test_a_database_cut_off_before_its_first_commit_is_begun_again(tmp_path: Pat
     path.touch(mode=0o600)
     if size:
         (tmp_path / "taproof.db-wal").write_bytes(b"\x37\x7f\x06\x82" + b"\0" * size)
-    assert migrate_file(path, 0) == (0, len(migrations("sqlite")))
+    assert migrate_database(path, 0) == (0, len(migrations("sqlite")))

@@ -1,4 +1,4 @@
-"""The list of sessions while another node decides: one page is one moment."""
+"""A page of sessions is one snapshot, even while another node decides."""
 
 import asyncio
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ def between_walks(sqlite: SqliteStorage, change: str) -> None:
 
 
 async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
-    """Seen as pending or as cancelled, never as both on one page."""
+    """The page shows it as pending or as cancelled, never as both."""
     project = await sqlite_seed.project()
     session = await sqlite_seed.opened(project)
     between_walks(sqlite, "UPDATE sessions SET status = 'cancelled', cancelled_at = 1")
@@ -37,7 +37,7 @@ async def test_a_session_decided_meanwhile_is_listed_once(sqlite: SqliteStorage,
 
 
 async def test_a_session_swept_meanwhile_is_not_lost(sqlite: SqliteStorage, sqlite_seed: "Seed") -> None:
-    """Asked for the expired ones while housekeeping writes the expiry down: it is there."""
+    """The list of expired sessions contains it while housekeeping records the expiry."""
     project = await sqlite_seed.project()
     session = await sqlite_seed.session(project, at=sqlite_seed.now - 10 * MINUTE)
     between_walks(sqlite, "UPDATE sessions SET status = 'expired'")
@@ -46,7 +46,7 @@ async def test_a_session_swept_meanwhile_is_not_lost(sqlite: SqliteStorage, sqli
 
 
 async def test_a_page_is_one_moment_however_many_decide(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Thirty sessions are decided, used and swept by another node: each page has each of them once."""
+    """Another node decides, uses and expires thirty sessions; each page has each of them once."""
     projects = [await seed.project() for _ in range(3)]
     late = [await seed.session(project, at=seed.now - 10 * MINUTE) for project in projects for _ in range(3)]
     early = [await seed.opened(project) for project in projects for _ in range(7)]

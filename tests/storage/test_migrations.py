@@ -12,7 +12,7 @@ import pytest
 from taproof.core.errors import StoreUnavailable
 from taproof.storage import migrate
 from taproof.storage.migrate import Migration, MigrationChanged, migrations
-from taproof.storage.sqlite.connection import SqliteTooOld, migrate_file
+from taproof.storage.sqlite.connection import SqliteTooOld, migrate_database
 from taproof.storage.sqlite.store import SqliteStorage
 
 NOW = 1_795_214_643_127
@@ -36,7 +36,7 @@ def test_a_new_database_is_made_for_its_owner_only(tmp_path: Path) -> None:
     """Personal data: mode 0600, whatever the umask, also for the files that SQLite puts beside it."""
     old = os.umask(0)
     try:
-        assert migrate_file(tmp_path / "a.db", NOW) == (0, LATEST)
+        assert migrate_database(tmp_path / "a.db", NOW) == (0, LATEST)
         keeper = apsw.Connection(str(tmp_path / "a.db"))
         keeper.execute("CREATE TABLE t (x)")
         modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
@@ -48,17 +48,17 @@ def test_a_new_database_is_made_for_its_owner_only(tmp_path: Path) -> None:
 
 def test_migrating_again_changes_nothing(tmp_path: Path) -> None:
     """Every start does it."""
-    migrate_file(tmp_path / "a.db", NOW)
-    assert migrate_file(tmp_path / "a.db", NOW + 1) == (LATEST, LATEST)
+    migrate_database(tmp_path / "a.db", NOW)
+    assert migrate_database(tmp_path / "a.db", NOW + 1) == (LATEST, LATEST)
 
 
 def test_a_missing_step_is_applied_and_written_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An older database is brought up to date, each step with its time and checksum."""
     first, second = Migration(1, "one", "CREATE TABLE one (x)"), Migration(2, "two", "CREATE TABLE two (x)")
     with_migrations(monkeypatch, first)
-    migrate_file(tmp_path / "a.db", NOW)
+    migrate_database(tmp_path / "a.db", NOW)
     with_migrations(monkeypatch, first, second)
-    assert migrate_file(tmp_path / "a.db", NOW + 5) == (1, 2)
+    assert migrate_database(tmp_path / "a.db", NOW + 5) == (1, 2)
     connection = apsw.Connection(str(tmp_path / "a.db"))
     assert connection.execute("SELECT * FROM schema_migrations").fetchall() == [
         (1, "one", first.checksum, "2026-11-20T22:44:03.127Z"),
@@ -70,31 +70,31 @@ def test_a_missing_step_is_applied_and_written_down(tmp_path: Path, monkeypatch:
 def test_a_changed_migration_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another history than this release's: nothing is applied, not even a step that is missing."""
     with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x)"))
-    migrate_file(tmp_path / "a.db", NOW)
+    migrate_database(tmp_path / "a.db", NOW)
     changed = Migration(1, "one", "CREATE TABLE one (x, y)")
     with_migrations(monkeypatch, changed, Migration(2, "two", "CREATE TABLE two (x)"))
     with pytest.raises(MigrationChanged):
-        migrate_file(tmp_path / "a.db", NOW)
+        migrate_database(tmp_path / "a.db", NOW)
     with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x)"))
-    assert migrate_file(tmp_path / "a.db", NOW) == (1, 1)
+    assert migrate_database(tmp_path / "a.db", NOW) == (1, 1)
 
 
 def test_a_migration_that_fails_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each step is one transaction: half a step would have to be mended by hand."""
     with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x); CREATE TABLE broken ("))
     with pytest.raises(StoreUnavailable):
-        migrate_file(tmp_path / "a.db", NOW)
+        migrate_database(tmp_path / "a.db", NOW)
     with_migrations(monkeypatch, Migration(1, "one", "CREATE TABLE one (x)"))
-    assert migrate_file(tmp_path / "a.db", NOW) == (0, 1)
+    assert migrate_database(tmp_path / "a.db", NOW) == (0, 1)
 
 
 async def test_a_newer_schema_is_left_as_it_is(tmp_path: Path) -> None:
     """Old code runs on the new schema during a rolling deploy."""
-    migrate_file(tmp_path / "a.db", NOW)
+    migrate_database(tmp_path / "a.db", NOW)
     newer = apsw.Connection(str(tmp_path / "a.db"))
     newer.execute("INSERT INTO schema_migrations VALUES (9000, 'later', 'checksum', '2030'); CREATE TABLE later (x)")
     newer.close()
-    assert migrate_file(tmp_path / "a.db", NOW) == (9000, 9000)
+    assert migrate_database(tmp_path / "a.db", NOW) == (9000, 9000)
     store = SqliteStorage.open(tmp_path / "a.db", NOW)
     assert await store.metadata.claim_mark("works", b"yes") == b"yes"
     await store.close()
@@ -103,8 +103,8 @@ async def test_a_newer_schema_is_left_as_it_is(tmp_path: Path) -> None:
 def test_processes_that_start_at_once_migrate_once(tmp_path: Path) -> None:
     """Four nodes on one new file: each step is made by one, the others wait and find it."""
     program = (
-        "import sys; from pathlib import Path; from taproof.storage.sqlite.connection import migrate_file\n"
-        "sys.stdin.readline(); print(migrate_file(Path(sys.argv[1]), 0))"
+        "import sys; from pathlib import Path; from taproof.storage.sqlite.connection import migrate_database\n"
+        "sys.stdin.readline(); print(migrate_database(Path(sys.argv[1]), 0))"
     )
     command = [sys.executable, "-c", program, str(tmp_path / "a.db")]
     nodes = [

@@ -1,4 +1,4 @@
-"""Walking the pages of sessions: Hypothesis draws the sessions, the limit and the filter."""
+"""The pages of sessions; Hypothesis draws the sessions, the limit and the filter."""
 
 import asyncio
 from collections.abc import Callable

@@ -201,14 +201,14 @@ class SessionLife(RuleBasedStateMachine):
             assert self.run(report).outcome == "unknown"
 
     def check_report(self, session: ModelSession, user: str, report: Coroutine[Any, Any, SeenSession]) -> None:
-        was_read = session.used_at is not None
+        was_used = session.used_at is not None
         changed = session.reported_by(user, self.now)
         seen = self.run(report)
         if not session.owner.exists or session.opener != user:
             self.check_seen(session, user, seen, changed=False)
             return
         self.blocks.add((user, session.owner.project.id))
-        assert (seen.outcome, seen.changed, seen.was_read) == ("reported", changed, was_read)
+        assert (seen.outcome, seen.changed, seen.was_used) == ("reported", changed, was_used)
 
     @rule(node=NODES, project=st.integers(0, 2), user=USERS)
     def unblock_project(self, node: int, project: int, user: str) -> None:

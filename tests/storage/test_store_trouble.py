@@ -1,4 +1,4 @@
-"""The whole driver in trouble: locked, full, read-only, killed between two statements."""
+"""The whole driver on a locked, full or read-only file, or after a crash between two statements."""
 
 import asyncio
 import contextlib
@@ -35,7 +35,7 @@ def content(sqlite: SqliteStorage) -> Any:
 async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
     trouble: str, sqlite: SqliteStorage, sqlite_seed: "Seed", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every step of a sign-in says that the store is away, reads go on, and later each step works once."""
+    """Every step of a sign-in raises StoreUnavailable, reads continue, and later each step works once."""
     monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.02)
     seed, writer = sqlite_seed, sqlite.database.writer._connection
     project = await seed.project(webhook_url="https://example.com/")
@@ -53,7 +53,7 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
         lambda: sqlite.deliveries.claim_deliveries(seed.now, seed.now + 1, 10),
         lambda: sqlite.projects.delete_project(project.developer_id, project.id),
     ]
-    modules = ("database", "transaction", "sessions", "projects", "deliveries")
+    modules = ("transaction", "sessions", "projects", "deliveries")
     before = content(sqlite)
     other = apsw.Connection(str(tmp_path / "taproof.db"))
     if trouble == "locked":
@@ -90,7 +90,7 @@ def _full(_connection: apsw.Connection, _statement: str, _values: Any = ()) -> A
 async def test_a_really_full_database_refuses_sessions_and_keeps_those_it_has(
     sqlite: SqliteStorage, sqlite_seed: "Seed"
 ) -> None:
-    """Sessions are created until the file may not grow: each was stored and counted, or neither."""
+    """Sessions are created until the file cannot grow: each is stored and counted, or neither."""
     project = await sqlite_seed.project()
     writer = sqlite.database.writer._connection
     writer.pragma("max_page_count", writer.pragma("page_count") + 5)

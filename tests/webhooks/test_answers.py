@@ -1,4 +1,4 @@
-"""What is made of an answer: read through a cap and within the time, believed when it is whole, and never unpacked."""
+"""An answer is read up to a limit and within the time, counts only if it is complete, and is never decompressed."""
 
 import asyncio
 import gzip
@@ -31,7 +31,7 @@ def chunked(status: int, *chunks: bytes) -> bytes:
     ],
 )
 async def test_an_answer_is_read_through_a_cap(reply: bytes, status: int, body: bytes, connections: int) -> None:
-    """Whatever is longer counts by its status and costs the connection; the first kilobyte is kept."""
+    """A longer answer counts by its status and closes the connection; its first kilobyte is kept."""
     async with receiving(reply) as receiver, opened(receiver) as client:
         for _ in range(2):
             answer = await client.post(signed(f"http://{NAME}:{receiver.port}/"))

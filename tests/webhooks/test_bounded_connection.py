@@ -1,4 +1,4 @@
-"""However much a receiver sends, and whenever: a connection takes a bounded part of it, and is cut off."""
+"""A connection accepts a limited part of what a receiver sends, at any time, and is then aborted."""
 
 import asyncio
 from contextlib import suppress
@@ -25,7 +25,7 @@ FLOODS = {
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many bytes aiohttp was given to parse, piece by piece."""
+    """The numbers of bytes that aiohttp was given to parse, piece by piece."""
     pieces: list[int] = []
     parse = ResponseHandler.data_received
 

@@ -74,7 +74,7 @@ async def test_connections_are_used_again() -> None:
 
 
 async def test_many_hosts_hang_and_another_is_served() -> None:
-    """How many posts are under way is for the sender to bound: connections do not wait for each other."""
+    """Connections do not wait for each other: the sender limits the number of concurrent posts."""
     reached = asyncio.Semaphore(0)
 
     async def hang(_writer: asyncio.StreamWriter) -> None:
@@ -96,7 +96,7 @@ async def test_many_hosts_hang_and_another_is_served() -> None:
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_is_an_answer(status: int) -> None:
-    """Wherever it leads, above all inside, nobody is asked there."""
+    """A redirect is never followed, above all not to an internal address."""
     async with receiving(OK, host="127.0.0.2") as inside:
         to = f"http://127.0.0.2:{inside.port}/".encode()
         reply = b"HTTP/1.1 %d Moved\r\nLocation: %b\r\nContent-Length: 0\r\n\r\n" % (status, to)
@@ -226,7 +226,7 @@ async def test_a_bug_ends_one_attempt_and_is_logged_by_its_kind(monkeypatch: pyt
 
 
 def test_every_url_that_can_be_stored_can_be_posted_to() -> None:
-    """What passes as a webhook URL ends in an answer or in a named error, never in a bug."""
+    """Every URL that passes as a webhook URL ends in an answer or in a named error, never in a bug."""
     with asyncio.Runner() as runner:
         stack = contextlib.AsyncExitStack()
         rules, ports = AddressRules(), frozenset({443, 8443})

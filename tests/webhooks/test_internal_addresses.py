@@ -153,7 +153,7 @@ def test_no_spelling_of_an_internal_address_is_connected_to(inside: Inside, run:
 
 
 def test_no_name_that_resolves_inside_is_connected_to(inside: Inside, run: Run) -> None:
-    """Whatever form the answer has, and however many there are of it."""
+    """An internal address is refused in every form of a name server's answer, and among any number of others."""
 
     async def scenario() -> None:
         names = Names(**{f"n{at}.test": [[address]] for at, address in enumerate(RESOLVED)})

@@ -1,4 +1,4 @@
-"""Whose turn it is: places, their shares, slow start and circuit breaker."""
+"""The scheduler: places, their shares, slow start and circuit breaker."""
 
 from collections import Counter
 
@@ -31,7 +31,7 @@ def test_each_failure_halves_down_to_one(scene: Scene) -> None:
 
 
 def test_an_event_that_was_not_sent_teaches_nothing(scene: Scene) -> None:
-    """What this service could not sign, or had no time for, is not the endpoint's failure."""
+    """An event that this service could not sign, or had no time for, is not the endpoint's failure."""
     for _ in range(2 * scheduler.FAILURES_TO_OPEN):
         scene.add()
         (turn,) = scene.take()
@@ -238,7 +238,7 @@ def test_proven_endpoints_do_not_starve_new_ones(scene: Scene, monkeypatch: pyte
 
 @pytest.mark.parametrize(("count", "each", "free"), [(40, 22, 100), (400, 2, 14)])
 def test_proven_endpoints_that_begin_to_hang_leave_places(scene: Scene, count: int, each: int, free: int) -> None:
-    """However many at the same moment: one that works, and a new one, still get several turns at once."""
+    """If many proven endpoints begin to hang at the same time, a working one and a new one still get turns."""
     hanging = [f"hangs {number}" for number in range(count)]
     for project in ("works", *hanging):
         for _ in range(30):

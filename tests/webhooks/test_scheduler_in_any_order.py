@@ -1,4 +1,4 @@
-"""Whose turn it is: the rules of places and shares hold, and nobody is forgotten, in whatever order things happen."""
+"""The scheduler's rules of places and shares hold, and no event is lost, in any order of calls."""
 
 from collections import Counter
 
@@ -149,14 +149,14 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_lost(self) -> None:
-        """What was taken waits, is under way, or has come out: the counts are those of the model."""
+        """Every accepted event waits, is being posted, or was returned: the counts are those of the model."""
         assert self.scene.scheduler.waiting == len(self.waiting)
         unproven = self.unproven_under_way()
         assert self.scene.scheduler._posts.of_kind == [unproven, self.under_way.total() - unproven]
 
     @invariant()
-    def whoever_may_go_goes(self) -> None:
-        """No event waits for nothing: when it may be posted, its endpoint is in a line, and somebody's turn it is."""
+    def an_event_that_may_be_posted_gets_its_turn(self) -> None:
+        """If an event may be posted, its endpoint is in a line, and an endpoint gets the next turn."""
         for endpoint in self.scene.scheduler._busy.values():
             assert endpoint.posts == self.under_way[endpoint.key[0]]
             if not endpoint.waiting or endpoint.posts >= endpoint.limit:

@@ -224,7 +224,7 @@ async def test_an_outcome_that_cannot_be_stored_is_written_again_rather_than_sen
     shop: "Shop", receiver: "Receiver", post: "Post", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that is away for a moment makes no duplicate: the receiver has answered, only the note of it is late."""
-    monkeypatch.setattr(sender, "_WRITE_AGAIN", (0.0, 0.0))
+    monkeypatch.setattr(sender, "_RECORD_RETRIES", (0.0, 0.0))
     project, _ = await shop.project(f"{receiver.base}/200")
     await shop.sign_in(project)
     finish = shop.storage.deliveries.finish_attempt
@@ -245,7 +245,7 @@ async def test_an_outcome_that_cannot_be_stored_at_all_is_tried_again_when_the_l
     shop: "Shop", clock: "HandClock", receiver: "Receiver", post: "Post", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At least once: the lease lapses by itself, and the neighbours of the batch are not harmed."""
-    monkeypatch.setattr(sender, "_WRITE_AGAIN", (0.0, 0.0))
+    monkeypatch.setattr(sender, "_RECORD_RETRIES", (0.0, 0.0))
     project, _ = await shop.project(f"{receiver.base}/200")
     for _ in range(3):
         await shop.sign_in(project)

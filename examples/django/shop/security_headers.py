@@ -1,4 +1,4 @@
-"""Security headers: scripts and calls may go only to the application itself and to Taproof."""
+"""Security headers: pages can load scripts from, and call, only the application itself and Taproof."""
 
 from collections.abc import Callable
 

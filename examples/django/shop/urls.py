@@ -1,4 +1,4 @@
-"""The URLs of the pages, and Taproof's two: POST /auth/taproof and POST /auth/taproof/sign-out."""
+"""The URLs of the pages, and Taproof's two URLs: POST /auth/taproof and POST /auth/taproof/sign-out."""
 
 from django.urls import include, path
 

@@ -6,7 +6,7 @@ from django.shortcuts import render
 
 
 def show_home(request: HttpRequest) -> HttpResponse:
-    """Show the page with the button; `next` is where its sign-in leads."""
+    """Show the page with the button; `next` is the page to open after sign-in."""
     return render(request, "home.html", {"next": request.GET.get("next", "/members")})
 
 

@@ -13,13 +13,13 @@ import { speechFor } from "./texts.js";
 const [LABEL, SCAN, OPEN, NOTHING_HAPPENS, SEND, COPY, CLOSE, AGAIN, CHOOSE] = [0, 1, 2, 4, 5, 6, 7, 8, 14];
 /** The text of each status. @type {Record<string, number>} */
 const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 11, error: 13 };
-/** Screen pixels of one module of the QR code. */
+/** Size of one module of the QR code, in screen pixels. */
 const MODULE = 5;
-/** Modules of the light edge around it. */
+/** Width of the QR code's light edge, in modules. */
 const EDGE = 4;
-/** Milliseconds for which "Confirmed" is visible if the page stays. */
+/** Milliseconds for which "Confirmed" is shown if the page stays open. */
 const CLOSING_DELAY = 1_500;
-/** The longest time in milliseconds between two attempts to send the proof, which is valid for five minutes. */
+/** Maximum time between two attempts to send the proof, in milliseconds. The proof is valid for five minutes. */
 const LONGEST_PAUSE = 5_000;
 
 /**
@@ -61,9 +61,9 @@ const draw = (canvas, link) => {
 
 /**
  * @param {unknown} address
- * @returns {URL | null} null for anything but a page of this origin, such as a script or another site. Also null for a path
- *   that begins with two slashes, as "/.//other.example" does after parsing: routers that use only the path would leave
- *   the site.
+ * @returns {URL | null} null unless it is a page of this origin; for example, null for a script or another site. Also null
+ *   for a path that begins with two slashes, such as "/.//other.example" after parsing: routers that use only the path
+ *   would leave the site.
  */
 const pageOf = (address) => {
   try {
@@ -76,7 +76,8 @@ const pageOf = (address) => {
 };
 
 /**
- * `<taproof-button project-id="proj_…" submit-url="/auth/taproof">`: see the README for its attributes, events and parts.
+ * The element `<taproof-button project-id="proj_…" submit-url="/auth/taproof">`. See the README for its attributes, events
+ * and parts.
  *
  * The module can be imported without a browser; the element is then not defined.
  */
@@ -129,12 +130,12 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     sheet.replaceSync(STYLE);
     root.adoptedStyleSheets = [sheet];
     root.append(this.#button, this.#panel);
-    // Screen readers announce each as a whole when it changes.
+    // Screen readers announce each of these parts as a whole when it changes.
     for (const part of [this.#status, this.#match]) {
       part.setAttribute("role", "status");
     }
     this.#copy.setAttribute("aria-live", "polite");
-    // Hidden from screen readers: users who cannot see it can use the link beside it.
+    // The QR code is hidden from screen readers: users who cannot see it can use the link.
     this.#code.setAttribute("aria-hidden", "true");
     this.#command.dir = "ltr";
     this.#detail.dir = "auto";
@@ -159,7 +160,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
 
   connectedCallback() {
     this.#speak();
-    // A sign-in from before the page was reloaded. One that this element continues is not found again.
+    // Continue a sign-in from before a reload. `resume` does not return one that is already running.
     const controller = new AbortController();
     const going = resume(this.#options(controller, true));
     if (going) {
@@ -168,7 +169,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
   }
 
   disconnectedCallback() {
-    // An element that was only moved is connected again by then.
+    // If the element was only moved, it is connected again when this microtask runs.
     queueMicrotask(() => this.isConnected || this.#controller.abort());
   }
 
@@ -198,7 +199,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
         const submitUrl = this.getAttribute("submit-url");
         const to = submitUrl === null ? null : await this.#submit(submitUrl, result.proof, signal);
         if (to && this.#tell("signed-in", { location: to.pathname + to.search + to.hash })) {
-          // If the user returns to this page from the browser's cache, the panel is closed.
+          // Close the panel, so that it is not open if the user returns to this page from the browser's cache.
           addEventListener("pagehide", () => this.#panel.close(), { once: true });
           location.assign(to);
         } else {
@@ -215,8 +216,8 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
         this.#link.hidden = this.#help.hidden = false;
         if (phone) {
           this.#link.focus();
-          // If the browser blocks this, or the phone lacks the app, the page stays, with the link to tap. With a match code
-          // the page stays too, because the user must read the number first.
+          // If the browser blocks this or the app is not installed, the page stays open and the user can tap the link. With
+          // a match code, do not leave the page, because the user must read the number first.
           if (resumed || matchCode) {
             return;
           }
@@ -234,7 +235,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#controller = controller;
     const { signal } = controller;
     if (!this.#panel.open) {
-      // A page without its own color-scheme gets the one that the user prefers.
+      // If the page sets no color-scheme, use the one that the user prefers.
       this.#panel.style.colorScheme = getComputedStyle(this).colorScheme === "normal" ? "light dark" : "";
       this.#panel.showModal();
     }
@@ -261,7 +262,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
    * @param {string} url
    * @param {string} proof
    * @param {AbortSignal} signal
-   * @returns {Promise<URL>} The next page from its answer, in this origin only.
+   * @returns {Promise<URL>} The next page, from the server's answer; always on this origin.
    */
   async #submit(url, proof, signal) {
     /** @type {Response | undefined} */
@@ -284,7 +285,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
           break;
         }
       } catch {
-        // No answer, or the page of a proxy: try again.
+        // There was no answer, or a proxy's error page: try again.
       }
     }
     const to = response?.ok ? pageOf(answer?.location) : null;

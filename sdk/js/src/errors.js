@@ -1,16 +1,15 @@
 /**
- * A sign-in that cannot continue. Temporary failures are retried instead: lost networks, errors of a proxy and rate
- * limits.
+ * The sign-in cannot continue. Temporary failures are retried instead: lost connections, proxy errors and rate limits.
  *
  * `code` is the service's `X-Error-Code`, such as `project_not_found` (404), `public_access_disabled` (401),
  * `project_paused` (400) or `session_not_found` (404), with the service's sentence as `message`; or one of this SDK's
- * own: `insecure_context`, `unexpected_answer`, `submit_failed`.
+ * own codes: `insecure_context`, `unexpected_answer`, `submit_failed`.
  */
 export class SignInError extends Error {
   /**
    * @param {string} code
    * @param {string} message A sentence with the next step.
-   * @param {number} [status] The HTTP status of the answer; 0 if there was none.
+   * @param {number} [status] The HTTP status of the answer; 0 if there was no answer.
    */
   constructor(code, message, status = 0) {
     super(message);

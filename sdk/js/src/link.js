@@ -1,19 +1,19 @@
 /**
  * @typedef {object} SignInLink
  * @property {string} deeplink The https link, for a QR code and for every device.
- * @property {string | null} appLink The same as a `tg://` link, which opens the app without a browser; null when the
- *   deeplink is not one of t.me.
+ * @property {string | null} appLink The same link as `tg://`, which opens the app without a browser; null unless
+ *   `deeplink` is on t.me.
  * @property {string} command The message to send to the bot if an app opens it but drops the link's payload.
- * @property {string | null} matchCode The number to choose in the messenger, such as "42": show it beside the link.
+ * @property {string | null} matchCode The number to choose in the messenger, such as "42": show it next to the link.
  *   null unless the project's `match_code` is on.
  */
 
 /**
- * Return the forms of the service's link.
+ * Return all forms of the link from the service.
  *
  * @param {unknown} deeplink
  * @param {string | null} [matchCode]
- * @returns {SignInLink | null} null for anything but an http or https link: a page must never open a `javascript:` one.
+ * @returns {SignInLink | null} null unless it is an http or https link: a page must never open a `javascript:` link.
  */
 export const linkOf = (deeplink, matchCode = null) => {
   const parts = /^https?:\/\/(t\.me\/(\w+)|[^?#]+)\?start=([\w-]+)$/.exec(String(deeplink));

@@ -1,17 +1,17 @@
 /**
- * Draws QR codes (ISO/IEC 18004) of sign-in links only, so this is short: bytes, correction level L, mask 0, and the two
- * versions that a link needs.
+ * Draws QR codes (ISO/IEC 18004). It is short because it supports only what sign-in links need: byte mode, correction
+ * level L, mask 0, and two versions.
  */
 
-/** Bytes that fit, modules of a side, correction bytes of a block, blocks: versions 5 and 6. */
+/** For versions 5 and 6: maximum bytes, modules per side, correction bytes per block, number of blocks. */
 const VERSIONS = [
   [106, 37, 26, 1],
   [134, 41, 18, 2],
 ];
-/** The format "level L, mask 0": 15 bits with their own correction (section 7.9). */
+/** The format "level L, mask 0": 15 bits including their error correction (section 7.9). */
 const FORMAT = 0x77c4;
 
-/** Multiply in the field of 256 elements of the correction. @param {number} a @param {number} b */
+/** Multiply in the 256-element field used for the correction. @param {number} a @param {number} b */
 const times = (a, b) => {
   let product = 0;
   for (; b; b >>= 1) {
@@ -45,7 +45,7 @@ const correctionOf = (data, count) => {
 };
 
 /**
- * Return the module of a fixed pattern at a position; undefined where data goes.
+ * Return the module of the fixed pattern at a position; undefined if the position is for data.
  *
  * @param {number} x
  * @param {number} y
@@ -73,8 +73,8 @@ const fixedModule = (x, y, size) => {
 
 /**
  * @param {string} text
- * @returns {number[][] | null} Rows of modules, 1 where it is dark, without the light edge of four modules around
- *   them; null for a text that is too long.
+ * @returns {number[][] | null} Rows of modules, 1 for dark, without the light edge of four modules; null if the text is
+ *   too long.
  */
 export const modulesOf = (text) => {
   const bytes = [...new TextEncoder().encode(text)];

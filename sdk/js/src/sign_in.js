@@ -14,7 +14,7 @@ import { linkOf } from "./link.js";
  * @property {"confirmed"} status
  * @property {Identity} identity For display only: your server must trust only the identity in the proof.
  * @property {string} proof A signed JWT. Send it to your server, which checks it with the webhook secret.
- * @property {string} confirmedAt ISO 8601, by the service's clock.
+ * @property {string} confirmedAt The time of the confirmation by the service's clock, in ISO 8601.
  *
  * @typedef {object} Ended
  * @property {"cancelled" | "expired" | "used" | "aborted"} status `cancelled`: by the user in the messenger.
@@ -26,22 +26,22 @@ import { linkOf } from "./link.js";
  *
  * @typedef {object} SignInOptions
  * @property {string} projectId
- * @property {string} [baseUrl] The service's address. By default the origin that this module was loaded from.
+ * @property {string} [baseUrl] The service's address; by default, the origin that this module was loaded from.
  * @property {AbortSignal} [signal] Ends and forgets the sign-in, with the status `aborted`.
- * @property {Pick<Storage, "getItem" | "setItem" | "removeItem"> | null} [storage] Keeps the sign-in over a
- *   reload; `sessionStorage` by default, null for none. It contains the secret for reading the result.
+ * @property {Pick<Storage, "getItem" | "setItem" | "removeItem"> | null} [storage] Stores the sign-in so that it survives
+ *   a reload; `sessionStorage` by default, null for none. The stored data contains the secret for reading the result.
  * @property {(link: SignInLink) => void} [onLink] Called once, with the link to show to the user.
  * @property {(status: WaitingStatus) => void} [onStatus] Called on every change.
  * @property {(result: Confirmed) => unknown} [onConfirmed] Called, and awaited, before the sign-in is forgotten and the
- *   promise resolves. Send the proof to your server here: after a reload in between, it is called again. An error that it
- *   throws rejects the promise.
+ *   promise resolves. Send the proof to your server here: if the page is reloaded before this finishes, it is called
+ *   again. If it throws an error, the promise rejects with that error.
  *
- * @typedef {object} Kept The data that is kept over a reload.
+ * @typedef {object} Kept The data that survives a reload.
  * @property {string} token
  * @property {string} deeplink
  * @property {string | null} [matchCode]
  * @property {string} verifier
- * @property {number} startedAt Milliseconds of the local clock; compared only with that clock.
+ * @property {number} startedAt Time by the local clock, in milliseconds; compared only with that clock.
  */
 
 /** Milliseconds that a session can be pending. */
@@ -52,7 +52,7 @@ const WAIT = 25;
 const INTERVAL = 2_000;
 const LONGEST_PAUSE = 15_000;
 const OVERDUE = 10_000;
-/** The media query of phones, on which the messenger replaces the page on the screen. */
+/** The media query for phones, where the messenger covers the page. */
 export const PHONE = "(pointer:coarse) and (max-width:600px),(pointer:coarse) and (max-height:500px)";
 
 /** Keys of the sign-ins that this page waits for. @type {Set<string>} */
@@ -65,7 +65,7 @@ const baseOf = ({ baseUrl }) => (baseUrl || new URL(import.meta.url).origin).rep
 const keyOf = (options) => `taproof:${baseOf(options)}:${options.projectId}`;
 
 /**
- * Use the storage if there is one. If the browser refuses it, a sign-in does not survive a reload.
+ * Use the storage if there is one. If the browser blocks it, a sign-in does not survive a reload.
  *
  * @template T
  * @param {SignInOptions} options
@@ -91,7 +91,7 @@ const base64url = (bytes) =>
  * Sign in the user: get a link from the service, pass it to `onLink`, and wait until the user has decided.
  *
  * @param {SignInOptions} options
- * @returns {Promise<SignInResult>} Rejects only with a `SignInError` or an error of `onConfirmed`.
+ * @returns {Promise<SignInResult>} Rejects only with a `SignInError` or an error from `onConfirmed`.
  */
 export const signIn = (options) => run(options, null);
 
@@ -99,7 +99,7 @@ export const signIn = (options) => run(options, null);
  * Continue the sign-in that was in progress when this page was left or reloaded.
  *
  * @param {SignInOptions} options The same as for `signIn`.
- * @returns {Promise<SignInResult> | null} null, at once, if there is none.
+ * @returns {Promise<SignInResult> | null} null if no sign-in was in progress.
  */
 export const resume = (options) => {
   const key = keyOf(options);
@@ -125,9 +125,9 @@ const run = async (options, kept) => {
   let wait = WAIT;
   let failures = 0;
   let told = "";
-  /** Whether to call again at once. */
+  /** Whether to call again immediately. */
   let woken = false;
-  /** Whether the service asked for a pause, which only `signal` ends early. */
+  /** Whether the service requested the current pause, which only `signal` can end early. */
   let held = false;
   /** Ends the current wait for an answer or for the next call. */
   let interrupt = () => {};
@@ -139,11 +139,11 @@ const run = async (options, kept) => {
       onStatus?.(status);
     }
   };
-  // A confirmed result can be read again for only 60 seconds. A phone that shows the messenger may suspend this page for
-  // longer and lose the answer, so the page asks for it when it is visible again.
+  // A confirmed result can be read again for only 60 seconds. While a phone shows the messenger, it may suspend this page
+  // for longer and lose the answer, so the page requests the result when it is visible again.
   const away = () => kept && document.hidden && matchMedia(PHONE).matches;
-  // Browsers slow down the timers of hidden tabs, and a call from before a phone slept may never be answered. A user who
-  // returns should not wait for either.
+  // Browsers slow down the timers of hidden tabs, and a request sent before a phone went to sleep may never be answered. A
+  // user who returns must not wait for either.
   /** @param {Event} event */
   const look = (event) => {
     // The first `pageshow` only means that the page has loaded.
@@ -180,7 +180,7 @@ const run = async (options, kept) => {
         });
         continue;
       }
-      // After a failure, ask for a quick answer, which shows that the service is back.
+      // After a failure, request an immediate answer to find out whether the service is back.
       const seconds = failures || !kept ? 0 : wait;
       const asked = performance.now();
       const request = new AbortController();
@@ -205,7 +205,7 @@ const run = async (options, kept) => {
         });
         answer = await response.json();
       } catch {
-        // No answer, a partial one, or the page of a proxy: try again.
+        // There was no answer, a partial one, or a proxy's error page: try again.
       }
       clearTimeout(timer);
       if (signal?.aborted) {
@@ -283,7 +283,7 @@ const run = async (options, kept) => {
   } finally {
     listening.abort();
     running.delete(key);
-    // Unless the storage has a newer sign-in by now.
+    // Do not remove a newer sign-in from the storage.
     withStorage(options, (storage) => storage.getItem(key)?.includes(verifier) && storage.removeItem(key));
   }
 };

@@ -64,7 +64,7 @@ dialog > * { margin: 0 0 1rem; }
   forced-color-adjust: none;
   vertical-align: top;
 }
-/* Never hidden, since what is hidden and then shown is not said aloud. */
+/* Never hidden, because screen readers do not announce an element that was hidden. */
 [part="match"] { margin: 0; }
 [part="number"] { display: block; font-size: 3rem; }
 [part="status"]::before {

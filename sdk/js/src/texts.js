@@ -1,7 +1,7 @@
 /**
- * The texts of the button in the languages of the bot, one string each, which compresses best. In this order:
- * the label, scan, open, waiting, nothing happens, send, copy, close, try again, confirmed, cancelled, no longer valid,
- * no connection, failed, choose.
+ * The button's texts, in the same languages as the bot's. Each language is one string, because that compresses best.
+ * "|" separates its texts: label, scan, open, waiting, nothing happens, send, copy, close, try again, confirmed,
+ * cancelled, no longer valid, no connection, failed, choose.
  *
  * @type {Record<string, string>}
  */

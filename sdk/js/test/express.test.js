@@ -81,7 +81,7 @@ test("a proof signs in, once; the session holds the user and neither proof nor t
   site.cookie = "";
   const again = await site.call("/auth/taproof", post({ proof }));
   assert.equal(again.status, 401);
-  assert.match((await json(again)).error, /used already/);
+  assert.match((await json(again)).error, /used before/);
   site.cookie = own;
 
   const out = await site.call("/auth/taproof/sign-out", post({}));

@@ -1,8 +1,8 @@
 """The JSON API.
 
 `router.py` lists every route. The four session endpoints are plain ASGI in `sessions.py`, because polling is most of
-the traffic. The developer API is FastAPI in `developer.py`, with the models of `schemas.py`, filled by
-`serializers.py`. `login.py` serves `taproof login`, `health.py` operations, and `openapi/` the API's description.
+the traffic. The developer API is FastAPI in `developer.py`; its models are in `schemas.py`, and `serializers.py` fills
+them. `login.py` serves `taproof login`, `health.py` serves operators, and `openapi/` describes the API.
 
-What every HTTP surface shares, such as the JSON error shape, is `taproof.http`. The API calls `taproof.service`.
+`taproof.http` holds what all HTTP surfaces share, such as the JSON error shape. The API calls `taproof.service`.
 """

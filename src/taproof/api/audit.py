@@ -1,5 +1,6 @@
-"""The audit log as the developer API answers it: `GET /api/v1/dev/audit`."""
+"""The answer of `GET /api/v1/dev/audit`."""
 
+import dataclasses
 import json
 from typing import Any, get_args
 
@@ -8,7 +9,6 @@ from pydantic import BaseModel, Field
 from taproof.api.schemas import Time
 from taproof.core.accounts import AuditAction, AuditEntry, Via
 from taproof.core.clock import iso8601
-from taproof.service.audit import AuditPage
 
 
 class AuditEntryAnswer(BaseModel):
@@ -16,29 +16,31 @@ class AuditEntryAnswer(BaseModel):
 
     id: str = Field(examples=["aud_2Wq9XnBd40RtYcKsLzVh7M"])
     created_at: Time
-    # Texts, not enumerations: while a newer release is rolled out, an older node shows what only that one knows.
+    # Strings, not enumerations: during a rolling update, an older node can read actions that only newer nodes know.
     action: str = Field(
-        description=f"What was done: one of {', '.join(get_args(AuditAction))}; new ones may come.",
+        description=f"The action, one of {', '.join(get_args(AuditAction))}. Newer releases may add more.",
         examples=["project.updated"],
     )
     actor: str = Field(
-        description='Who did it: an e-mail address, "command line" for the operator, or "Taproof" for the service '
-        "itself.",
+        description='An e-mail address, "command line" for the operator, or "Taproof" for the service itself.',
         examples=["ada@example.com"],
     )
-    via: str = Field(description=f"How: {', '.join(get_args(Via))}; new ones may come.", examples=["access_token"])
+    via: str = Field(
+        description=f"How the change was made: {', '.join(get_args(Via))}. Newer releases may add more.",
+        examples=["access_token"],
+    )
     via_id: str = Field(
-        description='The id of the access token or of the console session; "" for the others.',
+        description='The id of the access token or console session; "" for other values of via.',
         examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"],
     )
-    address: str = Field(description='The IP address that the call came from, or "".', examples=["203.0.113.7"])
+    address: str = Field(description='The IP address of the caller, or "".', examples=["203.0.113.7"])
     subject: str = Field(
-        description="The id of what was changed: of a project, an access token, …",
+        description="The id of the changed object: a project, an access token, …",
         examples=["proj_4KsdT0aQm2vXc81LpZwEyB"],
     )
     details: dict[str, Any] = Field(
-        description="What was set; its fields depend on the action. Never a secret: of a webhook URL it is scheme, "
-        "host and port only.",
+        description="The new values; the fields depend on the action. Secrets are never included. A webhook URL is "
+        "reduced to its scheme, host and port.",
         examples=[{"webhook_url": "https://example.com", "is_active": True}],
     )
 
@@ -47,24 +49,10 @@ class AuditPageAnswer(BaseModel):
     """A page of the audit log, newest entry first."""
 
     entries: list[AuditEntryAnswer]
-    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
-
-
-def show_page(found: AuditPage) -> AuditPageAnswer:
-    """Show a page of the audit log."""
-    return AuditPageAnswer(entries=[show_entry(entry) for entry in found.entries], next_cursor=found.next_cursor)
+    next_cursor: str | None = Field(description="Send it as cursor to get the next page; null on the last page.")
 
 
 def show_entry(found: AuditEntry) -> AuditEntryAnswer:
     """Show an entry of the audit log."""
-    return AuditEntryAnswer(
-        id=found.id,
-        created_at=iso8601(found.created_at),
-        action=found.action,
-        actor=found.actor,
-        via=found.via,
-        via_id=found.via_id,
-        address=found.address,
-        subject=found.subject,
-        details=json.loads(found.details),
-    )
+    fields = dataclasses.asdict(found)
+    return AuditEntryAnswer(**fields | {"created_at": iso8601(found.created_at), "details": json.loads(found.details)})

@@ -1,4 +1,4 @@
-"""Answer operators and developers: health, readiness, metrics, the OpenAPI document and the reference pages."""
+"""Serve health, readiness, metrics, the OpenAPI document and the API reference page."""
 
 import json
 from collections.abc import Awaitable, Callable
@@ -21,13 +21,13 @@ _ONLY_WATCHING: Final = "This node answers /healthz, /readyz and /metrics only."
 
 
 Ping = Callable[[], Awaitable[None]]
-"""Returns when the store has answered; raises when it cannot."""
+"""Returns when the store answers; raises when it does not."""
 
 
 def build_operations(ping: Ping, metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
-    """Return the application that answers /healthz, /readyz, /metrics, /openapi.json, /docs and its stylesheet.
+    """Return the application that serves /healthz, /readyz, /metrics, /openapi.json, /docs and its stylesheet.
 
-    The documents are built once, here. All routes answer GET, and HEAD without a body.
+    The documents are built once, here. All routes accept GET and HEAD.
     """
     document = build_openapi(developer_api)
     return Operations(
@@ -41,13 +41,13 @@ def build_operations(ping: Ping, metrics: Metrics, developer_api: FastAPI) -> AS
 
 
 def build_watching(ping: Ping, metrics: Metrics) -> ASGIApp:
-    """Return the application of a node that serves no API: /healthz, /readyz and /metrics; all else is 404."""
+    """Return the application for a node without the API. It serves /healthz, /readyz and /metrics; the rest is 404."""
     return Operations(_watching(ping, metrics), _ONLY_WATCHING)
 
 
 def _watching(ping: Ping, metrics: Metrics) -> dict[str, ASGIApp]:
     return {
-        # It does not ask the store: an orchestrator must not restart the process while the store is away.
+        # Does not query the store: an orchestrator must not restart the process because the store is unavailable.
         "/healthz": _OK,
         "/readyz": _Readiness(ping),
         "/metrics": _Exposition(metrics),
@@ -55,7 +55,7 @@ def _watching(ping: Ping, metrics: Metrics) -> dict[str, ASGIApp]:
 
 
 class Operations:
-    """Passes a request to the application of its path."""
+    """Routes each request to the application for its path."""
 
     def __init__(self, by_path: dict[str, ASGIApp], elsewhere: str | None = None) -> None:
         self._by_path = by_path
@@ -71,7 +71,7 @@ class Operations:
 
 
 class _Readiness:
-    """Answers 200 while the store answers, and 503 otherwise."""
+    """Returns 200 if the store answers, and 503 otherwise."""
 
     def __init__(self, ping: Ping) -> None:
         self._ping = ping
@@ -81,14 +81,14 @@ class _Readiness:
             return
         try:
             await self._ping()
-        except Exception as error:  # noqa: BLE001 — whatever it is, the answer is that the service is not ready.
+        except Exception as error:  # noqa: BLE001 — after any error, the service is not ready.
             await send_error(send, error)
         else:
             await _OK(scope, receive, send)
 
 
 class _Exposition:
-    """Answers with the metrics in Prometheus' text format. `http/metrics.py` lists them."""
+    """Serves the metrics in the Prometheus text format. `http/metrics.py` lists them."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._registry = metrics.registry

@@ -1,7 +1,7 @@
-"""Sign in from a terminal with the messenger, for an access token. `taproof login` calls these endpoints.
+"""Give a terminal an access token after a sign-in with the messenger. `taproof login` calls these endpoints.
 
-The answers have the terms of RFC 8628 (OAuth 2.0 Device Authorization Grant), sections 3.2 and 3.5, where these fit;
-bodies are JSON and failures have the one error shape, as everywhere in this API.
+Where they fit, the responses use the terms of RFC 8628 (OAuth 2.0 Device Authorization Grant), sections 3.2 and 3.5.
+As everywhere in this API, bodies are JSON and all errors have the same shape.
 """
 
 from collections.abc import Awaitable, Callable
@@ -33,29 +33,31 @@ from taproof.service.console.sign_in import TERMINAL, DeveloperSignIns
 from taproof.service.developers import Developers
 
 WAIT_LIMIT: Final = 25
-"""The longest wait of a call, in seconds."""
+"""The longest time that a call can wait, in seconds."""
 INTERVAL: Final = 2
-"""Seconds between two calls that do not wait."""
+"""Seconds between two calls without `wait`."""
 TOKEN_NAME: Final = "taproof login"  # noqa: S105 — the label of a token, not a token.
 TOKEN_DAYS: Final = 90
-"""The lifetime of the access token."""
+"""The lifetime of the access token, in days."""
 DeviceCode = Annotated[
     str,
     Field(
         min_length=1,
-        description="Opaque. Whoever has it gets the access token: keep it to the program that asked for it.",
+        description="Opaque. It can be exchanged for the access token: never show it outside the program that uses it.",
         examples=["AdmAcTPpQZ0hM5qzBf8kXw2vLr7sYd1eJ4gN6oP9tUa3bCiV"],
     ),
 ]
 _HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
-_USED: Final = "This device_code gave its access token already. Start a new sign-in with POST /api/v1/login."
+_USED: Final = (
+    "This device_code has already been exchanged for its access token. Start a new sign-in with POST /api/v1/login."
+)
 _REPORTED: Final = (
-    "Whoever confirmed this in the messenger has said since that it was not them, so it gives no access token. If that "
-    "was you, by mistake: send /unblock to the bot there. Start a new one with POST /api/v1/login."
+    "The user who confirmed this sign-in reported it afterwards, so no access token is created. If you reported it by "
+    "mistake, send /unblock to the bot in the messenger. Start a new sign-in with POST /api/v1/login."
 )
 _NO_DEVELOPER: Final = (
-    "No developer signs in with this messenger account. Ask for an invitation (an owner makes one in the console, the "
-    "operator with: taproof developers invite EMAIL)."
+    "This messenger account is not linked to a developer. Ask for an invitation (an owner creates one in the console, "
+    "the operator with: taproof developers invite EMAIL)."
 )
 
 
@@ -68,33 +70,33 @@ class StartedLogin(BaseModel):
         examples=["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
     )
     match_code: str = Field(
-        description="Show it beside the link: the developer picks it out of three in the messenger. Another one "
-        "cancels the sign-in.",
+        description="Show it next to the link: in the messenger, the developer chooses it from three codes. A wrong "
+        "choice cancels the sign-in.",
         examples=["42"],
     )
-    expires_in: int = Field(ge=0, description="Seconds until the sign-in is over.", examples=[600])
-    interval: int = Field(description="Seconds to let pass between two calls that do not wait.", examples=[INTERVAL])
+    expires_in: int = Field(ge=0, description="Seconds until the sign-in expires.", examples=[600])
+    interval: int = Field(description="Seconds to pause between two calls without wait.", examples=[INTERVAL])
 
 
 class FinishedLogin(BaseModel):
-    """The one answer with the access token."""
+    """The only response with the access token."""
 
     access_token: str = Field(
         pattern="^tap_",
-        description=f"Shown this once. It is valid for {TOKEN_DAYS} days, unless it is revoked before.",
+        description=f"Shown only once. It is valid for {TOKEN_DAYS} days unless it is revoked.",
         examples=["tap_…"],
     )
     expires_in: int = Field(
-        description="Seconds that the access token is valid.", examples=[TOKEN_DAYS * DAY // SECOND]
+        description="Seconds until the access token expires.", examples=[TOKEN_DAYS * DAY // SECOND]
     )
     token_id: str = Field(
-        description="To revoke it: DELETE /api/v1/dev/tokens/:id.", examples=["tok_4KsdT0aQm2vXc81LpZwEyB"]
+        description="To revoke the token: DELETE /api/v1/dev/tokens/:id.", examples=["tok_4KsdT0aQm2vXc81LpZwEyB"]
     )
-    email: str = Field(description="Whose it is.", examples=["ada@example.com"])
+    email: str = Field(description="The developer's e-mail address.", examples=["ada@example.com"])
 
 
 class LoginApi:
-    """Answers the two login endpoints. Each public method is an ASGI application."""
+    """Serves the two login endpoints. Each public method is an ASGI application."""
 
     def __init__(
         self,
@@ -111,16 +113,16 @@ class LoginApi:
         self._clock = clock
 
     async def start(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/login."""
+        """Serve POST /api/v1/login."""
         await _answer(self._start, scope, receive, send)
 
     async def create_token(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/login/token."""
+        """Serve POST /api/v1/login/token."""
         await _answer(self._create_token, scope, receive, send)
 
     async def _start(self, scope: Scope, receive: Receive) -> StartedLogin:
         await read_json_object(scope, receive)
-        self._limits.start_sign_in(scope)
+        self._limits.count_sign_in(scope)
         # A terminal is not a web page. An Origin header from it would only mislead the user.
         requester = requester_of(scope)._replace(origin=None)
         started = await self._developer_sign_ins.start(TERMINAL, requester)
@@ -136,7 +138,7 @@ class LoginApi:
         body = await read_json_object(scope, receive)
         device_code = text_field(body, "device_code")
         name = text_field(body, "name").strip() if "name" in body else TOKEN_NAME
-        # The name is checked before the sign-in is consumed: the user need not confirm again because of a wrong name.
+        # Check the name before the sign-in is consumed, so that the user need not confirm again after a wrong name.
         if (problem := name_problem(name)) is not None:
             raise InvalidRequest(f"name {problem}.")
         seconds = wait_field(body, WAIT_LIMIT)
@@ -186,7 +188,7 @@ class LoginApi:
         """Wait while the sign-in is pending.
 
         Raises:
-            AuthorizationPending: the client has gone away, so the result must not be read.
+            AuthorizationPending: the client has disconnected, so the result must not be read.
         """
         with self._metrics.waiting_calls.track_inprogress():
             end = await self._developer_sign_ins.wait(device_code, TERMINAL, seconds, partial(until_gone, receive))
@@ -201,10 +203,10 @@ async def _answer(
 ) -> None:
     try:
         if scope["method"] != "POST":
-            raise MethodNotAllowed  # noqa: TRY301 — the one map of errors below answers it.
+            raise MethodNotAllowed  # noqa: TRY301 — handled below like every other error.
         body = (await handler(scope, receive)).model_dump_json().encode()
         status, headers = 200, [*_HEADERS, (b"content-length", b"%d" % len(body))]
-    except Exception as error:  # noqa: BLE001 — a bug must become a 500 in the one error shape, and be logged.
+    except Exception as error:  # noqa: BLE001 — a bug must be logged and answered with a 500 in the usual error shape.
         status, headers, body = error_response(
             error, [(b"allow", b"POST")] if isinstance(error, MethodNotAllowed) else ()
         )

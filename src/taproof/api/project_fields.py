@@ -1,6 +1,6 @@
-"""The fields of projects in the developer API, and the requests and answers that contain them.
+"""The fields of projects in the developer API, and the requests and responses that contain them.
 
-The rules of the models are those of `schemas.py`.
+The models follow the rules in `schemas.py`.
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -25,41 +25,40 @@ WebhookUrl = Annotated[
     str,
     WithJsonSchema({"type": "string", "maxLength": WEBHOOK_URL_LIMIT, "pattern": _WEBHOOK_URL}),
     Field(
-        description="Receives auth.confirmed and auth.cancelled: an https:// address with a host and without user "
-        'name and password, or "" for none. http:// only to a loopback address in sandbox mode.',
+        description="The URL that receives auth.confirmed and auth.cancelled: https:// with a host and without a user "
+        'name or password, or "" for none. In sandbox mode, http:// to a loopback address is also allowed.',
         examples=["https://example.com/hooks/taproof"],
     ),
 ]
-PublicAccess = Annotated[bool, Field(description="Whether the public session endpoints answer for this project.")]
+PublicAccess = Annotated[bool, Field(description="true: the public session endpoints accept calls for this project.")]
 CollectPhone = Annotated[
     bool,
     Field(
-        description="Whether people are asked for their phone number when they confirm. On the pro and business plans "
-        "only.",
+        description="true: users are asked for their phone number when they confirm. Only on the pro and business "
+        "plans.",
         examples=[False],
     ),
 ]
 PhoneRequired = Annotated[
     bool,
     Field(
-        description="false: who does not want to give their phone number is signed in without. Of no effect without "
-        "collect_phone.",
+        description="false: users can sign in without sharing their phone number. Has no effect without collect_phone.",
         examples=[True],
     ),
 ]
 ShowContext = Annotated[
     bool,
     Field(
-        description="Whether the messenger shows where a sign-in was started: the page's domain, the browser, the "
-        "place.",
+        description="true: the messenger shows where a sign-in was started: the page's domain, the browser and the "
+        "approximate location.",
         examples=[True],
     ),
 ]
 MatchCode = Annotated[
     Literal["off", "on"],
     Field(
-        description="on: generate also returns a match_code, which your page must show; people pick it out of three in "
-        "the messenger.",
+        description="on: generate also returns a match_code, which your page must show. In the messenger, users choose "
+        "it from three codes.",
         examples=["off"],
     ),
 ]
@@ -73,8 +72,8 @@ AllowedOrigins = Annotated[
         }
     ),
     Field(
-        description="The origins of the pages that may start sign-ins: https://, host and perhaps port; http:// for "
-        "loopback only. Empty: any page. Calls that send no Origin header are not held to it.",
+        description="The origins of the pages that can start sign-ins: https://, host and optional port; http:// for "
+        "loopback only. Empty: any page. Calls without an Origin header are not restricted.",
         examples=[["https://shop.example"]],
     ),
 ]
@@ -82,17 +81,30 @@ BotToken = Annotated[
     str,
     WithJsonSchema({"type": "string", "maxLength": 117, "pattern": "^$|^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{30,100}$"}),
     Field(
-        description="The token of a bot of the project's own, from @BotFather: sign-in links lead to it, and it asks "
-        'people to confirm. Checked with the messenger, kept encrypted, never shown again. "": the service\'s own bot.',
+        description="The token of the project's own bot, from @BotFather. Sign-in links open that bot. The token is "
+        'checked with the messenger, stored encrypted, and never shown. "": the service\'s own bot.',
         examples=["7000000001:AAGkBS3d0c7Vw1FhQ9pRz2XyTtUuWvJjKkL"],
     ),
 ]
 
 
-class CreateProject(StrictRequest):
+class _ProjectRequest(StrictRequest):
+    def as_changes(self) -> ProjectChanges:
+        """Return the fields that were sent, in the form that the services accept, without the bot token."""
+        fields: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"bot_token"})
+        if "match_code" in fields:
+            fields["match_code"] = fields["match_code"] == "on"
+        if "allowed_origins" in fields:
+            fields["allowed_origins"] = tuple(fields["allowed_origins"])
+        return ProjectChanges(**fields)
+
+
+class CreateProject(_ProjectRequest):
     """A new project."""
 
-    name: Name = Field(description="What users see in the messenger, up to 100 characters.", examples=["Acme Shop"])
+    name: Name = Field(
+        description="The name shown to users in the messenger, up to 100 characters.", examples=["Acme Shop"]
+    )
     webhook_url: WebhookUrl = ""
     public_access: PublicAccess = True
     collect_phone: CollectPhone = False
@@ -102,17 +114,17 @@ class CreateProject(StrictRequest):
     allowed_origins: AllowedOrigins = Field(default_factory=list)
     bot_token: BotToken = ""
 
-    def as_changes(self) -> ProjectChanges:
-        """Return the fields that were sent, but for the bot's token."""
-        return ProjectChanges(**_stored(self.model_dump(exclude_unset=True, exclude={"bot_token"})))
 
+class UpdateProject(_ProjectRequest):
+    """Changes to a project. Omitted fields keep their values."""
 
-class UpdateProject(StrictRequest):
-    """Changes to a project. Fields that are left out stay as they are."""
-
-    name: Name = Field(default_factory=str, description="What users see in the messenger.", examples=["Acme Shop"])
+    name: Name = Field(
+        default_factory=str, description="The name shown to users in the messenger.", examples=["Acme Shop"]
+    )
     webhook_url: WebhookUrl = Field(default_factory=str)
-    is_active: bool = Field(default_factory=bool, description="false pauses the project: it starts no new sign-ins.")
+    is_active: bool = Field(
+        default_factory=bool, description="false: the project is paused, and no new sign-ins can start."
+    )
     public_access: PublicAccess = Field(default_factory=bool)
     collect_phone: CollectPhone = Field(default_factory=bool)
     phone_required: PhoneRequired = Field(default_factory=bool)
@@ -121,34 +133,32 @@ class UpdateProject(StrictRequest):
     allowed_origins: AllowedOrigins = Field(default_factory=list)
     bot_token: BotToken = Field(default_factory=str)
 
-    def as_changes(self) -> ProjectChanges:
-        """Return the fields that were sent, but for the bot's token."""
-        return ProjectChanges(**_stored(self.model_dump(exclude_unset=True, exclude={"bot_token"})))
-
     def new_bot_token(self) -> str | None:
-        """Return the bot's token, None when it was not sent."""
+        """Return the bot token; None if it was not sent."""
         return self.bot_token if "bot_token" in self.model_fields_set else None
 
 
 class RotateWebhookSecret(StrictRequest):
-    """How a webhook secret is rotated."""
+    """The rotation of a webhook secret."""
 
     overlap_hours: Annotated[int, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": OVERLAP_LIMIT})] = Field(
-        default=24, description="Hours until the next secret takes the place of the current one.", examples=[24]
+        default=24, description="Hours until the next secret replaces the current secret.", examples=[24]
     )
 
 
 class WebhookTurnedOffAnswer(BaseModel):
-    """A webhook that the service has turned off."""
+    """A webhook that the service turned off."""
 
-    url: str = Field(description="Where it led.", examples=["https://example.com/hooks/taproof"])
-    reason: TurnOffReason = Field(description="gone: it answered 410. failing: only failures for five days.")
+    url: str = Field(description="The webhook's URL.", examples=["https://example.com/hooks/taproof"])
+    reason: TurnOffReason = Field(
+        description="gone: the receiver returned 410. failing: every attempt failed for five days."
+    )
     at: Time
-    explanation: str = Field(description="What happened, and what to do.", examples=["The receiver answered 410 Gone…"])
+    explanation: str = Field(description="The reason, and the next step.", examples=["The receiver answered 410 Gone…"])
 
 
 class ProjectAnswer(BaseModel):
-    """A project. Its secret key is only hinted at."""
+    """A project, with a preview of its secret key."""
 
     id: ProjectId
     name: str = Field(examples=["Acme Shop"])
@@ -162,67 +172,59 @@ class ProjectAnswer(BaseModel):
     match_code: MatchCode
     allowed_origins: AllowedOrigins
     created_at: Time
-    sessions_count: int = Field(description="Sessions ever started.", examples=[1200])
+    sessions_count: int = Field(description="All sessions that were ever started.", examples=[1200])
     confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])
     webhook_failing_since: Time | None = Field(
-        description="Since when every attempt to deliver an event has failed; null while the webhook works, and once "
-        "a test is taken.",
+        description="The time since which every delivery attempt has failed; null while the webhook works, or after "
+        "a successful test.",
         examples=[None],
     )
     webhook_turned_off: WebhookTurnedOffAnswer | None = Field(
-        description="Why the service has emptied webhook_url; null once a webhook_url is set, also the same one again.",
+        description="Set when the service removes webhook_url; null once a webhook_url is set again.",
         examples=[None],
     )
     bot_username: str | None = Field(
-        description="The bot of the project's own, without @; null: the service's own bot asks.", examples=["shop_bot"]
+        description="The username of the project's own bot, without @; null: the service's own bot.",
+        examples=["shop_bot"],
     )
     bot_broken_at: Time | None = Field(
-        description="Since when the messenger refuses that bot's token. No sign-ins start until bot_token is set "
-        "again; another bot never takes its place.",
+        description="The time since which the messenger has refused that bot's token. No sign-ins can start until "
+        "bot_token is set again; the service's own bot does not take over.",
         examples=[None],
     )
 
 
 class ProjectListAnswer(BaseModel):
-    """All projects of a developer, oldest first."""
+    """All of a developer's projects, oldest first."""
 
     projects: list[ProjectAnswer]
 
 
 class WebhookSecretAnswer(BaseModel):
-    """The secret that proofs and webhooks are signed with."""
+    """The secret that signs proofs and webhooks."""
 
     webhook_secret: str = Field(
-        description="Checks proofs and webhook signatures. Keep it on your server.",
+        description="Verifies proofs and webhook signatures. Keep it on your server.",
         examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw3Rk0vWq7n1c="],
     )
 
 
 class RotationAnswer(WebhookSecretAnswer):
-    """The webhook secret, and the one that takes its place while it is rotated."""
+    """The webhook secret and, during a rotation, the next one."""
 
     next_webhook_secret: str | None = Field(
-        description="Signs webhooks beside the current one until promoted_at, and proofs from then on. null: no "
-        "rotation is under way.",
+        description="Signs webhooks together with the current secret until promoted_at, and signs proofs afterwards. "
+        "null: no rotation is in progress.",
         examples=["whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oDp7MwM2v2V1c="],
     )
-    promoted_at: Time | None = Field(description="When the next secret takes the place of the current one.")
+    promoted_at: Time | None = Field(description="The time at which the next secret replaces the current secret.")
 
 
 class SecretsAnswer(WebhookSecretAnswer):
-    """Both secrets of a project. The secret key is shown this once."""
+    """Both secrets of a project. The secret key is shown only once."""
 
-    secret_key: str = Field(description="Shown this once. Keep it on your server.", examples=["sk_" + "a1B2c3D" * 7])
+    secret_key: str = Field(description="Shown only once. Keep it on your server.", examples=["sk_" + "a1B2c3D" * 7])
 
 
 class CreatedProjectAnswer(SecretsAnswer, ProjectAnswer):
-    """A new project with its secrets. The secret key is shown this once."""
-
-
-def _stored(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a request as the services take them."""
-    if "match_code" in fields:
-        fields["match_code"] = fields["match_code"] == "on"
-    if "allowed_origins" in fields:
-        fields["allowed_origins"] = tuple(fields["allowed_origins"])
-    return fields
+    """A new project with its secrets. The secret key is shown only once."""

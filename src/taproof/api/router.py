@@ -1,39 +1,36 @@
-"""List every route. `https_only.HttpsOnly` wraps all of them."""
+"""Route requests to applications by path. `http/https_only.py` wraps the router."""
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taproof.api.sessions import SessionApi
 from taproof.core.errors import InvalidRequest, NotFound
-from taproof.http.body import Receive, Scope
 from taproof.http.errors import send_error
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-AsgiApp = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
 QUERY_FIELDS: Final = 50
-"""Fields of a query string at most: no endpoint has as many."""
+"""The maximum number of fields in a query string. No endpoint needs that many."""
 
 
 class Router:
-    """Passes each request to the application of its path; other paths get 404 in the error shape.
+    """Routes each request to the application for its path, and answers unknown paths with a 404 error.
 
     Args:
         session_api: the four session endpoints.
-        developer_api: answers everything below /api/v1/dev/.
-        operations: answers /healthz, /readyz, /metrics, /openapi.json and /docs.
-        others: further applications by the path they answer; those that end in `/*` answer everything below it too.
+        developer_api: serves everything below /api/v1/dev/.
+        operations: serves /healthz, /readyz, /metrics, /openapi.json and /docs.
+        others: further applications by path. A path that ends in `/*` includes everything below it.
     """
 
     def __init__(
         self,
         session_api: SessionApi,
-        developer_api: AsgiApp,
-        operations: AsgiApp,
-        others: Mapping[str, AsgiApp],
+        developer_api: ASGIApp,
+        operations: ASGIApp,
+        others: Mapping[str, ASGIApp],
     ) -> None:
-        self._exact: dict[str, AsgiApp] = {
+        self._exact: dict[str, ASGIApp] = {
             "/api/v1/verify/public": session_api.verify_public,
             "/api/v1/generate/public": session_api.generate_public,
             "/api/v1/verify": session_api.verify,
@@ -45,7 +42,7 @@ class Router:
             "/docs": operations,
             "/docs/docs.css": operations,
         }
-        self._below: list[tuple[str, AsgiApp]] = [("/api/v1/dev/", developer_api)]
+        self._below: list[tuple[str, ASGIApp]] = [("/api/v1/dev/", developer_api)]
         for path, app in others.items():
             stem = path.removesuffix("/*")
             self._exact[stem] = app
@@ -62,6 +59,6 @@ class Router:
             await send_error(send, NotFound())
             return
         if scope["query_string"].count(b"&") >= QUERY_FIELDS:
-            await send_error(send, InvalidRequest(f"The address has too many fields. Send at most {QUERY_FIELDS}."))
+            await send_error(send, InvalidRequest(f"The URL has too many query fields. Send at most {QUERY_FIELDS}."))
             return
         await app(scope, receive, send)

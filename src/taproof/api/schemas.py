@@ -1,8 +1,8 @@
-"""What the developer API takes and gives (contract.md, Developer endpoints).
+"""The requests and responses of the developer API (contract.md, Developer endpoints).
 
-Requests are strict: no unknown field, no conversion, no null. A field that may be left out has a default only
-so that it may; whether it was sent is what `model_fields_set` says. The rules of names and URLs are those of `core/`,
-applied by the services; here they stand in the JSON Schema, as far as that can say them.
+Requests are strict: unknown fields, type conversions and null are refused. A default only makes a field optional;
+`model_fields_set` says which fields were sent. The services apply the rules for names and URLs. The JSON Schema here
+documents these rules as far as it can express them.
 """
 
 from typing import Annotated, Final, Literal
@@ -18,7 +18,7 @@ from taproof.core.rights import AccessScope
 from taproof.http.instants import read_instant
 
 _PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
-"""Any character but control characters and line breaks, as a regular expression of ECMA 262."""
+"""Any character except control characters and line breaks, as an ECMA-262 regular expression."""
 
 Time = Annotated[
     str,
@@ -54,7 +54,7 @@ Name = Annotated[
 
 
 class StrictRequest(BaseModel):
-    """A request body: no unknown field, no conversion."""
+    """A request body that refuses unknown fields and type conversions."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -62,159 +62,156 @@ class StrictRequest(BaseModel):
 class CreateAccessToken(StrictRequest):
     """A new access token."""
 
-    name: Name = Field(description="What the token is for.", examples=["deploy script"])
+    name: Name = Field(description="The purpose of the token.", examples=["deploy script"])
     expires_at: Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})] = Field(
         default_factory=str,
-        description="From when on the token is no longer valid (RFC 3339, in the future). Not later than the token of "
-        "this request expires. Left out: when that one expires, if it does.",
+        description="The time at which the token expires (RFC 3339, in the future). It cannot be later than the expiry "
+        "of the token that makes this request. Default: that token's expiry, if it has one.",
         examples=["2030-01-01T00:00:00Z"],
     )
     scopes: Annotated[list[AccessScope], Field(min_length=1)] = Field(
         default_factory=list,
-        description="What the token may do. Left out: what the token of this request may do.",
+        description="The scopes of the token. Default: the scopes of the token that makes this request.",
         examples=[["read", "write"]],
     )
 
     def expiry(self) -> int | None:
-        """Return `expires_at` in ms since the epoch, None when it was not sent.
+        """Return `expires_at` in ms since the epoch; None if it was not sent.
 
         Raises:
-            InvalidRequest: it is not a time with its offset.
+            InvalidRequest: it is not a time with a UTC offset.
         """
         if "expires_at" not in self.model_fields_set:
             return None
         return read_instant(self.expires_at, "expires_at")
 
 
-class AccountAnswer(BaseModel):
-    """A developer account."""
-
-    id: str = Field(examples=["dev_7Yh2kP0sVd93mQxAeRtU1c"])
-    email: str = Field(examples=["ada@example.com"])
-    created_at: Time
-    plan: Plan = Field(examples=["free"])
-
-
 class UsageAnswer(BaseModel):
-    """What a developer uses of their plan. A limit of null is none."""
+    """How much of their plan a developer uses. A limit of null means no limit."""
 
     projects: int = Field(examples=[2])
     projects_limit: int | None = Field(examples=[3])
     sign_ins_this_month: int = Field(
-        description="Sign-ins that were started in this calendar month (UTC), and confirmed. A user counts once a day, "
-        "over all projects, however often they sign in.",
+        description="Confirmed sign-ins that were started in this calendar month (UTC). Each user counts once a day "
+        "across all projects.",
         examples=[812],
     )
     sign_ins_limit: int | None = Field(examples=[1000])
 
 
-class OwnAccountAnswer(AccountAnswer):
+class OwnAccountAnswer(BaseModel):
     """The account that an access token belongs to."""
 
+    id: str = Field(examples=["dev_7Yh2kP0sVd93mQxAeRtU1c"])
+    email: str = Field(examples=["ada@example.com"])
+    created_at: Time
+    plan: Plan = Field(examples=["free"])
     usage: UsageAnswer
 
 
 class DeletedAnswer(BaseModel):
-    """It is gone."""
+    """The object was deleted."""
 
     deleted: Literal[True]
 
 
 class ErasedAnswer(BaseModel):
-    """What was kept of a user is gone."""
+    """The user's data was erased."""
 
-    erased: bool = Field(description="false: there was nothing.", examples=[True])
+    erased: bool = Field(description="false: there was no data to erase.", examples=[True])
 
 
 class SessionAnswer(BaseModel):
-    """One sign-in session. The session token is not kept, so it is not shown."""
+    """One sign-in session, without its session token, which is not stored."""
 
     id: str = Field(examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"])
     project_id: ProjectId
     project_name: str = Field(examples=["Acme Shop"])
-    messenger_id: str = Field(description='"" until the user confirms; from then on it stays.', examples=["123456789"])
-    messenger_name: str = Field(
-        description='"" until the user confirms; from then on it stays.', examples=["Ada Lovelace"]
-    )
+    messenger_id: str = Field(description='"" until the user confirms.', examples=["123456789"])
+    messenger_name: str = Field(description='"" until the user confirms.', examples=["Ada Lovelace"])
     messenger_username: str | None = Field(
-        description='null until the user confirms; from then on "" when the user has none.', examples=["ada"]
+        description='null until the user confirms; after that, "" if the user has none.', examples=["ada"]
     )
     messenger_phone: str = Field(
         default_factory=str,
-        description="In E.164 form. Left out unless the project collects phone numbers and the user gave theirs.",
+        description="In E.164 format. Omitted unless the project collects phone numbers and the user shared theirs.",
         examples=["+4915123456789"],
     )
     status: Status = Field(examples=["used"])
     created_at: Time
     confirmed_at: Time | None = Field(description="null until the user confirms.")
-    reported_at: Time | None = Field(description='When the user said "This wasn\'t me"; null if they have not.')
+    reported_at: Time | None = Field(
+        description='The time at which the user tapped "This wasn\'t me"; null if they have not.'
+    )
 
 
 class SessionPageAnswer(BaseModel):
     """A page of sessions, newest first."""
 
     sessions: list[SessionAnswer]
-    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
+    next_cursor: str | None = Field(description="Send it as cursor to get the next page; null on the last page.")
 
 
 class AttemptAnswer(BaseModel):
     """One attempt to deliver an event."""
 
-    number: int = Field(description="From 1 on, over all resends.", examples=[1])
+    number: int = Field(description="Counted from 1, across all resends.", examples=[1])
     started_at: Time
     duration_ms: int = Field(examples=[184])
-    status: int | None = Field(description="What the receiver answered; null when no answer came.", examples=[503])
+    status: int | None = Field(
+        description="The HTTP status of the receiver's response; null if there was no response.", examples=[503]
+    )
     error: str | None = Field(
-        description="Why the receiver has not taken the event, and what to do; null when it has.",
+        description="The reason for the failure, and the next step; null if the receiver accepted the event.",
         examples=[SENTENCES["not_accepted"]],
     )
     error_code: ShownError | None = Field(
-        description="The same for a program: a code of the table under Webhooks. null beside an error: only a newer "
-        "release of the service knows the code.",
+        description="The code of the error, from the table under Webhooks; null if a newer release recorded an error "
+        "that this release does not know.",
         examples=["not_accepted"],
     )
     answer: str | None = Field(
-        description="The beginning of the answer's body, 1 KiB at most; null when it is empty. 43 or more of A-Z a-z "
-        "0-9 _ - in a row may be a session token, so … stands in their place, as in that of 20 or more at the end of "
-        "an answer that was cut.",
+        description="The beginning of the response body, at most 1 KiB; null if it is empty. A run of 43 or more of "
+        "A-Z a-z 0-9 _ - could be a session token and is replaced by …, as is a run of 20 or more at the end of a "
+        "truncated body.",
         examples=["Service Unavailable"],
     )
 
 
 class DeliveryAnswer(BaseModel):
-    """A webhook event, and the attempts to deliver it. What was sent is not shown."""
+    """A webhook event and the attempts to deliver it, without the body that was sent."""
 
     id: DeliveryId
     event: EventType
     project_id: ProjectId
     session_id: str | None = Field(
-        description="The session whose decision the event tells of; null for a test.",
+        description="The session that the user confirmed or cancelled; null for a test.",
         examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"],
     )
     status: DeliveryState = Field(
-        description="due: to be sent, or sent again. delivered: the receiver has taken it. failed: given up. ended: "
-        "the webhook was removed or turned off first.",
+        description="due: waiting to be sent or sent again. delivered: the receiver accepted the event. failed: no "
+        "attempts are left. ended: the webhook was removed or turned off first.",
     )
     created_at: Time
-    next_attempt_at: Time | None = Field(description="null unless it is due, and while it is being sent.")
-    sending: bool = Field(description="Whether it is being sent just now.", examples=[False])
-    finished_at: Time | None = Field(description="null while it is due.", examples=[None])
+    next_attempt_at: Time | None = Field(description="null while the event is being sent, or if its status is not due.")
+    sending: bool = Field(description="true while the event is being sent.", examples=[False])
+    finished_at: Time | None = Field(description="null while the status is due.", examples=[None])
     interrupted_attempts: int = Field(
-        description="How often a process ended that had it in hand: whether it was sent then, nobody knows.",
+        description="Attempts that were interrupted when the sending process stopped. Some of them may have been sent.",
         examples=[0],
     )
-    attempts: list[AttemptAnswer] = Field(description=f"The latest {ATTEMPTS_SHOWN}, the first one first.")
+    attempts: list[AttemptAnswer] = Field(description=f"The latest {ATTEMPTS_SHOWN} attempts, oldest first.")
 
 
 class DeliveryPageAnswer(BaseModel):
     """A page of deliveries, newest event first."""
 
     deliveries: list[DeliveryAnswer]
-    next_cursor: str | None = Field(description="Send it as cursor for the next page; null on the last.")
+    next_cursor: str | None = Field(description="Send it as cursor to get the next page; null on the last page.")
 
 
 class DayAnswer(BaseModel):
-    """What became of the sessions that were started on one UTC day."""
+    """The sessions that were started on one UTC day."""
 
     date: Annotated[str, WithJsonSchema({"type": "string", "format": "date"})] = Field(examples=["2026-11-20"])
     sessions: int
@@ -223,11 +220,11 @@ class DayAnswer(BaseModel):
     cancelled: int
     expired: int
     unique_users: int = Field(description="Distinct users who confirmed.")
-    reported: int = Field(description="Sessions whose user said that it was not them.")
+    reported: int = Field(description="Sessions that users reported as not theirs.")
 
 
 class FunnelAnswer(BaseModel):
-    """How far the sessions of the window came; `confirmed` counts every session that was confirmed."""
+    """The number of sessions that reached each step; `confirmed` includes used sessions."""
 
     requested: int
     opened: int
@@ -236,8 +233,8 @@ class FunnelAnswer(BaseModel):
     cancelled: int
     expired: int
     reported: int = Field(
-        description="Sessions whose user said that it was not them, before or after confirming: each is also counted "
-        "in the steps that it reached."
+        description="Sessions that users reported as not theirs, before or after confirming. Each also counts towards "
+        "the steps that it reached."
     )
 
 
@@ -249,15 +246,17 @@ class ProjectNameAnswer(BaseModel):
 
 
 class AnalyticsAnswer(BaseModel):
-    """The numbers of the sessions that were started in the window."""
+    """The sessions that were started in the window."""
 
     total_sessions: int
     confirmed_sessions: int
     unique_users: int = Field(description="Distinct users who confirmed in the window.")
-    conversion_rate: float = Field(description="Confirmed sessions in percent, one decimal.", examples=[87.5])
-    daily: list[DayAnswer] = Field(description="Every UTC day of the window, today last.")
+    conversion_rate: float = Field(
+        description="The percentage of sessions that were confirmed, to one decimal.", examples=[87.5]
+    )
+    daily: list[DayAnswer] = Field(description="Every UTC day of the window, ending today.")
     funnel: FunnelAnswer
-    projects: list[ProjectNameAnswer] = Field(description="All projects of the developer.")
+    projects: list[ProjectNameAnswer] = Field(description="All of the developer's projects.")
 
 
 class AccessTokenAnswer(BaseModel):
@@ -267,21 +266,21 @@ class AccessTokenAnswer(BaseModel):
     name: str = Field(examples=["deploy script"])
     preview: str = Field(examples=["tap_a1B2…Wx9z"])
     created_at: Time
-    last_used_at: Time | None = Field(description="To the minute; null when it was never used.")
-    expires_at: Time | None = Field(description="null: it is valid until it is revoked.")
+    last_used_at: Time | None = Field(description="Accurate to one minute; null if the token was never used.")
+    expires_at: Time | None = Field(description="null: the token does not expire.")
     scopes: list[AccessScope] = Field(
-        description="read: read everything but secrets. write: change projects, and read their secrets. tokens: create "
-        "and revoke access tokens.",
+        description="read: read everything except secrets. write: change projects and read their secrets. tokens: "
+        "create and revoke access tokens.",
         examples=[["read", "write", "tokens"]],
     )
     created_with: str | None = Field(
-        description="The access token that it was created with; null if it was created otherwise.",
+        description="The id of the access token that was used to create it; null if none was used.",
         examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"],
     )
 
 
 class AccessTokenListAnswer(BaseModel):
-    """All access tokens of a developer, newest first."""
+    """All of a developer's access tokens, newest first."""
 
     tokens: list[AccessTokenAnswer]
 
@@ -289,4 +288,4 @@ class AccessTokenListAnswer(BaseModel):
 class CreatedAccessTokenAnswer(AccessTokenAnswer):
     """A new access token with its plaintext."""
 
-    access_token: str = Field(description="Shown this once.", examples=["tap_" + "a1B2c3D" * 7])
+    access_token: str = Field(description="Shown only once.", examples=["tap_" + "a1B2c3D" * 7])

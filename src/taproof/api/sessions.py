@@ -32,7 +32,8 @@ _ANY_ORIGIN_ERROR: Final[Headers] = [
     (b"access-control-expose-headers", b"X-Error-Code, Retry-After, RateLimit, RateLimit-Policy"),
 ]
 WAIT_LIMIT: Final = 30
-"""Seconds that a call may wait. RFC 6202, section 5.5, calls 30 safe; many proxies time out after 60."""
+"""The longest time that a call can wait, in seconds. RFC 6202, section 5.5, calls 30 seconds safe; many proxies time
+out after 60."""
 
 _PREFLIGHT: Final[Headers] = [
     (b"access-control-allow-origin", b"*"),
@@ -46,7 +47,7 @@ _PREFLIGHT: Final[Headers] = [
 
 
 class SessionApi:
-    """Answers generate and verify, public and server-side. Each public method is an ASGI application."""
+    """Serves generate and verify, public and server-side. Each public method is an ASGI application."""
 
     def __init__(
         self, sessions: SignInSessions, waiting: Waiting, projects: Projects, metrics: Metrics, limits: RateLimits
@@ -58,21 +59,21 @@ class SessionApi:
         self._limits = limits
 
     async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/generate/public."""
+        """Serve POST /api/v1/generate/public."""
         call = GenerateCall(self._limits, scope, send, public=True)
         await self._answer(partial(self._generate, call), scope, receive, call.send, public=True)
 
     async def generate(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/generate."""
+        """Serve POST /api/v1/generate."""
         call = GenerateCall(self._limits, scope, send, public=False)
         await self._answer(partial(self._generate, call), scope, receive, call.send, public=False)
 
     async def verify_public(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/verify/public."""
+        """Serve POST /api/v1/verify/public."""
         await self._answer(self._verify, scope, receive, send, public=True)
 
     async def verify(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """POST /api/v1/verify."""
+        """Serve POST /api/v1/verify."""
         await self._answer(self._verify, scope, receive, send, public=False)
 
     async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
@@ -83,10 +84,10 @@ class SessionApi:
             project_id, body = await self._read_keyed(scope, receive)
         code_challenge = text_field(body, "code_challenge") if "code_challenge" in body else None
         if "code_challenge_method" in body and text_field(body, "code_challenge_method") != METHOD:
-            raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only one there is. It may be left out.")
+            raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only supported method. You can omit it.")
         if "code_challenge_method" in body and code_challenge is None:
-            raise InvalidRequest("code_challenge is missing, though there is a code_challenge_method.")
-        call.take(project_id)
+            raise InvalidRequest("code_challenge is missing, but code_challenge_method was sent.")
+        call.count(project_id)
         try:
             session = await self._sessions.create_session(
                 project_id,
@@ -116,6 +117,8 @@ class SessionApi:
         session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
         seconds = wait_field(body, WAIT_LIMIT) if "wait" in body else 0
         if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=public):
+            # `_answer` sends this body with status 429: `_READY_STARTS` has a start message for each refusal. An
+            # exception would cost more on the polled path.
             return POLL_REFUSALS[too_soon]
         try:
             if seconds:
@@ -133,7 +136,7 @@ class SessionApi:
                 if end == "no_place":
                     self._metrics.waits_without_place.inc()
                 if not public:
-                    # The key may have been replaced during the wait, and a replaced key is invalid at once.
+                    # The key can be replaced during the wait, and a replaced key is invalid immediately.
                     await self._projects.authenticate(bearer_token(scope))
             result = await self._sessions.verify_session(
                 project_id, session_token, public=public, code_verifier=code_verifier
@@ -145,18 +148,16 @@ class SessionApi:
         return _STATUS_ONLY[result.status] if result.identity is None else to_json(result.to_answer())
 
     async def _read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
-        """Return the id of the project that the secret key names, and the body.
+        """Return the id of the secret key's project, and the body.
 
-        The key is checked before the body is read, and again afterwards: it may have been replaced in between, and a
-        replaced key is invalid at once.
+        The key is checked before and after the body is read: it can be replaced in between, and a replaced key is
+        invalid immediately.
         """
         await self._projects.authenticate(bearer_token(scope))
         body = await read_json_object(scope, receive)
         project = await self._projects.authenticate(bearer_token(scope))
         if "project_id" in body and text_field(body, "project_id") != project.id:
-            raise InvalidRequest(
-                "project_id is not the project of this secret key. Leave it out, or send the right one."
-            )
+            raise InvalidRequest("project_id is not this secret key's project. Omit it, or send the right one.")
         return project.id, body
 
     async def _answer(
@@ -174,14 +175,14 @@ class SessionApi:
                 if public and scope["method"] == "OPTIONS":
                     await _send(send, 200, _PREFLIGHT, b"")
                     return
-                raise MethodNotAllowed  # noqa: TRY301 — answered below like every other error.
+                raise MethodNotAllowed  # noqa: TRY301 — handled below like every other error.
             body = await handler(scope, receive, public=public)
             if (start := _READY_STARTS[public].get(body)) is not None:
                 await send(start)
                 await send({"type": "http.response.body", "body": body})
                 return
             headers = [*headers, (b"content-length", b"%d" % len(body))]
-        except Exception as error:  # noqa: BLE001 — a bug is logged and answered as a 500 in the one error shape.
+        except Exception as error:  # noqa: BLE001 — a bug must be logged and answered with a 500 in the usual error shape.
             if isinstance(error, InvalidSecretKey):
                 self._limits.refused_credentials.note("secret_key", scope)
             status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
@@ -192,29 +193,30 @@ class SessionApi:
 
 _PUBLIC_HEADERS: Final = _HEADERS + _ANY_ORIGIN
 _STATUS_ONLY: Final = {
-    status: json.dumps({"status": status}).encode()
-    for status in ("pending", "confirmed", "cancelled", "expired", "used")
+    status: json.dumps({"status": status}).encode() for status in ("pending", "cancelled", "expired", "used")
 }
-
+"""The bodies of all answers without an identity. A confirmed answer always has one."""
 _NOBODY_READS: Final = _STATUS_ONLY["pending"]
 """Sent to a client that disconnected while it waited. The session is not read, so that no proof is lost."""
 
 
 def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
-    """Return the start message of each answer whose body is made in advance, by body."""
+    """Return the start message of each response with a prepared body, keyed by body."""
     answers = [
         (200, [*(_PUBLIC_HEADERS if public else _HEADERS), (b"content-length", b"%d" % len(body))], body)
         for body in _STATUS_ONLY.values()
     ]
     extra = _ANY_ORIGIN_ERROR if public else ()
-    answers += [error_response(RateLimited(seconds), extra) for seconds in POLL_REFUSALS]
+    for seconds, body in POLL_REFUSALS.items():
+        status, headers, _ = error_response(RateLimited(seconds), extra)
+        answers.append((status, headers, body))
     return {
         body: {"type": "http.response.start", "status": status, "headers": headers} for status, headers, body in answers
     }
 
 
 _READY_STARTS: Final = {public: _ready_starts(public=public) for public in (True, False)}
-"""The start messages of nearly all answers, made once. Code that adds a header must copy the message."""
+"""The start messages of nearly all responses, made once. Code that adds a header must copy the message."""
 
 
 async def _send(send: Send, status: int, headers: Headers, body: bytes) -> None:

@@ -1,12 +1,12 @@
-"""Declare and run commands: settings become options, errors become sentences, and use cases get their store."""
-# ruff: noqa: PLC0415 — slow imports are left to the command that needs them, so that `--help` is quick.
+"""Declare and run commands: settings become options, errors become sentences, and commands open their store here."""
+# ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
 import asyncio
 import contextlib
 import inspect
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
@@ -15,21 +15,24 @@ from taproof.config.database_url import shown_database
 from taproof.config.options import called, variable
 from taproof.config.settings import OPTIONS, Settings, load_settings
 from taproof.core.clock import system_clock
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
+from taproof.service.developers import Developers
+from taproof.service.installation import check_mode
+from taproof.storage.protocol import Storage
 
-if TYPE_CHECKING:
-    from taproof.core.encryption import Encryptor
-    from taproof.service.developers import Developers
-    from taproof.service.projects import Projects
-    from taproof.storage.protocol import Storage
-
-T = TypeVar("T")
 Given = Mapping[str, Any]
 """The settings that were given as options or in the environment, by field name."""
 
-_ENDS: Final = {"invalid_settings": 2}
-"""Exit codes by error code; every other error ends with 1."""
+Email = Annotated[str, typer.Argument(metavar="EMAIL", help="The developer's e-mail address.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+STORE: Final = ("database_url", "pgbouncer", "sandbox")
+"""The settings that locate the database. The sandbox has its own default."""
+
+_EXIT_CODES: Final = {"invalid_settings": 2}
+"""Exit codes by error code; the code of every other error is 1."""
 _MUST: Final = {
     **{name: (called(name), option.must) for name, option in OPTIONS.items()},
     "plan": ("--plan", "must be free, pro or business"),
@@ -39,11 +42,11 @@ _MUST: Final = {
     "listen_port": ("--port", "must be a whole number from 0 to 65535"),
     "answer_status": ("--status", "must be an HTTP status from 200 to 599"),
 }
-"""By parameter: its name in the sentence about an invalid value, and what the value must be."""
+"""By parameter: its name in the error message, and what the value must be."""
 
 
 class _Command(TyperCommand):
-    """A command that refuses an option in the same words as the environment variable."""
+    """A command that reports an invalid option with the same message as its environment variable."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -56,19 +59,30 @@ class _Command(TyperCommand):
             raise typer.Exit(2) from None
 
 
-class NoDatabase(TaproofError):
+class NoDatabase(TaproofError, code="no_database"):
     """There is no database yet."""
 
-    code = "no_database"
+
+def group(name: str, text: str) -> typer.Typer:
+    """Return a group of commands; `text` is its line in `--help`."""
+    # Rich's tracebacks show local variables, which may contain secrets.
+    return typer.Typer(
+        name=name,
+        help=text,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
 
 
-def command(group: typer.Typer, name: str, *settings: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Add a command that also takes these settings as options. Its function gets them as its first argument.
+def command(commands: typer.Typer, name: str, *settings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add a function, which may be async, as a command. Its first argument is these settings, read from options.
 
-    An error ends it with one sentence on stderr, never a traceback, which could hold a secret.
+    An error ends the command with one sentence on stderr, never a traceback, which could contain a secret.
     """
 
-    def add(work: Callable[..., None]) -> Callable[..., None]:
+    def add(work: Callable[..., Any]) -> Callable[..., Any]:
         own = list(inspect.signature(work).parameters.values())[1:]
         # Only the commands that listen start the sandbox itself.
         others = {} if "host" in settings else {"sandbox": "Use the sandbox's database."}
@@ -76,21 +90,24 @@ def command(group: typer.Typer, name: str, *settings: str) -> Callable[[Callable
 
         def run(**values: Any) -> None:
             options = {setting: values.pop(setting) for setting in settings}
+            given = {setting: value for setting, value in options.items() if value not in (None, False, [])}
             try:
-                work({setting: value for setting, value in options.items() if value not in (None, False, [])}, **values)
+                result = work(given, **values)
+                if inspect.iscoroutine(result):
+                    asyncio.run(result)
             except TaproofError as error:
                 typer.echo(error.sentence, err=True)
-                raise typer.Exit(_ENDS.get(error.code, 1)) from None
+                raise typer.Exit(_EXIT_CODES.get(error.code, 1)) from None
             except (BrokenPipeError, typer.Exit):
                 raise
-            except Exception as error:  # noqa: BLE001 — a traceback may hold a secret.
+            except Exception as error:  # noqa: BLE001 — a traceback may contain a secret.
                 _print_bug(error)
                 raise typer.Exit(1) from None
 
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # What typer reads.
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # Typer reads it.
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         run.__doc__ = work.__doc__
-        group.command(name, cls=_Command)(run)
+        commands.command(name, cls=_Command)(run)
         return work
 
     return add
@@ -99,21 +116,19 @@ def command(group: typer.Typer, name: str, *settings: str) -> Callable[[Callable
 def _option(setting: str, meaning: str) -> inspect.Parameter:
     """Return the option of a setting, as a parameter of a command."""
     option = OPTIONS[setting]
-    details: dict[str, Any] = {
-        "envvar": variable(setting),
-        "help": f"{meaning} Default: {option.default}." if option.default else meaning,
-        "rich_help_panel": option.panel,
-    }
-    kind: Any = bool if not option.metavar else list[str] if option.many else str
-    default = False if kind is bool else None
-    if kind is not bool:
-        details["metavar"] = option.metavar
-        kind = kind | None
+    kind: Any = (list[str] if option.many else str) | None if option.metavar else bool
+    details = typer.Option(
+        option.flag,
+        envvar=variable(setting),
+        help=f"{meaning} Default: {option.default}." if option.default else meaning,
+        rich_help_panel=option.panel,
+        metavar=option.metavar or None,
+    )
     return inspect.Parameter(
         setting,
         inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind, typer.Option(option.flag, **details)],
+        default=None if option.metavar else False,
+        annotation=Annotated[kind, details],
     )
 
 
@@ -123,8 +138,8 @@ def _print_bug(error: Exception) -> None:
         typer.echo(f"{error.filename or 'The system'}: {error.strerror}.", err=True)
     else:
         typer.echo(
-            f"Internal error ({type(error).__name__}). Please report it, with what this says after setting "
-            f"{variable('log_level')}=debug.",
+            f"Internal error ({type(error).__name__}). Please report it, with the output of this command after "
+            f"setting {variable('log_level')}=debug.",
             err=True,
         )
     if os.environ.get(variable("log_level"), "").lower() == "debug":
@@ -136,7 +151,7 @@ def _print_bug(error: Exception) -> None:
 
 
 def load(given: Given) -> Settings:
-    """Read the settings and send the log to stderr, so that stdout holds only the answer."""
+    """Read the settings and send the log to stderr, so that stdout contains only the result."""
     from taproof.config.logging import configure_logging
 
     settings = load_settings({name: ",".join(each) if OPTIONS[name].many else each for name, each in given.items()})
@@ -145,75 +160,50 @@ def load(given: Given) -> Settings:
 
 
 async def require_database(settings: Settings) -> None:
-    """Refuse to go on without a database. A new, empty one in the wrong place would hide the mistake."""
+    """Refuse to continue without a database. Creating one in the wrong place would hide the mistake."""
     from taproof.runtime.store import has_database
 
-    if not await has_database(settings.database_url):
-        missing = f"There is no database of Taproof at {shown_database(settings.database_url)}."
-        option = called("database_url")
-        if settings.sandbox:
-            raise NoDatabase(
-                f"{missing} Run this in the directory in which the sandbox was started, or say with {option} where its "
-                "database is."
-            )
+    if await has_database(settings.database_url):
+        return
+    missing = f"There is no Taproof database at {shown_database(settings.database_url)}."
+    option = called("database_url")
+    if settings.sandbox:
         raise NoDatabase(
-            f"{missing} Say where it is with {option}, add --sandbox for the sandbox's, or make a new one with: "
-            "taproof migrate"
+            f"{missing} Run this command in the directory in which you started the sandbox, or set {option} to its "
+            "database."
         )
-
-
-def with_storage(given: Given, work: Callable[["Storage"], Awaitable[T]], *, may_make: bool = False) -> T:
-    """Run a use case that needs only the store. With `may_make` the store may be created."""
-    settings = load(given)
-
-    from taproof.runtime.store import open_storage
-
-    async def run() -> T:
-        if not may_make:
-            await require_database(settings)
-        storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
-        try:
-            return await work(storage)
-        finally:
-            await storage.close()
-
-    return asyncio.run(run())
-
-
-def with_developers(given: Given, work: Callable[["Developers"], Awaitable[T]], *, may_make: bool = False) -> T:
-    """Run a use case of developers; see `with_storage`."""
-    from taproof.service.developers import Developers
-
-    return with_storage(
-        given, lambda storage: work(Developers(storage, system_clock, system_entropy)), may_make=may_make
+    raise NoDatabase(
+        f"{missing} Set {option} to its address, add --sandbox to use the sandbox's database, or create a database "
+        "with: taproof migrate"
     )
 
 
-def with_projects(given: Given, work: Callable[["Developers", "Projects"], Awaitable[T]]) -> T:
-    """Run a use case that also needs the master key."""
-    settings = load(given)
+@contextlib.asynccontextmanager
+async def open_store(settings: Settings, *, may_create: bool = False) -> AsyncIterator[Storage]:
+    """Open the store of a command. It must exist, unless `may_create` is true."""
+    from taproof.runtime.store import open_storage
 
-    from taproof.runtime.store import open_projects
-    from taproof.service.developers import Developers
-
-    async def run() -> T:
-        async with open_encrypted_store(settings) as (storage, encryptor):
-            developers = Developers(storage, system_clock, system_entropy)
-            return await work(developers, open_projects(settings, storage, encryptor))
-
-    return asyncio.run(run())
+    if not may_create:
+        await require_database(settings)
+    storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
+    try:
+        yield storage
+    finally:
+        await storage.close()
 
 
 @contextlib.asynccontextmanager
-async def open_encrypted_store(settings: Settings) -> AsyncIterator[tuple["Storage", "Encryptor"]]:
-    """Open an existing store, and the encryptor of its secrets."""
-    from taproof.runtime.store import open_encryptor, open_storage
-    from taproof.service.installation import check_mode
+async def open_developers(given: Given, *, may_create: bool = False) -> AsyncIterator[Developers]:
+    """Open the store for the use cases of developers; see `open_store`."""
+    async with open_store(load(given), may_create=may_create) as storage:
+        yield Developers(storage, system_clock, system_entropy)
 
-    await require_database(settings)
-    storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
-    try:
+
+@contextlib.asynccontextmanager
+async def open_encrypted_store(settings: Settings) -> AsyncIterator[tuple[Storage, Encryptor]]:
+    """Open an existing store, and the encryptor for its secrets."""
+    from taproof.runtime.store import open_encryptor
+
+    async with open_store(settings) as storage:
         await check_mode(storage, sandbox=settings.sandbox)
         yield storage, await open_encryptor(settings, storage)
-    finally:
-        await storage.close()

@@ -1,6 +1,6 @@
-"""The access tokens that `taproof login` got, in a file of the user's own: one for each service, by its address.
+"""Stores the access tokens of `taproof login` in a file of the user: one per service address.
 
-It is `taproof/credentials.json` in `$XDG_CONFIG_HOME`, else in `~/.config` (XDG Base Directory Specification).
+The file is `taproof/credentials.json` in `$XDG_CONFIG_HOME`, else in `~/.config` (XDG Base Directory Specification).
 """
 
 import contextlib
@@ -18,15 +18,13 @@ from taproof.core.errors import TaproofError
 _SERVICES: Final = "services"
 
 
-class CredentialsUnusable(TaproofError):
+class CredentialsUnusable(TaproofError, code="credentials_unusable"):
     """The file of access tokens cannot be used."""
-
-    code = "credentials_unusable"
 
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """An access token, its id, and the e-mail address of the developer whose it is."""
+    """An access token, its id, and the e-mail address of its developer."""
 
     access_token: str = field(repr=False)
     token_id: str
@@ -34,16 +32,16 @@ class Credential:
 
 
 class Credentials:
-    """Reads and writes the file. Nobody but the user can ever read it, and what was there is never half replaced."""
+    """Reads and writes the file. Only the user can read it, and it is always replaced as a whole."""
 
     def __init__(self, file: Path) -> None:
         self.file: Final = file
 
     def read(self) -> dict[str, Credential]:
-        """Return every service's credential by its address.
+        """Return the credentials by the address of the service.
 
         Raises:
-            CredentialsUnusable: the file cannot be read, or is not one of Taproof's.
+            CredentialsUnusable: the file cannot be read, or is damaged.
         """
         try:
             services = json.loads(self.file.read_bytes())[_SERVICES]
@@ -58,10 +56,10 @@ class Credentials:
             ) from None
 
     def replace(self, address: str, credential: Credential | None) -> None:
-        """Keep a service's credential in place of the one before; None forgets it.
+        """Replace the credential of a service; None removes it.
 
         Raises:
-            CredentialsUnusable: the file cannot be read or written, and nothing is changed.
+            CredentialsUnusable: the file cannot be read or written. Nothing was changed.
         """
         try:
             with self._locked():
@@ -75,7 +73,7 @@ class Credentials:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep others from replacing the file meanwhile, who would write back what they read before."""
+        """Lock the file against other processes, which would otherwise overwrite this change."""
         directory = self.file.parent
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
@@ -86,7 +84,7 @@ class Credentials:
             os.close(descriptor)
 
     def _write(self, content: dict[str, Any]) -> None:
-        # mkstemp makes the file with mode 0600, so there is no moment in which others can open it.
+        # mkstemp creates the file with mode 0600, so other users can never open it.
         descriptor, name = tempfile.mkstemp(dir=self.file.parent, prefix=".credentials-")
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -102,6 +100,6 @@ class Credentials:
 def open_credentials() -> Credentials:
     """Return the user's credentials."""
     given = os.environ.get("XDG_CONFIG_HOME", "")
-    # A relative path counts as none: the specification says so.
+    # The specification ignores relative paths.
     config = Path(given) if given.startswith("/") else Path.home() / ".config"
     return Credentials(config / "taproof" / "credentials.json")

@@ -1,5 +1,5 @@
 """The commands `login`, `logout` and `token`: sign in to a service from a terminal, with the messenger."""
-# ruff: noqa: PLC0415 — slow imports are left to the command that needs them, so that `--help` is quick.
+# ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
 import contextlib
 import io
@@ -23,17 +23,17 @@ from taproof.core.identifiers import is_key
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
 from taproof.sdk.exchange import NoResponse, Request, Service
-from taproof.sdk.retries import json_object
+from taproof.sdk.reading import json_object
 
 if TYPE_CHECKING:
     from taproof.sdk.blocking_http import BlockingHttp
 
 _WAIT: Final = 25
-"""Seconds that the service is asked to wait for the tap."""
+"""Seconds that one call waits for the tap."""
 _ANSWER_LIMIT: Final = 64 * 1024
 _TEXT_LIMIT: Final = 2_000
 _HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
-"""The address appears in commands to paste, so it must hold nothing that a shell interprets."""
+"""The address appears in commands to paste, so it must not contain characters that a shell interprets."""
 _MATCH_CODE: Final = re.compile(r"[0-9]{2}")
 _DAY: Final = 86_400
 """Seconds."""
@@ -45,53 +45,43 @@ _SYSTEMS: Final = {"Darwin": "Macintosh; Intel Mac OS X 10_15_7", "Linux": "Linu
 _START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")
 _RUN_AGAIN: Final = "Run taproof login again."
 
+commands: Final = typer.Typer()
+
 _Url = Annotated[str, typer.Argument(metavar="URL", help="The service's address, such as https://signin.example.com.")]
 _KnownUrl = Annotated[
     str | None,
-    typer.Argument(metavar="[URL]", help="The service's address. Left out: the only one that you are signed in to."),
+    typer.Argument(metavar="[URL]", help="The service's address. Default: the only service that you are signed in to."),
 ]
 
 
-class NoServiceAddress(TaproofError):
+class NoServiceAddress(TaproofError, code="no_service_address"):
     """URL is not the address of a service."""
 
-    code = "no_service_address"
     sentence = (
-        "URL must be the https:// address of a service, such as https://signin.example.com. Only this machine's own "
-        "may begin with http://."
+        "URL must be the https:// address of a service, such as https://signin.example.com. Only an address of this "
+        "machine may begin with http://."
     )
 
 
-class ServiceUnusable(TaproofError):
-    """The service gave no usable answer."""
-
-    code = "service_unusable"
+class ServiceUnusable(TaproofError, code="service_unusable"):
+    """The service returned no usable answer."""
 
 
-class LoginFailed(TaproofError):
+class LoginFailed(TaproofError, code="login_failed"):
     """The sign-in failed."""
 
-    code = "login_failed"
 
-
-class NotLoggedIn(TaproofError):
+class NotLoggedIn(TaproofError, code="not_logged_in"):
     """There is no stored access token to use."""
 
-    code = "not_logged_in"
-    sentence = "You are not signed in to any service: run taproof login URL first."
+    sentence = "You are not signed in to any service. Run taproof login URL first."
 
 
-def add_to(commands: typer.Typer) -> None:
-    """Add the commands."""
-    command(commands, "login")(login)
-    command(commands, "logout")(logout)
-    command(commands, "token")(token)
-
-
+@command(commands, "login")
 def login(_given: Given, url: _Url) -> None:
-    """Sign in to a service with the messenger, and keep an access token on this machine.
+    """Sign in to a service with the messenger, and store an access token on this machine.
 
-    Needs no account on the machine of the service. The token is kept in ~/.config/taproof/credentials.json.
+    You do not need an account on the service's machine. The token is stored in ~/.config/taproof/credentials.json.
     """
     address = _service_address(url)
     credentials = open_credentials()
@@ -106,14 +96,15 @@ def login(_given: Given, url: _Url) -> None:
         if before is not None:
             _revoke_quietly(service, before)
     typer.echo(
-        f"Signed in to {address} as {visible_name(got.email)}. The access token is in {credentials.file}, and is valid "
-        f"for {days} days: then run the same command again. To end it sooner: taproof logout {address}"
+        f"Signed in to {address} as {visible_name(got.email)}. The access token is in {credentials.file}. It is valid "
+        f"for {days} days; after that, run this command again. To revoke it earlier: taproof logout {address}"
     )
     typer.echo(f'Try it: curl -H "Authorization: Bearer $(taproof token {address})" {address}/api/v1/dev/me')
 
 
+@command(commands, "logout")
 def logout(_given: Given, url: _KnownUrl = None) -> None:
-    """Revoke the access token that login got, and forget it.
+    """Revoke the access token that `taproof login` stored, and delete it from this machine.
 
     Tokens that were created with it stay valid.
     """
@@ -124,23 +115,24 @@ def logout(_given: Given, url: _KnownUrl = None) -> None:
     if answer.status != 200 and answer.code not in _ENDED:
         raise ServiceUnusable(
             f"{address} did not revoke the access token: {answer.sentence} You are still signed in. Try again later, "
-            f"or take it out of {credentials.file}."
+            f"or remove the token from {credentials.file}."
         )
     credentials.replace(address, None)
-    ended = "" if answer.status == 200 else " The access token had ended already."
+    ended = "" if answer.status == 200 else " The access token was already invalid."
     typer.echo(f"Signed out of {address}.{ended}")
 
 
+@command(commands, "token")
 def token(_given: Given, url: _KnownUrl = None) -> None:
-    """Print the access token that login got, for scripts.
+    """Print the access token that `taproof login` stored, for scripts.
 
-    Such as: curl -H "Authorization: Bearer $(taproof token)" https://signin.example.com/api/v1/dev/me
+    For example: curl -H "Authorization: Bearer $(taproof token)" https://signin.example.com/api/v1/dev/me
     """
     typer.echo(_known(open_credentials(), url)[1].access_token)
 
 
 def _revoke_quietly(service: "_Service", lost: Credential) -> None:
-    """Try to revoke a token that is about to be lost. It may already have ended, so a failure is ignored."""
+    """Try to revoke a token that is about to be lost. It may already be invalid, so a failure is ignored."""
     with contextlib.suppress(ServiceUnusable):
         _revoke(service, lost)
 
@@ -160,13 +152,13 @@ def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
         raise ServiceUnusable(f"{address} did not start a sign-in: {started.sentence}")
     link, device_code = started.text("verification_uri_complete"), started.text("device_code")
     if not _is_link(link):
-        raise ServiceUnusable(f"{address} answered with something else than a link to sign in with.")
+        raise ServiceUnusable(f"{address} did not answer with a sign-in link.")
     seconds = started.number("expires_in", 1, 3_600)
     interval = started.number("interval", 1, 60)
     match_code = started.text("match_code")
     if _MATCH_CODE.fullmatch(match_code) is None:
-        raise ServiceUnusable(f"{address} answered with something else than a number to tap.")
-    typer.echo(f"Open this link, and tap the number {match_code} in the messenger. Another number cancels.\n")
+        raise ServiceUnusable(f"{address} did not answer with a number to tap.")
+    typer.echo(f"Open this link, and tap the number {match_code} in the messenger. Any other number cancels.\n")
     typer.echo(f"  {link}\n")
     if sys.stdout.isatty():
         typer.echo(f"Or scan it with your phone:\n\n{_qr_code(link)}")
@@ -175,7 +167,7 @@ def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
 
 
 def _wait(service: "_Service", device_code: str, seconds: float, interval: float) -> tuple[Credential, int]:
-    """Ask until the sign-in is decided or its link expires. Lost connections do not end this."""
+    """Poll until the sign-in is decided or its link expires. Lost connections are ignored."""
     deadline = time.monotonic() + seconds
     while True:
         asked_at = time.monotonic()
@@ -189,26 +181,26 @@ def _wait(service: "_Service", device_code: str, seconds: float, interval: float
             if answer.status == 200:
                 return _credential(service, answer)
             if answer.code == "expired_token" or (not left and answer.code == "authorization_pending"):
-                raise LoginFailed(f"Nobody tapped the number in time. {_RUN_AGAIN}")
+                raise LoginFailed(f"The number was not tapped in time. {_RUN_AGAIN}")
             if answer.code == "access_denied":
-                # The sentence of the service is for programs; here it names the command to run.
+                # The service names the API call to repeat; a person repeats the command.
                 raise LoginFailed(_START_ANEW.sub(_RUN_AGAIN, answer.sentence))
             passes = answer.code == "authorization_pending" or answer.status == 429 or answer.status >= 500
             if not passes or not left:
-                raise ServiceUnusable(f"{service.address} gave no access token: {answer.sentence}")
-        # The service answers at once when it is starting, or when too many calls wait.
+                raise ServiceUnusable(f"{service.address} returned no access token: {answer.sentence}")
+        # The service answers immediately while it is starting, or if too many calls wait.
         time.sleep(max(0.0, min(interval, left) - (time.monotonic() - asked_at)))
 
 
 def _credential(service: "_Service", answer: "_Answer") -> tuple[Credential, int]:
     found = Credential(answer.text("access_token"), answer.text("token_id"), answer.text("email"))
     if not is_key(found.access_token, "tap") or _TOKEN_ID.fullmatch(found.token_id) is None:
-        raise ServiceUnusable(f"{service.address} answered with something else than an access token.")
+        raise ServiceUnusable(f"{service.address} did not answer with an access token.")
     return found, round(answer.number("expires_in", _DAY, 3_650 * _DAY) / _DAY)
 
 
 def _is_link(text: str) -> bool:
-    """Tell whether a link is safe to print and to open. The service is not trusted with more."""
+    """Return whether a link is safe to print and open. The service may be hostile."""
     if not (text.isascii() and text.isprintable()) or " " in text:
         return False
     parts = urlsplit(text)
@@ -241,7 +233,7 @@ def _progress(sentence: str) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """The answer of a service; `body` is {} if it was not a JSON object."""
+    """The answer of a service; `body` is {} if the answer is not a JSON object."""
 
     address: str
     status: int
@@ -257,14 +249,14 @@ class _Answer:
     def text(self, field: str) -> str:
         value = self.body.get(field)
         if not isinstance(value, str) or not value or len(value) > _TEXT_LIMIT:
-            raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does: no {field}.")
+            raise ServiceUnusable(f"{self.address} does not answer like a Taproof service: {field} is missing.")
         return value
 
     def number(self, field: str, least: float, most: float) -> float:
         value = self.body.get(field)
         # json.loads accepts NaN and Infinity. Every comparison with NaN is false.
         if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
-            raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does: no {field}.")
+            raise ServiceUnusable(f"{self.address} does not answer like a Taproof service: {field} is missing.")
         return min(max(value, least), most)
 
 
@@ -279,7 +271,7 @@ class _Service:
         """Make one call.
 
         Raises:
-            ServiceUnusable: no answer came, or it is too long.
+            ServiceUnusable: there was no answer, or it is too long.
         """
         request = Request(
             method=method, path=path, bearer=bearer, body=body, seconds=_WAIT + 15, answer_limit=_ANSWER_LIMIT
@@ -288,7 +280,7 @@ class _Service:
         if isinstance(outcome, NoResponse):
             raise ServiceUnusable(f"{self.address} cannot be reached: {outcome.reason}.")
         if outcome.body is None:
-            raise ServiceUnusable(f"{self.address} does not answer as a Taproof service does.")
+            raise ServiceUnusable(f"{self.address} does not answer like a Taproof service.")
         code = outcome.headers.get("x-error-code", "")
         return _Answer(self.address, outcome.status, code, json_object(outcome.body))
 
@@ -327,10 +319,10 @@ def _known(credentials: Credentials, url: str | None) -> tuple[str, Credential]:
     if url is not None:
         address = _service_address(url)
         if address not in known:
-            raise NotLoggedIn(f"You are not signed in to {address}. Sign in with: taproof login {address}")
+            raise NotLoggedIn(f"You are not signed in to {address}. To sign in: taproof login {address}")
         return address, known[address]
     if len(known) > 1:
-        raise NotLoggedIn(f"You are signed in to several services. Say which: {', '.join(sorted(known))}")
+        raise NotLoggedIn(f"You are signed in to several services. Name one: {', '.join(sorted(known))}")
     if not known:
         raise NotLoggedIn
     return next(iter(known.items()))

@@ -1,170 +1,128 @@
-"""`taproof master-key`: another master key in place of the one that stored secrets are encrypted with."""
-# ruff: noqa: PLC0415 — the heavy parts are imported by the command that needs them, so that `--help` is quick.
+"""`taproof master-key`: replace the master key, which encrypts stored secrets."""
+# ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
 import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Final
 
 import typer
 
-from taproof.cli.command import Given, command, load, open_encrypted_store
+from taproof.cli.command import STORE, AsJson, Given, command, group, load, open_encrypted_store
 from taproof.cli.output import print_json
-from taproof.config.database_url import is_postgres
+from taproof.config.database_url import is_postgres, master_key_file
 from taproof.config.options import variable
-from taproof.config.settings import Settings
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import TaproofError
+from taproof.service.reencryption import Reencrypted, Reencryptor
 
-if TYPE_CHECKING:
-    from taproof.runtime.key_rotation import Rotated
-    from taproof.service.reencryption import Reencrypted
+commands: Final = group("master-key", "Replace the master key, which encrypts stored secrets.")
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-
-_STORE: Final = ("database_url", "pgbouncer", "sandbox")
 _NAME: Final = variable("master_key")
 _UNREADABLE_SHOWN: Final = 10
 
 
-class KeyNotInFile(TaproofError):
+class KeyNotInFile(TaproofError, code="key_not_in_file"):
     """The master key is in TAPROOF_MASTER_KEY, which this command cannot change."""
 
-    code = "key_not_in_file"
 
-
-class KeyInFile(TaproofError):
+class KeyInFile(TaproofError, code="key_in_file"):
     """The master key is in a file."""
 
-    code = "key_in_file"
-    sentence = (
-        "The master key is in a file beside the database. There one command does it all: taproof master-key rotate."
-    )
+    sentence = "The master key is in a file next to the database. To replace it, run: taproof master-key rotate"
 
 
-class OlderKeyInUse(TaproofError):
-    """Something is encrypted under an older master key all the time."""
-
-    code = "older_key_in_use"
+class OlderKeyInUse(TaproofError, code="older_key_in_use"):
+    """A process still encrypts under an older master key."""
 
 
-def add_to(master_key: typer.Typer) -> None:
-    """Add the commands."""
-    command(master_key, "rotate", *_STORE)(rotate)
-    command(master_key, "reseal", *_STORE, "master_key")(reencrypt)
+@command(commands, "rotate", *STORE)
+async def rotate(given: Given, *, as_json: AsJson = False) -> None:
+    """Replace the master key with a new one while the service runs.
 
+    This works for SQLite with a key file. It takes two minutes, or longer with millions of secrets. If the command is
+    interrupted, run it again to continue.
 
-def rotate(given: Given, *, as_json: AsJson = False) -> None:
-    """Put a new master key in place of the old one, while the service runs.
-
-    For SQLite with its key file. It takes two minutes, and longer with millions of secrets. Interrupted anywhere, it is
-    taken up where it was by running it again.
-
-    With the key in TAPROOF_MASTER_KEY it says what to do, step by step.
+    If the key is in TAPROOF_MASTER_KEY, the command prints the steps instead.
     """
-    settings = load(given)
-    rotated = asyncio.run(_rotate(settings))
-
-    from taproof.runtime.store import master_key_file
-
-    path = str(master_key_file(settings.database_url).absolute())
-    reencrypted = rotated.reencrypted
-    if as_json:
-        print_json(
-            {
-                "key_file": path,
-                "taken_up": rotated.taken_up,
-                "resealed": reencrypted.reencrypted,
-                "left": 0,
-                "unreadable": len(reencrypted.unreadable),
-            }
-        )
-        return
-    typer.echo(f"Everything is encrypted under the new master key, which alone is in {path} now.")
-    _print_unreadable(reencrypted)
-    typer.echo(
-        "Back up the database and this file now. Backups of before open with the key file of before: keep it with them."
-    )
-
-
-def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
-    """Encrypt everything under the first key of TAPROOF_MASTER_KEY, so that the others can go.
-
-    Run it when every node has been restarted with the new key first and the old one behind it.
-    """
-    settings = load(given)
-    reencrypted, count = asyncio.run(_reencrypt(settings))
-    if as_json:
-        print_json(
-            {
-                "keys": count,
-                "resealed": reencrypted.reencrypted,
-                "left": reencrypted.left,
-                "unreadable": len(reencrypted.unreadable),
-            }
-        )
-    if reencrypted.left:
-        raise OlderKeyInUse(
-            "A node still encrypts under an older key, or could not be waited for: keep that key. See that every node "
-            f"was restarted with this {_NAME}, the new key first, and run this again."
-        )
-    if as_json:
-        return
-    typer.echo(f"Encrypted {reencrypted.reencrypted:,} values anew; nothing is left under another key than the first.")
-    _print_unreadable(reencrypted)
-    if count > 1:
-        typer.echo(
-            f"If every node has been restarted with this {_NAME}, the new key first: restart each with that key "
-            "alone. Keep the older one with the backups of before, which it opens."
-        )
-
-
-async def _rotate(settings: Settings) -> "Rotated":
     from taproof.runtime.key_rotation import SETTLE_SECONDS, rotate_key_file
-    from taproof.runtime.store import master_key_file
 
+    settings = load(given)
     if settings.master_key is not None or is_postgres(settings.database_url):
         raise KeyNotInFile(
-            f"The master key is in {_NAME}, which this command cannot change. Do it in these steps:\n"
-            "1. Make a key: openssl rand -base64 32\n"
+            f"The master key is in {_NAME}, which this command cannot change. Follow these steps:\n"
+            "1. Create a key: openssl rand -base64 32\n"
             f"2. Restart every node, one after the other, with {_NAME}=OLD,NEW\n"
             f"3. Restart every node with {_NAME}=NEW,OLD\n"
-            "4. With the same run: taproof master-key reseal\n"
-            f"5. When that has said so, restart every node with {_NAME}=NEW"
+            "4. With the same value, run: taproof master-key reseal\n"
+            f"5. When that command tells you to, restart every node with {_NAME}=NEW"
         )
+    path = master_key_file(settings.database_url).absolute()
     async with open_encrypted_store(settings) as (storage, encryptor):
-        with _progress() as told:
-            path = master_key_file(settings.database_url)
-            return await rotate_key_file(
-                path, storage, encryptor, system_entropy, settle_seconds=SETTLE_SECONDS, told=told
+        with _progress() as on_progress:
+            rotated = await rotate_key_file(
+                path, storage, encryptor, system_entropy, settle_seconds=SETTLE_SECONDS, on_progress=on_progress
             )
+    reencrypted = rotated.reencrypted
+    if as_json:
+        counts = {"resealed": reencrypted.reencrypted, "left": 0, "unreadable": len(reencrypted.unreadable)}
+        print_json({"key_file": str(path), "taken_up": rotated.taken_up, **counts})
+        return
+    typer.echo(f"All secrets are encrypted under the new master key, which is now the only key in {path}.")
+    _print_unreadable(reencrypted)
+    typer.echo("Back up the database and this file now. Keep the previous file with earlier backups, which need it.")
 
 
-async def _reencrypt(settings: Settings) -> tuple["Reencrypted", int]:
+@command(commands, "reseal", *STORE, "master_key")
+async def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
+    """Encrypt everything under the first key in TAPROOF_MASTER_KEY, to remove the others.
+
+    Run it after every node has been restarted with the new key first and the old one second.
+    """
     from taproof.runtime.key_rotation import SETTLE_SECONDS
-    from taproof.service.reencryption import Reencryptor
 
+    settings = load(given)
     if settings.master_key is None and not is_postgres(settings.database_url):
         raise KeyInFile
     async with open_encrypted_store(settings) as (storage, encryptor):
-        with _progress() as told:
+        count = encryptor.key_count
+        with _progress() as on_progress:
 
             async def settle() -> None:
-                if encryptor.key_count > 1:
-                    told("waiting", round(SETTLE_SECONDS))
+                if count > 1:
+                    on_progress("waiting", round(SETTLE_SECONDS))
                     await asyncio.sleep(SETTLE_SECONDS)
 
-            reencryptor = Reencryptor(storage, encryptor, system_entropy, told=lambda so_far: told("resealed", so_far))
-            return await reencryptor.reencrypt(settle), encryptor.key_count
+            reencryptor = Reencryptor(
+                storage, encryptor, system_entropy, on_progress=lambda so_far: on_progress("resealed", so_far)
+            )
+            reencrypted = await reencryptor.reencrypt(settle)
+    if as_json:
+        counts = {"resealed": reencrypted.reencrypted, "left": reencrypted.left}
+        print_json({"keys": count, **counts, "unreadable": len(reencrypted.unreadable)})
+    if reencrypted.left:
+        raise OlderKeyInUse(
+            "Some values are still encrypted under an older key. Keep that key. Make sure that every node has "
+            f"been restarted with this {_NAME}, the new key first. Then run this command again."
+        )
+    if as_json:
+        return
+    typer.echo(f"Encrypted {reencrypted.reencrypted:,} values again. All values are now encrypted under the first key.")
+    _print_unreadable(reencrypted)
+    if count > 1:
+        typer.echo(
+            f"If every node has been restarted with this {_NAME}, the new key first, restart each node with the new "
+            "key only. Keep the older key with earlier backups, which need it."
+        )
 
 
-def _print_unreadable(reencrypted: "Reencrypted") -> None:
-    """Name what could not be opened: its place, which is no secret."""
+def _print_unreadable(reencrypted: Reencrypted) -> None:
+    """Print the places of the values that could not be decrypted."""
     if reencrypted.unreadable:
         typer.echo(
-            f"{len(reencrypted.unreadable):,} values do not open under any known key and were left unchanged: "
-            "they were damaged or moved, or their key is missing."
+            f"{len(reencrypted.unreadable):,} values cannot be decrypted with any known key and were not "
+            "changed. They were damaged or moved, or their key is missing."
         )
         for kind, name in reencrypted.unreadable[:_UNREADABLE_SHOWN]:
             typer.echo(f"  {kind} of {name}")
@@ -172,23 +130,23 @@ def _print_unreadable(reencrypted: "Reencrypted") -> None:
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Callable[[str, int], None]]:
-    """Say on stderr how far it is; on a terminal also while it goes on."""
+    """Report progress on stderr; on a terminal, also show the number of values."""
     from rich.console import Console
 
     console = Console(stderr=True)
     lines = {
-        "made": "Made a new key; it is the first in the key file, the old one stands behind it.",
-        "taken_up": "The key file has several keys: taking up the rotation that was interrupted.",
+        "made": "Created a new key. It is now the first in the key file, before the old one.",
+        "taken_up": "The key file has several keys. Continuing the interrupted rotation.",
         "removed": "Removed the old key from the key file.",
     }
     with console.status("Reading…") if sys.stderr.isatty() else contextlib.nullcontext() as status:
 
-        def told(step: str, number: int) -> None:
+        def show(step: str, number: int) -> None:
             if step in lines:
                 typer.echo(lines[step], err=True)
             elif step == "waiting":
-                typer.echo(f"Waiting {number} seconds for what is under way, then looking once more.", err=True)
+                typer.echo(f"Waiting {number} seconds for work in progress, then checking all values again.", err=True)
             elif status is not None:
-                status.update(f"Encrypted {number:,} values anew…")
+                status.update(f"Encrypted {number:,} values again…")
 
-        yield told
+        yield show

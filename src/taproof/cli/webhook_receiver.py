@@ -1,8 +1,7 @@
-"""The receiver behind `taproof webhooks listen`: takes what is posted to it, and checks it as an application would."""
+"""The HTTP server of `taproof webhooks listen`: receive webhooks, and check them as an application would."""
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import signal
@@ -16,7 +15,8 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import TaproofError
-from taproof.sdk import (
+from taproof.sdk.reading import json_object
+from taproof.sdk.webhook import (
     WebhookError,
     WebhookEvent,
     WebhookFromFuture,
@@ -26,42 +26,44 @@ from taproof.sdk import (
 )
 
 BODY_LIMIT: Final = 65_536
-"""Bytes of a request's body that are taken."""
+"""Maximum size of a request body, in bytes."""
 _SERVICE: Final = frozenset({"x-service-signature"})
 _STANDARD: Final = frozenset({"webhook-id", "webhook-timestamp", "webhook-signature"})
 _REMEMBERED: Final = 10_000
-"""Ids that are kept to tell which came before; the oldest go first."""
+"""Maximum number of event ids stored to recognise repeated events; the oldest are dropped first."""
 _LONGEST_NAME: Final = 100
-"""Characters that are kept of an id or a type, which anybody may have made up."""
+"""Maximum length of a stored id or type, which an unknown sender may have chosen."""
 _CLOSING: Final = 0.5
-"""Seconds that requests under way are given when the receiver is stopped."""
+"""Time limit for open requests when the receiver stops, in seconds."""
 
 Check = Literal["valid", "missing", "invalid", "too_old", "from_future", "malformed"]
-"""What one kind of signature showed: it fits; it did not come; it fits no secret; or what else is wrong."""
+"""The result of checking one kind of signature."""
+_FAILED_CHECKS: Final[dict[type[WebhookError], Check]] = {
+    WebhookSignatureInvalid: "invalid",
+    WebhookTooOld: "too_old",
+    WebhookFromFuture: "from_future",
+}
 
 
-class AddressUnusable(TaproofError):
-    """The address to listen on is taken, or is not this machine's."""
-
-    code = "address_unusable"
+class AddressUnusable(TaproofError, code="address_unusable"):
+    """The address to listen on is in use, or does not belong to this machine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Received:
-    """A request that came, and how it was answered.
-
-    Unless `event` is there nothing shows who sent it, and all of it may be made up. `time` in ms; `age` is how many
-    seconds before that the request says to have been signed; `type` and `id` are "" when the body has none. `again`:
-    one of this id that checked came before.
-    """
+    """A request and its answer. If `event` is None, anyone may have sent the request."""
 
     time: int
+    """In ms."""
     type: str
     id: str
+    """Like `type`, "" if the body has none."""
     again: bool
+    """True if a verified event with this id was received before."""
     service_signature: Check
     standard_webhooks: Check
     age: int | None
+    """Seconds since the time at which the request claims to be signed."""
     answered: int
     error: str | None
     event: WebhookEvent | None
@@ -69,14 +71,14 @@ class Received:
 
 
 class Receiver:
-    """Checks each request and answers it: as asked when it holds, 401 and why when it does not.
+    """Checks each request and answers it: with `status` if it is valid, with 401 and the reason if not.
 
     Args:
-        read_secrets: returns the webhook secrets to check with; asked at each request, since they may rotate. When
-            it raises a TaproofError the request is answered 503, so that the service sends it again.
-        status: what a request that holds is answered with.
+        read_secrets: returns the webhook secrets; called for each request, because they may rotate. If it raises a
+            TaproofError, the answer is 503, so that the service sends the event again.
+        status: the HTTP status for valid requests.
         show: called with each request.
-        complain: called with a sentence about what was refused unseen.
+        complain: called with a sentence about each request that is refused without a check.
         clock: returns the time in ms.
     """
 
@@ -97,20 +99,20 @@ class Receiver:
         self._ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def run(self, host: str, port: int, ready: Callable[[int], None]) -> None:
-        """Listen until Ctrl+C or SIGTERM; `ready` is called with the port once requests are taken.
+        """Listen until Ctrl+C or SIGTERM. `ready` is called with the port when the server accepts requests.
 
         Raises:
-            AddressUnusable: this address cannot be listened on.
+            AddressUnusable: the receiver cannot listen on this address.
         """
         loop = asyncio.get_running_loop()
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, self._end, None)
         application = web.Application(client_max_size=BODY_LIMIT)
         application.router.add_route("*", "/{path:.*}", self._answer)
-        # It would log what hostile requests hold; nothing is lost, since what fails here ends the command.
+        # The logger would print the content of hostile requests. Errors of this program end the command anyway.
         silent = logging.getLogger(f"{__name__}.http")
         silent.disabled = True
-        # The signatures are over the bytes as they came, so an encoding is not undone.
+        # The signatures cover the bytes as sent, so the body is not decompressed.
         runner = web.AppRunner(
             application, access_log=None, logger=silent, auto_decompress=False, shutdown_timeout=_CLOSING
         )
@@ -119,11 +121,11 @@ class Receiver:
             try:
                 await web.TCPSite(runner, host, port).start()
             except OSError as error:
-                # The loop's own sentence repeats the address.
+                # The message of the event loop repeats the address.
                 reason = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
                 raise AddressUnusable(
-                    f"Cannot listen on port {port} of {host} ({reason}). Stop what listens there, or choose another "
-                    "with --port; --host must be an address of this machine."
+                    f"Cannot listen on port {port} of {host} ({reason}). Stop the program that uses this port, or "
+                    "choose another port with --port. --host must be an address of this machine."
                 ) from error
             ready(runner.addresses[0][1])
             await self._ended
@@ -139,22 +141,19 @@ class Receiver:
 
     async def _answer(self, request: web.Request) -> web.Response:
         if request.method != "POST":
-            return self._refuse(405, "Only POST is answered here: webhooks are posted.", {"Allow": "POST"})
+            return self._refuse(405, "Webhooks are sent with POST.", {"Allow": "POST"})
         try:
             body = await request.read()
         except web.HTTPRequestEntityTooLarge:
             return self._refuse(413, "The body is longer than 64 KiB.")
         try:
-            try:
-                secrets = await self._read_secrets()
-            except TaproofError as error:
-                return self._refuse(503, error.sentence)
-            received = self._check(body, request.headers, secrets)
+            received = self._check(body, request.headers, await self._read_secrets())
             self._show(received)
-        except Exception as error:  # noqa: BLE001 — the command ends with it, whatever it is.
-            # Such as standard output that is gone: whoever waits for events must not wait in vain.
+        except TaproofError as error:
+            return self._refuse(503, error.sentence)
+        except Exception as error:  # noqa: BLE001 — every error ends the command, such as a closed standard output.
             self._end(error)
-            return web.json_response({"error": "The receiver is ending."}, status=503)
+            return web.json_response({"error": "The receiver is stopping."}, status=503)
         if received.error is not None:
             return web.json_response({"error": received.error}, status=401)
         return web.Response(status=self._status)
@@ -187,7 +186,7 @@ class Receiver:
         )
 
     def _came_before(self, event_id: str, *, verified: bool) -> bool:
-        """Tell whether an event of this id has come; one that nothing vouches for has not, whoever made it up."""
+        """Return whether a verified event with this id was received before. Store the id if this event is verified."""
         if event_id in self._ids:
             return True
         if not event_id or not verified:
@@ -199,31 +198,20 @@ class Receiver:
 
 
 def _checked(body: bytes, headers: CIMultiDictProxy[str], names: frozenset[str], secrets: list[str], now: int) -> Check:
-    """Return what these headers show when the others are not there."""
+    """Check only the signature in these headers."""
     given = CIMultiDict((name, value) for name, value in headers.items() if name.lower() in names)
     if not given:
         return "missing"
     try:
         verify_webhook(body, given, secrets, now=now / SECOND)
-    except WebhookSignatureInvalid:
-        return "invalid"
-    except WebhookTooOld:
-        return "too_old"
-    except WebhookFromFuture:
-        return "from_future"
-    except WebhookError:
-        return "malformed"
+    except WebhookError as error:
+        return _FAILED_CHECKS.get(type(error), "malformed")
     return "valid"
 
 
 def _claimed(body: bytes) -> tuple[str, str]:
-    """Return what the body says to be its type and its id."""
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError):
-        return "", ""
-    if not isinstance(fields, dict):
-        return "", ""
+    """Return the type and id in an unverified body, "" for each missing one."""
+    fields = json_object(body)
     event_type, event_id = (fields.get(name) for name in ("event", "id"))
     return (
         event_type[:_LONGEST_NAME] if isinstance(event_type, str) else "",

@@ -25,12 +25,18 @@ def database_file(database_url: str) -> Path:
     return Path(name)
 
 
+def master_key_file(database_url: str) -> Path:
+    """Return the path of the master key file, for SQLite without TAPROOF_MASTER_KEY."""
+    path = database_file(database_url)
+    return path.with_name(f"{path.name}.key")
+
+
 def shown_database(database_url: str) -> str:
-    """Return how a valid database URL is shown to people: the whole path of a file, or an address without password."""
+    """Return a valid database URL for display: the absolute path of a file, or an address without the password."""
     if not is_postgres(database_url):
         return str(database_file(database_url).absolute())
     parts = urlsplit(database_url)
-    # Options behind a question mark are left out: one of them may be a password too.
+    # Options after a question mark are left out: one of them may be a password too.
     credentials, at, hosts = parts.netloc.rpartition("@")
     return f"postgresql://{credentials.partition(':')[0]}{at}{hosts}{parts.path}"
 
@@ -46,7 +52,7 @@ def check_database_url(value: str) -> str:
         return value
     parts = urlsplit(value)
     hosts = parts.netloc.rpartition("@")[2]
-    # A character of a password that was not escaped ends the address early, or looks like a second password.
+    # An unescaped character in a password ends the address early, or looks like a second password.
     odd = parts.netloc.count("@") > 1 or "@" in parts.path + parts.query or parts.fragment or not value.isprintable()
     ports = [host.rpartition(":")[2] for host in hosts.split(",") if ":" in host and not host.endswith("]")]
     if odd or " " in value or not all(port.isdecimal() for port in ports):

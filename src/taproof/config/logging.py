@@ -1,7 +1,7 @@
 """Configures logging: structlog over the standard library, so that the lines of all libraries take one path to stderr.
 
-Taproof logs no secrets on purpose. `redact` is the last safeguard, for the texts of exceptions and the debug lines of
-libraries. It sees every value of any depth and type, after tracebacks have become text.
+Taproof never logs secrets intentionally. `redact` is the last safeguard, for exception texts and the debug lines of
+libraries. It processes values of any depth and type, after tracebacks have become text.
 """
 
 import logging
@@ -36,7 +36,7 @@ _SECRETS: Final = (
     (re.compile(r"((?:password|passwd|pwd)=)[^\s\"'&]+", re.IGNORECASE), rf"\1{MASK}"),
     # Secret keys, access tokens, webhook secrets (core/identifiers.py). A preview has an ellipsis and is not masked.
     (re.compile(r"(sk|tap|whsec)_[A-Za-z0-9+/_-]{12,}={0,2}"), rf"\1_{MASK}"),
-    # The console's cookies and the codes of invitations, only complete ones, because words may begin like them.
+    # The console's cookies and invitation codes. Only complete ones match, because words may begin the same way.
     (re.compile(r"(con|inv)_[A-Za-z0-9]{49}"), rf"\1_{MASK}"),
     # A bot's token, alone or in the path of a Bot API call.
     (re.compile(r"(?<!\d)\d{6,}+(?::|%3[Aa])[A-Za-z0-9_-]{30,}"), MASK),
@@ -127,7 +127,7 @@ def _escape(value: Any) -> str:
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Writes log lines. If one cannot be formatted, it writes only the place, because the text is not redacted yet."""
+    """Writes log lines. For one that cannot be formatted, writes only its location: the text is not redacted yet."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 — the name comes from logging.
         kind = sys.exc_info()[0]
@@ -139,13 +139,13 @@ class _Handler(logging.StreamHandler[TextIO]):
 def configure_logging(
     level: str, log_format: Literal["console", "json"], stream: TextIO | None = None, process: int | None = None
 ) -> None:
-    """Send all log lines of the process to one stream, in one format. The last call counts.
+    """Send all log lines of the process to one stream, in one format. A later call replaces an earlier one.
 
     Args:
         level: debug, info, warning or error.
         log_format: console, for people, or json, one object per line.
         stream: the target; stderr by default, because stdout is for the output of commands.
-        process: the number of this process, added to its lines if several processes write to one place.
+        process: the number of this process, added to its lines if several processes write to one stream.
     """
 
     def add_process(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

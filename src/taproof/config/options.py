@@ -1,5 +1,6 @@
-"""The names of a setting: its option, its variable, and the sentences that ask for it."""
+"""The names of a setting: its option, its variable, and the error messages about missing settings."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,9 +12,9 @@ class ValueForm:
     """The notation of a type's values.
 
     Attributes:
-        metavar: what stands for the value in `--help`; "" for a switch.
-        must: completes "--port (TAPROOF_PORT) …" when the value cannot be used.
-        many: the option may be repeated, and takes values with commas between them.
+        metavar: the placeholder of the value in `--help`; "" for a switch.
+        must: completes the error "--port (TAPROOF_PORT) …" about an invalid value.
+        many: the option can be repeated, and accepts comma-separated values.
     """
 
     metavar: str
@@ -24,12 +25,16 @@ class ValueForm:
 SWITCH: Final = ValueForm("", "must be 1 or 0")
 
 
+def choice_form(choices: Sequence[str]) -> ValueForm:
+    """Return the form of a setting with a few possible values."""
+    return ValueForm("|".join(choices), f"must be {', '.join(choices[:-1])} or {choices[-1]}")
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One setting in `--help` and in the docs; `panel` is its group.
 
-    `help` completes a line of `--help`. `default` says in words what holds without the setting.
-    The last three are those of its `ValueForm`.
+    `default` is the default in words. The last three are those of its `ValueForm`.
     """
 
     flag: str
@@ -52,25 +57,25 @@ def variable(name: str) -> str:
 
 
 def called(name: str) -> str:
-    """Return how a sentence names a setting: `--port (TAPROOF_PORT)`."""
+    """Return the name of a setting in sentences: `--port (TAPROOF_PORT)`."""
     return f"{flag(name)} ({variable(name)})"
 
 
 NO_MESSENGER: Final = (
-    f"There is no messenger to sign in with. Give {called('bot_token')}, the token of a bot from @BotFather, or try "
-    f"everything out with {called('sandbox')}."
+    f"There is no messenger to sign in with. Set {called('bot_token')} to the token of a bot from @BotFather, or try "
+    f"Taproof out with {called('sandbox')}."
 )
 """The error of `serve` without a bot token and without the sandbox."""
 
 NO_LINK_BASE: Final = (
-    f"This node cannot tell where sign-in links lead. Give {called('messenger_link_base')}, such as "
-    f"https://t.me/my_bot, or {called('bot_token')}."
+    f"The address of sign-in links is unknown. Set {called('messenger_link_base')}, such as https://t.me/my_bot, or "
+    f"{called('bot_token')}."
 )
 """The same error for a node that only answers HTTP, and so needs no bot."""
 
 NO_MASTER_KEY: Final = (
-    f"Set {variable('master_key')}: with PostgreSQL every node and every command needs the same key, which is kept in "
-    "no file. Only for a new database make one, with: openssl rand -base64 32"
+    f"{variable('master_key')} is not set. With PostgreSQL, every node and every command needs the same key, which is "
+    "not stored in a file. Create a key only for a new database: openssl rand -base64 32"
 )
 """The error of every command that needs stored secrets, on PostgreSQL without the key."""
 

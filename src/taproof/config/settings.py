@@ -1,7 +1,7 @@
 """The settings: read from the options of the command line, then from the environment, and checked once.
 
 Only the command line, the doctor and `runtime` read them. Other packages receive values as arguments. `--help` needs
-this module, so it does not import what is slow.
+this module, so it imports no slow module.
 """
 
 import sys
@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import astuple
 from difflib import get_close_matches
 from functools import cache
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from taproof.config.database_url import SQLITE, is_postgres
-from taproof.config.options import PREFIX, SWITCH, Option, ValueForm, called, flag, variable
+from taproof.config.options import PREFIX, SWITCH, Option, ValueForm, called, choice_form, flag, variable
 from taproof.config.values import (
     AllowedAddresses,
     BaseUrl,
@@ -48,11 +48,13 @@ from taproof.core.webhook_url import is_loopback
 
 BOT_API: Final = "https://api.telegram.org"
 WEBHOOK_PATH: Final = "/bot/webhook"
-"""The path below the base URL to which the messenger posts updates. Here `doctor` can read it without the service."""
+"""The path below the base URL to which the messenger posts updates.
+
+It is declared here for `doctor`, which does not load the service."""
 _API_ROLES: Final = frozenset({"all", "api"})
 
 _TRIAL: Final = "Trying it out"
-_LISTEN: Final = "Where it listens"
+_LISTEN: Final = "Network"
 _PROCESSES: Final = "Processes and nodes"
 _MESSENGER: Final = "The messenger"
 _WEBHOOKS: Final = "Webhooks"
@@ -63,17 +65,21 @@ _LOGS: Final = "Logs"
 _UNLIMITED: Final = "no limit on any plan"
 
 
-class InvalidSettings(TaproofError):
+class InvalidSettings(TaproofError, code="invalid_settings"):
     """At least one setting is invalid."""
-
-    code = "invalid_settings"
 
     def __init__(self, sentences: list[str]) -> None:
         self.sentences = sentences
         super().__init__("\n".join(sentences))
 
 
-# ---- defaults that follow from other settings
+def local_address(scheme: str, host: str, port: int) -> str:
+    """Return the URL of a server on this machine that listens on `host`."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 — compared only.
+    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+# ---- defaults that depend on other settings
 
 
 def _default_database_url(known: dict[str, Any]) -> str:
@@ -89,9 +95,9 @@ def _setting(panel: str, meaning: str, *, default: Any = None, shown: str = "", 
 
     Args:
         panel: the group in which `--help` shows it.
-        meaning: completes a line of `--help`.
-        default: the value, or a function that returns it. The function may take the settings above as a dict.
-        shown: the default in words, unless the value itself reads well.
+        meaning: the text in `--help`.
+        default: the value, or a function that returns it. The function can take the settings before it as a dict.
+        shown: the default in words, if the value itself is unclear.
         more: for pydantic.
     """
     more["default_factory" if callable(default) else "default"] = default
@@ -99,19 +105,21 @@ def _setting(panel: str, meaning: str, *, default: Any = None, shown: str = "", 
 
 
 class Settings(BaseModel):
-    """Every setting: its type, its default, and how a person meets it. The order is that of `--help`."""
+    """Every setting: its type, its default and its text in `--help`, in the order of `--help`."""
 
     model_config = ConfigDict(frozen=True, hide_input_in_errors=True, defer_build=True)
 
     sandbox: bool = _setting(
         _TRIAL,
-        "Bring a pretend messenger and a demo application: sign-in works with no account, bot or network.",
+        "Add a simulated messenger and a demo application. Sign-in then needs no account, bot or network.",
         default=False,
     )
     sandbox_allow_remote: bool = _setting(
         _TRIAL, "Let other machines reach the sandbox. Anyone who reaches it can sign in as any user.", default=False
     )
-    host: Host = _setting(_LISTEN, "Address to listen on; 0.0.0.0 is every one of this machine.", default="127.0.0.1")
+    host: Host = _setting(
+        _LISTEN, "Address to listen on; 0.0.0.0 means every address of this machine.", default="127.0.0.1"
+    )
     port: Port = _setting(_LISTEN, "Port to listen on.", default=8080)
     base_url: BaseUrl = _setting(
         _LISTEN, "The address that clients use.", default="", shown="http(s)://HOST:PORT on loopback"
@@ -120,14 +128,15 @@ class Settings(BaseModel):
     tls_key: PrivateKeyFile = _setting(_LISTEN, "Private key (PEM) of the certificate.")
     trusted_proxy: Networks = _setting(
         _LISTEN,
-        "Network of a proxy whose X-Forwarded-* headers are believed. Repeat it, or separate with commas.",
+        "Network of a proxy whose X-Forwarded-* headers are trusted. "
+        "Repeat the option, or separate values with commas.",
         default=(),
     )
     bot_token: BotToken = _setting(
-        _MESSENGER, "The bot's token from @BotFather. Better in the environment: command lines can be seen by others."
+        _MESSENGER, "The bot's token from @BotFather. Set it in the environment: other users can see command lines."
     )
     bot_updates: BotUpdates = _setting(
-        _MESSENGER, "How the bot hears from the messenger; webhook needs a public https address.", default="polling"
+        _MESSENGER, "How the bot receives updates; webhook needs a public https address.", default="polling"
     )
     bot_api_url: Server = _setting(_MESSENGER, "Bot API server.", default=BOT_API)
     messenger_link_base: LinkBase = _setting(
@@ -135,88 +144,85 @@ class Settings(BaseModel):
     )
     geoip_file: LocationFile = _setting(
         _MESSENGER,
-        "City or Country database (.mmdb) of MaxMind or DB-IP: prompts then tell roughly where a request is from.",
+        "City or Country database (.mmdb) from MaxMind or DB-IP. With it, prompts show the approximate place of a "
+        "request.",
     )
     webhook_allow: AllowedAddresses = _setting(
         _WEBHOOKS,
         "Internal addresses that webhooks may be posted to: names such as private, or networks. "
-        "Repeat it, or separate with commas.",
+        "Repeat the option, or separate values with commas.",
         default=(),
     )
     webhook_ports: Ports = _setting(
         _WEBHOOKS,
-        "Ports that webhooks may be posted to. Repeat it, or separate with commas.",
+        "Ports that webhooks may be posted to. Repeat the option, or separate values with commas.",
         default=frozenset({443, 8443}),
         shown="443,8443",
     )
     generate_limit_address: RateLimit = _setting(
         _LIMITS,
-        "How many sign-ins one client address may start from browsers and apps; as many may come at once.",
+        "Sign-ins that one client address may start from browsers and apps; all may come in one burst.",
         default=Rate(60, MINUTE),
     )
     generate_limit_project: RateLimit = _setting(
         _LIMITS,
-        "How many sign-ins of one project may be started, from browsers and apps, and as many again by its own "
-        "servers; as many may come at once.",
+        "Sign-ins of one project from browsers and apps; all may come in one burst. Sign-ins from the project's "
+        "servers have a separate limit of the same size.",
         default=Rate(6_000, MINUTE),
     )
     developer_limit: RateLimit = _setting(
         _LIMITS,
-        "How often one developer may call the developer API and the console; as many may come at once.",
+        "Calls of one developer to the developer API and the console; all may come in one burst.",
         default=Rate(600, MINUTE),
     )
     developer_write_limit: RateLimit = _setting(
         _LIMITS,
-        "How often one developer may change something there; as many may come at once.",
+        "Changes by one developer through the developer API and the console; all may come in one burst.",
         default=Rate(1_000, HOUR),
     )
     database_url: DatabaseUrl = _setting(
         _STORE,
-        "Where everything is kept: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE for many nodes. "
-        "A password is better in the environment.",
+        "The database: sqlite:///FILE, or postgresql://USER:PASSWORD@HOST/DATABASE for several nodes. "
+        "If it contains a password, set it in the environment.",
         default=_default_database_url,
         shown="sqlite:///taproof.db, in sandbox mode sqlite:///taproof-sandbox.db",
         repr=False,
     )
-    pgbouncer: bool = _setting(
-        _STORE, "The PostgreSQL database is reached through PgBouncer in transaction mode.", default=False
-    )
+    pgbouncer: bool = _setting(_STORE, "Connect to PostgreSQL through PgBouncer in transaction mode.", default=False)
     master_key: MasterKey = _setting(
         _STORE,
-        "Base64 of 32 bytes that stored secrets are encrypted with; with PostgreSQL the same on every node. "
-        "Several, with commas between, while one takes the place of another: the first encrypts, all decrypt.",
-        shown="with SQLite made once, kept beside the database",
+        "The key that encrypts stored secrets: 32 bytes in base64. With PostgreSQL, every node needs the same key. "
+        "During a rotation, set several keys, separated by commas: the first encrypts, all decrypt.",
+        shown="with SQLite, created once in a file next to the database",
     )
     session_retention_days: Days = _setting(
-        _STORE, "How long sessions are kept. Counters and analytics outlive them.", default=90
+        _STORE, "How long sessions are kept. Counters and analytics are kept longer.", default=90
     )
-    audit_days: Days = _setting(_STORE, "How long entries of the audit log are kept.", default=365)
+    audit_days: Days = _setting(_STORE, "How long audit log entries are kept.", default=365)
     plan_projects: ByPlan = _setting(
         _PLANS,
-        "How many projects a developer may have, by plan, such as free=3,pro=20. Repeat it, or separate with commas.",
+        "Maximum number of projects per developer, by plan, such as free=3,pro=20. "
+        "Repeat the option, or separate values with commas.",
         default={},
         shown=_UNLIMITED,
     )
     plan_sign_ins: ByPlan = _setting(
         _PLANS,
-        "How many sign-ins a developer's users may confirm in a calendar month (UTC), by plan. A user counts once "
-        "a day. Repeat it, or separate with commas.",
+        "Maximum number of sign-ins that a developer's users can confirm in a calendar month (UTC), by plan. A user "
+        "counts once a day. Repeat the option, or separate values with commas.",
         default={},
         shown=_UNLIMITED,
     )
     role: Role = _setting(
         _PROCESSES,
-        "What this node does: api answers HTTP, worker sends webhooks and does the housekeeping, bot hears from "
-        "the messenger.",
+        "What this node does: api answers HTTP, worker sends webhooks and deletes old data, bot receives updates.",
         default="all",
     )
-    workers: Workers = _setting(
-        _PROCESSES, "How many processes share the port, each doing what the role says.", default=1
-    )
-    log_level: LogLevel = _setting(_LOGS, "How much is logged.", default="info")
+    workers: Workers = _setting(_PROCESSES, "Number of processes that share the port, each with this role.", default=1)
+    log_level: LogLevel = _setting(_LOGS, "Minimum log level.", default="info")
     log_format: LogFormat = _setting(
         _LOGS,
-        "How log lines are written, to stderr.",
+        "Format of the log on stderr.",
         default=_default_log_format,
         shown="console on a terminal, else json",
     )
@@ -228,41 +234,39 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _fill_base_url(self) -> Self:
-        """Default to this machine's own address. Where it listens further, only the operator knows the address."""
+        """If the host is a loopback address, default to it. Otherwise, only the operator knows the address."""
         if "base_url" not in self.model_fields_set and is_loopback(self.host):
-            scheme = "https" if self.tls_cert else "http"
-            host = f"[{self.host}]" if ":" in self.host else self.host
-            # The instance is frozen. A default of the field could not follow from fields below it.
-            object.__setattr__(self, "base_url", f"{scheme}://{host}:{self.port}")
+            # The instance is frozen, and the default depends on fields below this one.
+            object.__setattr__(self, "base_url", self.own_address)
         return self
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:
         problems = []
         if (self.tls_cert is None) != (self.tls_key is None):
-            problems.append(f"{called('tls_cert')} and {called('tls_key')} belong together: give both or neither.")
+            problems.append(f"{called('tls_cert')} and {called('tls_key')} belong together. Set both or neither.")
         if self.sandbox and not self.sandbox_allow_remote:
-            # A proxy in front makes a loopback listener public, which the base URL gives away.
+            # A proxy in front can make a loopback listener public. The base URL shows that.
             for name, host in (("host", self.host), ("base_url", urlsplit(self.base_url).hostname)):
                 if host and not is_loopback(host):
                     problems.append(
-                        f"{called(name)} must stay on this machine in sandbox mode, where anybody can sign in as "
-                        f"anybody: leave it out, or add {called('sandbox_allow_remote')} if that is meant."
+                        f"{called(name)} must be an address of this machine in sandbox mode, where anyone can sign in "
+                        f"as any user. Leave it out, or add {called('sandbox_allow_remote')} to allow other addresses."
                     )
         if self.sandbox and (self.role != "all" or self.workers != 1):
             problems.append(
-                f"{called('sandbox')} runs in one process that does everything: leave out {called('role')} and "
+                f"{called('sandbox')} runs in one process with all roles. Leave out {called('role')} and "
                 f"{called('workers')}."
             )
         if self.pgbouncer and not is_postgres(self.database_url):
             problems.append(
-                f"{called('pgbouncer')} goes with a PostgreSQL database: set {called('database_url')} to its "
-                "postgresql:// address, or leave it out."
+                f"{called('pgbouncer')} needs a PostgreSQL database. Set {called('database_url')} to its "
+                "postgresql:// address, or leave out this setting."
             )
         if not self.base_url and not problems and (self.serves_api or self.bot_updates == "webhook"):
             problems.append(
-                f"{called('base_url')} is needed, since {called('host')} listens beyond this machine: "
-                "give the https:// address that clients use."
+                f"{called('base_url')} is required, because {called('host')} listens beyond this machine. Set it to "
+                "the https:// address that clients use."
             )
         elif (
             self.bot_updates == "webhook"
@@ -271,8 +275,8 @@ class Settings(BaseModel):
             and not self.base_url.startswith("https:")
         ):
             problems.append(
-                f"{called('bot_updates')} can be webhook only when {called('base_url')} is an https:// address that "
-                "the messenger can reach: set that, or use polling."
+                f"{called('bot_updates')} can be webhook only if {called('base_url')} is an https:// address that the "
+                "messenger can reach. Set that, or use polling."
             )
         if problems:
             raise ValueError("\n".join(problems))
@@ -282,6 +286,11 @@ class Settings(BaseModel):
     def address_rules(self) -> AddressRules:
         """The addresses that webhooks may be posted to. In the sandbox they include this machine."""
         return AddressRules((*self.webhook_allow, "loopback") if self.sandbox else self.webhook_allow)
+
+    @property
+    def own_address(self) -> str:
+        """The address of this process for calls from this machine."""
+        return local_address("https" if self.tls_cert else "http", self.host, self.port)
 
     @property
     def local_only(self) -> bool:
@@ -303,20 +312,23 @@ class Settings(BaseModel):
 
 def _option(name: str) -> Option:
     field = Settings.model_fields[name]
-    form = next((each for each in field.metadata if isinstance(each, ValueForm)), SWITCH)
-    told: Any = field.json_schema_extra
-    default = told["default"] or ("" if field.default_factory or not field.default else str(field.default))
-    return Option(flag(name), told["panel"], field.description or "", default, *astuple(form))
+    choices = get_args(field.annotation)
+    form = next((each for each in field.metadata if isinstance(each, ValueForm)), None)
+    if form is None:
+        form = choice_form(choices) if choices else SWITCH
+    extra: Any = field.json_schema_extra
+    default = extra["default"] or ("" if field.default_factory or not field.default else str(field.default))
+    return Option(flag(name), extra["panel"], field.description or "", default, *astuple(form))
 
 
 OPTIONS: Final = {name: _option(name) for name in Settings.model_fields}
-"""Each setting as a person meets it, by the name of the field of `Settings`, in the order of `--help`."""
+"""The option of each setting, by the name of its field, in the order of `--help`."""
 
 
 @cache
 def _reader() -> type[Settings]:
     """Return the settings as a class that also reads the environment."""
-    from pydantic_settings import BaseSettings, SettingsConfigDict  # noqa: PLC0415 — slow, and `--help` reads nothing.
+    from pydantic_settings import BaseSettings, SettingsConfigDict  # noqa: PLC0415 — slow, and `--help` does not need it.
 
     class EnvironmentSettings(BaseSettings, Settings):
         model_config = SettingsConfigDict(
@@ -330,7 +342,7 @@ def load_settings(given: Mapping[str, object]) -> Settings:
     """Read the settings: `given` (from options, by field name) first, then the environment, then the defaults.
 
     Raises:
-        InvalidSettings: it has one sentence for each problem. No sentence contains a value.
+        InvalidSettings: a setting is invalid. There is one sentence for each problem, without the value.
     """
     try:
         return _reader()(**dict(given))
@@ -357,8 +369,8 @@ def unknown_variables(environment: Iterable[str]) -> list[str]:
         if given.upper().startswith(PREFIX) and given.upper() not in known:
             near = get_close_matches(given.upper(), known, n=1)
             if given.upper() in _OF_APPLICATIONS:
-                advice = "It is one of an application that signs users in: keep it in that one's terminal."
+                advice = "Applications that use the SDK read it. Set it for the application only."
             else:
                 advice = f"Did you mean {near[0]}?" if near else "Remove it, or see: taproof serve --help"
-            sentences.append(f"{given} is not a setting of Taproof and has no effect. {advice}")
+            sentences.append(f"{given} is not a Taproof setting and has no effect. {advice}")
     return sentences

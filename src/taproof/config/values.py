@@ -1,4 +1,4 @@
-"""The types of the settings: each reads what a person writes. A reader raises ValueError for what it refuses."""
+"""The types of the settings. Each reads text; a reader raises ValueError for an invalid value."""
 
 from collections.abc import Callable
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
@@ -21,7 +21,7 @@ _HIGHEST_RATE: Final = 1_000_000
 
 
 def _text(read: Callable[[str], object]) -> BeforeValidator:
-    """Return a validator that passes strings through `read`, and other values on as they are."""
+    """Return a validator that passes strings through `read` and leaves other values unchanged."""
     return BeforeValidator(lambda value: read(value) if isinstance(value, str) else value)
 
 
@@ -32,7 +32,7 @@ def _host(value: str) -> str:
 
 
 def _server(value: str) -> str:
-    """Return an http(s) address without the slash at its end."""
+    """Return an http(s) address without its trailing slash."""
     parts = urlsplit(value)
     odd = "@" in parts.netloc or any(mark in value for mark in " ?#\\") or not (value.isascii() and value.isprintable())
     if parts.scheme not in {"https", "http"} or not parts.hostname or parts.port == 0 or odd:
@@ -48,7 +48,7 @@ def _link_base(value: str) -> str:
 
 
 def _base_url(value: str) -> str:
-    if value == "":  # Not known. `Settings` asks for it where it is needed.
+    if value == "":  # Unknown. `Settings` requires it where it is needed.
         return value
     value = _link_base(value)
     if urlsplit(value).path:
@@ -104,7 +104,7 @@ def _by_plan(value: str) -> dict[str, str]:
 
 
 def _rate(value: str) -> rate_limit.Rate | None:
-    """Return what `60/minute` says; None for `off`."""
+    """Return the rate that a text such as `60/minute` means; None for `off`."""
     if value.lower() == "off":
         return None
     number, _, unit = value.lower().partition("/")
@@ -146,7 +146,7 @@ DatabaseUrl = Annotated[
     ValueForm(
         "URL",
         "must be sqlite:/// and a file name, such as sqlite:///taproof.db or sqlite:////var/lib/taproof/taproof.db, or "
-        "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %-escapes for other characters than letters, digits and "
+        "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %-escapes for characters other than letters, digits and "
         "-._~ in user and password",
     ),
 ]
@@ -157,15 +157,15 @@ LocationFile = Annotated[_File, ValueForm("FILE", f"{_FILE} an .mmdb database of
 BotToken = Annotated[
     SecretStr | None,
     _text(_bot_token),
-    ValueForm("TOKEN", "must be the whole token from @BotFather: digits, a colon, letters"),
+    ValueForm("TOKEN", "must be the complete token from @BotFather: digits, a colon, letters"),
 ]
 MasterKey = Annotated[
     SecretStr | None,
     _text(_master_key),
     ValueForm(
         "KEY",
-        "must be the base64 of exactly 32 bytes, or several of these with commas between; make one with: openssl rand "
-        "-base64 32",
+        "must be the base64 of exactly 32 bytes, or several of these separated by commas; create one with: openssl "
+        "rand -base64 32",
     ),
 ]
 Networks = Annotated[
@@ -173,7 +173,7 @@ Networks = Annotated[
     _text(lambda value: [ip_network(part) for part in _listed(value)]),
     ValueForm(
         "CIDR",
-        "must be networks such as 10.0.0.0/8, separated by commas, with no bits set behind the slash",
+        "must be networks such as 10.0.0.0/8, separated by commas, with no host bits set",
         many=True,
     ),
 ]
@@ -182,7 +182,7 @@ AllowedAddresses = Annotated[
     _text(_allowed),
     ValueForm(
         "NAME|CIDR",
-        "must be networks such as 10.0.0.0/8, with no bits set behind the slash, or names of ranges "
+        "must be networks such as 10.0.0.0/8, with no host bits set, or names of ranges "
         f"({', '.join(RANGES)}), separated by commas",
         many=True,
     ),
@@ -197,8 +197,8 @@ ByPlan = Annotated[
     _text(_by_plan),
     ValueForm(
         "PLAN=NUMBER",
-        "must be plans, each once with a whole number, such as free=3,pro=20; plans are free, pro and business, and one"
-        " that is left out has no limit",
+        "must be plans, each once with a whole number, such as free=3,pro=20; plans are free, pro and business, and a"
+        " plan that is left out has no limit",
         many=True,
     ),
 ]
@@ -210,17 +210,8 @@ RateLimit = Annotated[
         "must be a number from 1 to 1000000, a slash and second, minute or hour, such as 60/minute; or off",
     ),
 ]
-BotUpdates = Annotated[
-    Literal["polling", "webhook"], _LOWER_CASE, ValueForm("polling|webhook", "must be polling or webhook")
-]
-Role = Annotated[
-    Literal["all", "api", "worker", "bot"],
-    _LOWER_CASE,
-    ValueForm("all|api|worker|bot", "must be all, api, worker or bot"),
-]
-LogLevel = Annotated[
-    Literal["debug", "info", "warning", "error"],
-    _LOWER_CASE,
-    ValueForm("debug|info|warning|error", "must be debug, info, warning or error"),
-]
-LogFormat = Annotated[Literal["console", "json"], _LOWER_CASE, ValueForm("console|json", "must be console or json")]
+# The form of these types is derived from their values.
+BotUpdates = Annotated[Literal["polling", "webhook"], _LOWER_CASE]
+Role = Annotated[Literal["all", "api", "worker", "bot"], _LOWER_CASE]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _LOWER_CASE]
+LogFormat = Annotated[Literal["console", "json"], _LOWER_CASE]

@@ -1,10 +1,10 @@
-"""Recognises the developer who is signed in to the console, by the session cookie."""
+"""Recognise the developer who is signed in to the console by the session cookie."""
 
 import contextlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from starlette.requests import Request
@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from taproof.core.accounts import AccessToken, Actor, ConsoleSession, Developer
 from taproof.core.errors import ConsoleSessionNotFound
-from taproof.core.model import DeveloperSignIn
+from taproof.core.model import DeveloperSignIn, Project
 from taproof.core.request_context import Requester
 from taproof.http.limits.developers import DeveloperLimits
 from taproof.http.requester import requester_of
@@ -21,14 +21,14 @@ from taproof.service.projects import Projects
 
 SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"
-_SESSION: Final = "session"
+SESSION_COOKIE: Final = "session"
 _NEXT_LIMIT: Final = 500
-"""Characters. The address is stored in a cookie, and browsers drop cookies of more than 4 KB."""
+"""The maximum length in characters. The path is stored in a cookie, and browsers drop cookies larger than 4 KB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """The signed-in developer, with the console session and the client address of the request."""
+    """The signed-in developer, with the console session and the request's client address."""
 
     developer: Developer
     session: ConsoleSession
@@ -40,24 +40,26 @@ class Visitor:
         return Actor(self.developer, "console", self.session.id, self.address, self.session.grant)
 
 
+Endpoint = Callable[[Request], Awaitable[Response]]
 Page = Callable[[Request, Visitor], Awaitable[Response]]
+ProjectPage = Callable[[Request, Visitor, Project], Awaitable[Response]]
 
 
+@dataclass(slots=True)
 class Access:
     """Recognises visitors by their cookie."""
 
-    def __init__(self, console_sessions: ConsoleSessions, projects: Projects, limits: DeveloperLimits) -> None:
-        self._console_sessions = console_sessions
-        self._projects = projects
-        self._limits = limits
+    console_sessions: ConsoleSessions
+    projects: Projects
+    limits: DeveloperLimits
 
     async def visitor(self, request: Request, *, by_itself: bool = False) -> Visitor | None:
-        """Return the visitor who is signed in with this browser, if any.
+        """Return the visitor who is signed in with this browser; None if there is none.
 
-        `by_itself`: a script of the page sent the request, not a person.
+        `by_itself`: the page's script sent the request, not a person.
         """
-        cookie = read_cookie(request, _SESSION)
-        signed_in = await self._console_sessions.authenticate(cookie, by_itself=by_itself)
+        cookie = read_cookie(request, SESSION_COOKIE)
+        signed_in = await self.console_sessions.authenticate(cookie, by_itself=by_itself)
         if signed_in is None:
             return None
         return Visitor(signed_in.developer, signed_in.session, client_address(request))
@@ -70,15 +72,15 @@ class Access:
         across_projects: bool = False,
         way_out: bool = False,
         shows_data: bool = True,
-    ) -> Callable[[Request], Awaitable[Response]]:
+    ) -> Endpoint:
         """Return an endpoint that answers signed-in visitors and redirects others to the sign-in page.
 
         Args:
-            page: answers the request.
-            by_itself: whether a script of the page sends the request, not a person.
-            across_projects: whether it reads all projects of the developer; see `DeveloperLimits`.
+            page: handles the request.
+            by_itself: whether the page's script sends the request, not a person.
+            across_projects: whether it reads all of the developer's projects; see `DeveloperLimits`.
             way_out: whether it shows or ends access tokens or console sessions.
-            shows_data: whether it needs the scope `read`, as a page with a form does.
+            shows_data: whether it needs the scope `read`; pages with a form do too.
         """
 
         async def answer(request: Request) -> Response:
@@ -88,42 +90,47 @@ class Access:
             request.state.visitor = visitor
             if shows_data:
                 visitor.session.grant.require("read")
-            # A form may take seconds to arrive, and its session may end meanwhile.
+            # A form can take seconds to arrive, and its session can end meanwhile.
             request.state.is_signed_in = partial(self._is_signed_in, request)
             writes = request.method not in {"GET", "HEAD"}
-            self._limits.take(request.scope, visitor.actor, writes=writes, way_out=way_out)
+            self.limits.count_call(request.scope, visitor.actor, writes=writes, way_out=way_out)
             if not across_projects and not way_out:
                 return await page(request, visitor)
             if across_projects:
-                await self._limits.weigh(visitor.developer.id, self._projects.count_projects)
-            async with self._limits.turn(visitor.developer.id):
+                await self.limits.weigh(visitor.developer.id, self.projects.count_projects)
+            async with self.limits.turn(visitor.developer.id):
                 return await page(request, visitor)
 
         return answer
+
+    def on_project(self, page: ProjectPage, *, across_projects: bool = False) -> Endpoint:
+        """Like `signed_in`, but also read the project in the path and pass it to the page."""
+
+        async def answer(request: Request, visitor: Visitor) -> Response:
+            project = await self.projects.read_project(visitor.developer, request.path_params["project_id"])
+            return await page(request, visitor, project)
+
+        return self.signed_in(answer, across_projects=across_projects)
 
     async def _is_signed_in(self, request: Request) -> bool:
         return await self.visitor(request) is not None
 
     @staticmethod
     def lead_to_sign_in(request: Request) -> Response:
-        """Redirect to the sign-in page, which then returns to the requested page; the content of a form is lost."""
+        """Redirect to the sign-in page, which then returns to the requested page. The content of a form is lost."""
         back = urlencode({"next": request.url.path}) if request.method == "GET" else ""
         return RedirectResponse(f"{SIGN_IN}?{back}" if back else SIGN_IN, 303)
 
     async def sign_in(
-        self,
-        request: Request,
-        developer: Developer,
-        *,
-        opened_with: AccessToken | DeveloperSignIn,
+        self, request: Request, developer: Developer, *, opened_with: AccessToken | DeveloperSignIn
     ) -> str:
-        """Open a console session, return its cookie for `remember`, and set the visitor of the request.
+        """Open a console session, set the request's visitor, and return the value for `SESSION_COOKIE`.
 
-        The session is always new, which prevents session fixation. The session that the browser had ends. For
-        `opened_with` and the errors see `ConsoleSessions.open_session`.
+        The session is always new, which prevents session fixation. The browser's previous session ends. For
+        `opened_with` and the errors, see `ConsoleSessions.create_console_session`.
         """
         before = await self.visitor(request)
-        cookie = await self._console_sessions.open_session(
+        cookie = await self.console_sessions.create_console_session(
             developer,
             opened_with=opened_with,
             address=client_address(request),
@@ -131,30 +138,20 @@ class Access:
         )
         if before is not None:
             with contextlib.suppress(ConsoleSessionNotFound):
-                await self._console_sessions.end_session(before.actor, before.session.id, signed_out=True)
-        signed_in = await self._console_sessions.authenticate(cookie)
+                await self.console_sessions.delete_console_session(before.actor, before.session.id, signed_out=True)
+        signed_in = await self.console_sessions.authenticate(cookie)
         if signed_in is not None:
             request.state.visitor = Visitor(signed_in.developer, signed_in.session, client_address(request))
         return cookie
 
-    @staticmethod
-    def remember(request: Request, response: Response, cookie: str) -> None:
-        """Set the session's cookie in the browser."""
-        set_cookie(request, response, _SESSION, cookie)
-
-    @staticmethod
-    def forget(request: Request, response: Response) -> None:
-        """Delete the session's cookie from the browser."""
-        delete_cookie(request, response, _SESSION)
-
 
 def client_address(request: Request) -> str:
-    """Return the IP address of the client; `HttpsOnly` has already applied the headers of trusted proxies."""
+    """Return the client's IP address. `HttpsOnly` has already applied the headers of trusted proxies."""
     return request.client.host if request.client else ""
 
 
 def requester_on_page(request: Request, base_url: str) -> Requester:
-    """Return the requester of a sign-in that a page of the console starts.
+    """Return the requester of a sign-in that a console page starts.
 
     `Guard` has accepted the form, so the page belongs to the console and the Origin header is not needed.
     """
@@ -162,7 +159,7 @@ def requester_on_page(request: Request, base_url: str) -> Requester:
 
 
 def safe_next(address: str) -> str:
-    """Return the page to open after the sign-in: `address` if it is a page of the console, else the first page."""
+    """Return the page to open after the sign-in: `address` if it is a console page, otherwise the start page."""
     plain = address.startswith("/console/") and "\\" not in address and address.isascii() and address.isprintable()
     if not plain or len(address) > _NEXT_LIMIT:
         return HOME
@@ -170,7 +167,7 @@ def safe_next(address: str) -> str:
     return HOME if path.startswith(SIGN_IN) else path
 
 
-# ---- cookies: over HTTPS limited to this host (`__Host-`); plain HTTP is answered on loopback only
+# ---- cookies: limited to this host (`__Host-`) over HTTPS; plain HTTP is served on loopback only
 
 
 def _cookie_name(request: Request, name: str) -> str:
@@ -178,16 +175,16 @@ def _cookie_name(request: Request, name: str) -> str:
 
 
 def read_cookie(request: Request, name: str) -> str | None:
-    """Return a cookie of the console; None if there is none, or more than one with that name.
+    """Return a console cookie; None if there is none, or more than one with that name.
 
-    The name must match byte for byte. Python strips more characters as white space than browsers do: with `strip()`,
-    a name that begins with byte A0, which any host of the same domain may set, would pass for this one.
+    The name must match byte for byte. Python's `strip()` removes more white space than browsers do: it would accept a
+    name that begins with byte A0, which any host in the same domain can set.
     """
     wanted = _cookie_name(request, name).encode()
-    # HTTP/2 may send each cookie in its own header.
+    # HTTP/2 clients can send each cookie in its own header.
     headers = b";".join([*(value for header, value in request.scope["headers"] if header == b"cookie"), b""])
     found: list[bytes] = []
-    # Not split as a whole: a request head of 16 KB may hold 16,000 cookies without a name.
+    # Do not split the whole header: a request head of 16 KB can contain 16,000 cookies without a name.
     at = headers.find(wanted)
     while at >= 0:
         end = headers.index(b";", at)
@@ -204,20 +201,14 @@ def read_cookie(request: Request, name: str) -> str | None:
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, *, max_age: int | None = None) -> None:
-    """Set a cookie that scripts cannot read; without `max_age` (seconds) it ends with the browser session."""
-    response.set_cookie(
-        _cookie_name(request, name),
-        value,
-        max_age=max_age,
-        path="/",
-        secure=request.scope["scheme"] == "https",
-        httponly=True,
-        samesite="lax",
-    )
+    """Set a cookie that scripts cannot read. Without `max_age` (seconds), it lasts until the browser session ends."""
+    response.set_cookie(_cookie_name(request, name), value, max_age=max_age, **_attributes(request))
 
 
 def delete_cookie(request: Request, response: Response, name: str) -> None:
     """Delete a cookie from the browser."""
-    response.delete_cookie(
-        _cookie_name(request, name), path="/", secure=request.scope["scheme"] == "https", httponly=True, samesite="lax"
-    )
+    response.delete_cookie(_cookie_name(request, name), **_attributes(request))
+
+
+def _attributes(request: Request) -> dict[str, Any]:
+    return {"path": "/", "secure": request.scope["scheme"] == "https", "httponly": True, "samesite": "lax"}

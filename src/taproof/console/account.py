@@ -1,4 +1,4 @@
-"""The page of a developer's own account: its details, the signed-in browsers, and signing out."""
+"""The account page: the developer's own details, the signed-in browsers, and signing out."""
 
 import contextlib
 import shlex
@@ -10,9 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.console.access import SIGN_IN, Access, Visitor
+from taproof.console.access import Access, Visitor
 from taproof.console.rendering import PageRenderer
-from taproof.core.accounts import ConsoleSession
 from taproof.core.errors import ConsoleSessionNotFound
 from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.developers import Developers
@@ -29,7 +28,7 @@ _BROWSERS: Final = (
     ("Chrome/", "Chrome"),
     ("Safari/", "Safari"),
 )
-"""The most specific mark comes first: nearly every browser also includes the names of older ones."""
+"""Ordered from specific to general, because nearly every browser also includes the names of older ones."""
 _SYSTEMS: Final = (
     ("iPhone", "iPhone"),
     ("iPad", "iPad"),
@@ -42,52 +41,25 @@ _SYSTEMS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class ShownSession:
-    """A signed-in browser, in words. `access_token` is the name of the token it signed in with, "" for none."""
-
-    session: ConsoleSession
-    browser: str
-    access_token: str
-    is_this: bool
-
-
 class AccountPages:
-    """The account page, and all ways to sign out.
+    """The account page, and all ways to sign out."""
 
-    Args:
-        access: recognises visitors.
-        pages: renders templates.
-        console_sessions: lists and ends the sessions of browsers.
-        developers: lists the access tokens that browsers signed in with.
-        plans: reads the usage of the developer's plan.
-        invite_options: the options that the command `developers invite` needs for this service.
-    """
-
-    def __init__(
-        self,
-        access: Access,
-        pages: PageRenderer,
-        console_sessions: ConsoleSessions,
-        developers: Developers,
-        *,
-        plans: Plans,
-        invite_options: Sequence[str],
-    ) -> None:
-        self._access = access
-        self._pages = pages
-        self._console_sessions = console_sessions
-        self._developers = developers
-        self._plans = plans
-        self._invite_options = invite_options
+    access: Access
+    pages: PageRenderer
+    console_sessions: ConsoleSessions
+    developers: Developers
+    plans: Plans
+    invite_options: Sequence[str]
+    """The options that `developers invite` needs for this service."""
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
-        signed_in = self._access.signed_in
+        signed_in = self.access.signed_in
         return [
             Route(_ACCOUNT, signed_in(self._show, way_out=True), methods=["GET"]),
             Route(
                 f"{_ACCOUNT}/sessions/{{console_session_id}}/end",
-                signed_in(self._end_session, way_out=True),
+                signed_in(self._delete_console_session, way_out=True),
                 methods=["POST"],
             ),
             Route("/console/sign-out", signed_in(self._sign_out, way_out=True, shows_data=False), methods=["POST"]),
@@ -95,50 +67,40 @@ class AccountPages:
         ]
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
-        sessions = await self._console_sessions.list_sessions(visitor.developer)
-        tokens = await self._developers.list_access_tokens(visitor.developer.id)
-        names = {token.id: token.name for token in tokens}
-        shown = [
-            ShownSession(
-                session,
-                browser_in_words(session.user_agent),
-                names.get(session.access_token_id, session.access_token_id) if session.access_token_id else "",
-                session.id == visitor.session.id,
-            )
-            for session in sessions
-        ]
-        # The command will be pasted into a shell, and an e-mail address may hold shell syntax.
-        bind_command = shlex.join(["taproof", "developers", "invite", visitor.developer.email, *self._invite_options])
-        usage = await self._plans.read_usage(visitor.developer)
-        context = {"sessions": shown, "bind_command": bind_command, "usage": usage}
-        return self._pages.render(request, "account.html", context)
+        sessions = await self.console_sessions.list_console_sessions(visitor.developer)
+        tokens = await self.developers.list_access_tokens(visitor.developer.id)
+        # The command is pasted into a shell, and an e-mail address can contain shell syntax.
+        bind_command = shlex.join(["taproof", "developers", "invite", visitor.developer.email, *self.invite_options])
+        usage = await self.plans.read_usage(visitor.developer)
+        context = {
+            "sessions": [(session, browser_in_words(session.user_agent)) for session in sessions],
+            "token_names": {token.id: token.name for token in tokens},
+            "bind_command": bind_command,
+            "usage": usage,
+        }
+        return self.pages.render(request, "account.html", context)
 
-    async def _end_session(self, request: Request, visitor: Visitor) -> Response:
+    async def _delete_console_session(self, request: Request, visitor: Visitor) -> Response:
         session_id: str = request.path_params["console_session_id"]
         if session_id == visitor.session.id:
             return await self._sign_out(request, visitor)
-        await self._console_sessions.end_session(visitor.actor, session_id)
-        return self._pages.redirect(request, _ACCOUNT, notice="The browser is signed out.")
+        await self.console_sessions.delete_console_session(visitor.actor, session_id)
+        return self.pages.redirect(request, _ACCOUNT, notice="The browser is signed out.")
 
     async def _sign_out(self, request: Request, visitor: Visitor) -> Response:
-        with contextlib.suppress(ConsoleSessionNotFound):  # Another tab ended it first.
-            await self._console_sessions.end_session(visitor.actor, visitor.session.id, signed_out=True)
-        return self._leave(request, "You are signed out.")
+        with contextlib.suppress(ConsoleSessionNotFound):  # Another tab has already ended the session.
+            await self.console_sessions.delete_console_session(visitor.actor, visitor.session.id, signed_out=True)
+        return self.pages.redirect_signed_out(request, "You are signed out.")
 
     async def _sign_out_everywhere(self, request: Request, visitor: Visitor) -> Response:
-        count = await self._console_sessions.end_all_sessions(visitor.actor)
+        count = await self.console_sessions.delete_console_sessions(visitor.actor)
         browsers = "1 browser" if count == 1 else f"{count} browsers"
-        return self._leave(request, f"You are signed out everywhere: {browsers}. Access tokens still work.")
-
-    def _leave(self, request: Request, notice: str) -> Response:
-        request.state.visitor = None  # The next page has no visitor, and `notice` is encrypted for it.
-        response = self._pages.redirect(request, SIGN_IN, notice=notice)
-        self._access.forget(request, response)
-        return response
+        notice = f"You are signed out everywhere ({browsers}). Access tokens still work."
+        return self.pages.redirect_signed_out(request, notice)
 
 
 def browser_in_words(user_agent: str) -> str:
-    """Return the name of a browser in words such as "Firefox on Linux". A client can send any name."""
+    """Return a browser's name, such as "Firefox on Linux". A client can send any name."""
     browser = _first(_BROWSERS, user_agent) or "Another program"
     system = _first(_SYSTEMS, user_agent)
     return f"{browser} on {system}" if system else browser

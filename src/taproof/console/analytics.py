@@ -2,6 +2,7 @@
 
 import csv
 import io
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
@@ -20,31 +21,30 @@ WINDOWS: Final[dict[str, Window]] = {"7": 7, "30": 30, "90": 90}
 _USUAL: Final = "30"
 _FIRST: Final = tuple(name for name in COUNTS if name != "reported")
 _FIELDS: Final = ("date", "sessions", *_FIRST[1:], "unique_users", "reported")
-"""The columns of the file. New ones go last, since readers may refer to columns by position."""
+"""The columns of the file. Add new columns at the end, because readers can refer to columns by position."""
 
 
+@dataclass(frozen=True, slots=True)
 class AnalyticsPages:
     """Shows the outcomes of recent sessions."""
 
-    def __init__(self, access: Access, pages: PageRenderer, analytics: AnalyticsReader) -> None:
-        self._access = access
-        self._pages = pages
-        self._analytics = analytics
+    access: Access
+    pages: PageRenderer
+    analytics: AnalyticsReader
 
     def routes(self) -> list[Route]:
-        """Return the pages with their addresses."""
+        """Return the routes of these pages."""
         return [
-            Route("/console/analytics", self._access.signed_in(self.show, across_projects=True)),
-            Route("/console/analytics.csv", self._access.signed_in(self.download, across_projects=True)),
+            Route("/console/analytics", self.access.signed_in(self._show, across_projects=True)),
+            Route("/console/analytics.csv", self.access.signed_in(self._download, across_projects=True)),
         ]
 
-    async def show(self, request: Request, visitor: Visitor) -> Response:
-        """Show the charts and the tables."""
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
         days, project_id = _asked(request)
-        analytics = await self._analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
+        analytics = await self.analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
         project = next(({"id": id_, "name": name} for id_, name in analytics.projects if id_ == project_id), None)
         chosen = {"project_id": project_id} if project_id else {}
-        return self._pages.render(
+        return self.pages.render(
             request,
             "analytics.html",
             {
@@ -62,11 +62,10 @@ class AnalyticsPages:
             },
         )
 
-    async def download(self, request: Request, visitor: Visitor) -> Response:
-        """Send the same figures as a CSV file."""
+    async def _download(self, request: Request, visitor: Visitor) -> Response:
         days, project_id = _asked(request)
-        analytics = await self._analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
-        # Only letters, digits, "-" and "_": the service has refused any value that is no project id.
+        analytics = await self.analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
+        # Contains only letters, digits, "-" and "_", because the service refuses other project ids.
         parts = ["taproof-analytics", project_id, f"{days}-days-to-{iso_date(analytics.daily[-1].day)}"]
         name = "-".join(part for part in parts if part)
         headers = {"content-disposition": f'attachment; filename="{name}.csv"'}
@@ -74,10 +73,10 @@ class AnalyticsPages:
 
 
 def as_csv(analytics: Analytics) -> str:
-    """Return a CSV file (RFC 4180) with a row per day and no row of totals, so that columns can be added up.
+    """Return a CSV file (RFC 4180) with one row per day and no totals row, so that columns can be added up.
 
-    Unique users cannot be added up: a user of two days counts once in the whole window. No cell holds text that users
-    chose, so a spreadsheet cannot read one as a formula.
+    Unique users cannot be added up: a user who signs in on two days counts once in the whole window. No cell contains
+    text from users, so no cell can be a spreadsheet formula.
     """
     text = io.StringIO()
     rows = csv.writer(text)
@@ -96,7 +95,7 @@ def _asked(request: Request) -> tuple[Window, str | None]:
 
 
 def _steps(analytics: Analytics) -> list[tuple[str, int, str]]:
-    """Return the steps and ends of a sign-in: each with its label, its sessions, and its share of all sessions."""
+    """Return a sign-in's steps and outcomes, each with its label, its sessions, and its share of all sessions."""
     named = (*FUNNEL, ("cancelled", "Cancelled"), ("expired", "Expired"), ("reported", "Reported"))
     requested = analytics.totals["requested"]
     counted = [(words, analytics.totals[name]) for name, words in named]

@@ -23,10 +23,11 @@ from taproof.console.projects import ProjectPages
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import STATIC, PageRenderer
 from taproof.console.sessions import SessionPages
-from taproof.console.sign_in import COOKIE_SECONDS, SignInPages
+from taproof.console.sign_in import SignInPages
 from taproof.console.team import TeamPages
 from taproof.console.tokens import TokenPages
 from taproof.console.try_it import TryItPages
+from taproof.console.waiting import COOKIE_SECONDS
 from taproof.console.webhooks import WebhookPages
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
@@ -59,7 +60,7 @@ class ConsoleServices:
 
     developers: Developers
     projects: Projects
-    sessions: SessionReader
+    session_reader: SessionReader
     analytics: AnalyticsReader
     deliveries: Deliveries
     audit: AuditLog
@@ -72,16 +73,16 @@ class ConsoleServices:
 
 
 class Console:
-    """The console as an ASGI application that answers /console and everything below it.
+    """The console as an ASGI application that serves /console and everything below it.
 
     Args:
         services: the use cases.
-        encryptor: encrypts the cookies of the console.
+        encryptor: encrypts the console's cookies.
         clock: returns the time in ms.
         entropy: returns random bytes.
-        base_url: the address that clients use, for snippets and links.
+        base_url: the URL that clients use for this service.
         version: the version of this release.
-        limits: the limits of one client address on pages and sign-in attempts.
+        limits: the rate limits for client addresses and developers.
         sandbox: whether the service runs in the sandbox.
     """
 
@@ -100,54 +101,36 @@ class Console:
         access = Access(services.console_sessions, services.projects, limits.developers)
         pages = PageRenderer(encryptor, clock, entropy, version, sandbox=sandbox)
         started = EncryptedCookie("signin", COOKIE_SECONDS, encryptor, clock, entropy)
-        # The command is pasted on the service's machine, which does not know the options of the running service.
+        # The command is run in a shell on the service's machine, which does not have the running service's options.
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
         self._pages = pages
         self._access = access
-        self.live: Final = LiveSessions(access, pages, services.sessions, clock)
-        """The streams of the list of sessions. `close` must end them when the service stops; nothing else does."""
+        self.live: Final = LiveSessions(access, pages, services.session_reader, clock)
+        """The live session list streams. Call its `close` when the service stops; nothing else ends the streams."""
+        developers, projects, deliveries = services.developers, services.projects, services.deliveries
+        invitations, sign_ins, plans = services.invitations, services.developer_sign_ins, services.plans
+        quick_start = QuickStart(base_url, sdk_release(version))
         each = (
             SignInPages(
-                access,
-                pages,
-                started,
-                developer_sign_ins=services.developer_sign_ins,
-                invitations=services.invitations,
-                developers=services.developers,
+                access=access,
+                pages=pages,
+                started=started,
+                developer_sign_ins=sign_ins,
+                invitations=invitations,
+                developers=developers,
                 limits=limits,
                 base_url=base_url,
                 sandbox=sandbox,
             ),
-            AccountPages(
-                access,
-                pages,
-                services.console_sessions,
-                services.developers,
-                plans=services.plans,
-                invite_options=invite_options,
-            ),
-            TeamPages(access, pages, services.developers, services.invitations, base_url),
-            TokenPages(access, pages, services.developers, clock),
-            AuditPages(access, pages, services.audit, services.developers, services.projects),
-            ProjectPages(
-                access,
-                pages,
-                services.projects,
-                bots=services.bots,
-                plans=services.plans,
-                quick_start=QuickStart(base_url, sdk_release(version)),
-            ),
-            TryItPages(access, pages, services.projects, services.developer_sign_ins, clock, base_url=base_url),
-            WebhookPages(access, pages, services.projects, services.deliveries),
-            self.live,  # Before the page of one session, whose route would match its address.
-            SessionPages(
-                access,
-                pages,
-                services.sessions,
-                projects=services.projects,
-                deliveries=services.deliveries,
-                clock=clock,
-            ),
+            AccountPages(access, pages, services.console_sessions, developers, plans, invite_options),
+            TeamPages(access, pages, developers, invitations, base_url),
+            TokenPages(access, pages, developers, clock),
+            AuditPages(access, pages, services.audit, developers, projects),
+            ProjectPages(access, pages, projects, services.bots, plans, quick_start),
+            TryItPages(access, pages, projects, sign_ins, clock, base_url),
+            WebhookPages(access, pages, projects, deliveries),
+            self.live,  # Must precede the session page, whose route would also match this path.
+            SessionPages(access, pages, services.session_reader, projects, deliveries, clock),
             ErasurePages(access, pages, services.erasure),
             AnalyticsPages(access, pages, services.analytics),
         )
@@ -159,7 +142,7 @@ class Console:
         ]
         app = Starlette(routes=routes)
         app.router.redirect_slashes = False
-        # Without Starlette's own error response, which would be sent before `Guard` can show a page.
+        # Disable Starlette's own error response, which would be sent before `Guard` can show a page.
         app.middleware_stack = ExceptionMiddleware(app.router, {HTTPException: self._show_http_failure})
         self.app: Final[ASGIApp] = PageLimit(Guard(app, self._show_failure), limits)
 
@@ -169,7 +152,7 @@ class Console:
     async def _show_http_failure(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)  # noqa: S101 — registered for this class only.
         sentences = {
-            404: "There is no such page. Look in the menu.",
+            404: "This page does not exist.",
             405: "This page does not accept that kind of request.",
         }
         request.state.visitor = await self._access.visitor(request)

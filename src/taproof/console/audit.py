@@ -1,4 +1,4 @@
-"""The page of the audit log, which shows each entry in plain words."""
+"""The audit log page, which shows each entry in plain words."""
 
 import json
 from collections.abc import Mapping
@@ -61,50 +61,47 @@ _MEANS: Final[Mapping[Via, str]] = {
 class ShownEntry:
     """An entry in words.
 
-    `means_name` is the name of the access token, "" for any other means. `link` is the page of the subject, "" if there
-    is none. `details` are pairs of a label and a value.
+    `link` is the subject's page, or "" if there is none. `details` are pairs of label and value.
     """
 
     entry: AuditEntry
-    phrase: str
-    means: str
-    means_name: str
     subject: str
     link: str
     details: list[tuple[str, str]]
 
 
+@dataclass(frozen=True, slots=True)
 class AuditPages:
-    """Shows the audit log of the visitor's account."""
+    """Shows the visitor's own audit log."""
 
-    def __init__(
-        self, access: Access, pages: PageRenderer, audit: AuditLog, developers: Developers, projects: Projects
-    ) -> None:
-        self._access = access
-        self._pages = pages
-        self._audit = audit
-        self._developers = developers
-        self._projects = projects
+    access: Access
+    pages: PageRenderer
+    audit: AuditLog
+    developers: Developers
+    projects: Projects
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
-        return [Route("/console/audit", self._access.signed_in(self._show, across_projects=True), methods=["GET"])]
+        return [Route("/console/audit", self.access.signed_in(self._show, across_projects=True), methods=["GET"])]
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         cursor = request.query_params.get("cursor")
-        page = await self._audit.list_entries(visitor.developer, limit=PAGE_SIZE, cursor=cursor)
-        tokens = {token.id: token.name for token in await self._developers.list_access_tokens(visitor.developer.id)}
-        projects = dict(await self._projects.name_projects(visitor.developer))
+        page = await self.audit.list_audit_entries(visitor.developer, limit=PAGE_SIZE, cursor=cursor)
+        tokens = {token.id: token.name for token in await self.developers.list_access_tokens(visitor.developer.id)}
+        projects = dict(await self.projects.name_projects(visitor.developer))
         context = {
             "entries": [_shown(entry, visitor, tokens, projects) for entry in page.entries],
+            # A newer release on the same database can have written values that are missing here.
+            "phrases": PHRASES,
+            "means": _MEANS,
+            "tokens": tokens,
             "next_cursor": page.next_cursor,
             "is_first": cursor is None,
         }
-        return self._pages.render(request, "audit.html", context)
+        return self.pages.render(request, "audit.html", context)
 
 
 def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], projects: Mapping[str, str]) -> ShownEntry:
-    by_token = entry.via == "access_token"
     subject, link = entry.subject, ""
     if subject in projects:
         subject, link = projects[subject], f"/console/projects/{subject}"
@@ -118,20 +115,12 @@ def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], proje
         link = f"/console/deliveries/{subject}"
     elif entry.action == "developer.invited" and visitor.developer.is_owner:
         link = "/console/team"
-    return ShownEntry(
-        entry,
-        # A newer release on the same database may have written values that this one does not know.
-        PHRASES.get(entry.action, entry.action),
-        _MEANS.get(entry.via, entry.via),
-        tokens.get(entry.via_id, entry.via_id) if by_token else "",
-        subject,
-        link,
-        [_detail(field, value) for field, value in json.loads(entry.details).items() if value is not None],
-    )
+    details = [_detail(field, value) for field, value in json.loads(entry.details).items() if value is not None]
+    return ShownEntry(entry, subject, link, details)
 
 
 def _detail(field: str, value: Any) -> tuple[str, str]:
-    """Return the label and the value of a detail in plain words."""
+    """Return a detail's label and value in plain words."""
     if field == "user_agent":
         return "browser", browser_in_words(str(value))
     return field.replace("_", " "), _in_words(value)

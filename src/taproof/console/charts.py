@@ -1,8 +1,8 @@
-"""Draws analytics as SVG, with pure functions. Classes of the style sheet (`.chart …`) set the colours.
+"""Draw analytics as SVG, with pure functions. Style sheet classes (`.chart …`) set the colours.
 
-Horizontal positions are percentages and vertical ones are pixels, without a `viewBox`. So a drawing fills any width,
-and its text keeps its size on a phone. The numbers of the scale are in the margin that the style sheet leaves on the
-left. The bars differ in width as well as colour: the bar of confirmed sessions is the narrower one.
+Horizontal positions are percentages, vertical positions are pixels, and there is no `viewBox`. So a drawing fills any
+width, and its text keeps its size on a phone. The scale's numbers are in the left margin, which the style sheet
+reserves. The bars differ in width as well as colour: the bar for confirmed sessions is narrower.
 """
 
 from collections.abc import Iterator
@@ -16,18 +16,18 @@ from taproof.service.analytics import Analytics, Day
 
 _TOP: Final = 14
 _BARS: Final = 180
-"""Height in pixels of the highest bar that the scale allows."""
+"""The height in pixels of the highest possible bar."""
 _BELOW: Final = 24
 _DATES: Final = 4
-"""Most dates below the bars: as many as fit side by side on a phone."""
+"""The maximum number of dates below the bars, so that they fit side by side on a phone."""
 _STEP: Final = 44
-"""Height in pixels of a step of the funnel, with its label and its bar."""
+"""The height in pixels of a funnel step, with its label and its bar."""
 FUNNEL: Final = (("requested", "Requested"), ("opened", "Opened"), ("confirmed", "Confirmed"), ("used", "Used"))
 """The steps of a successful sign-in: the name of each count and its label."""
 
 
 def daily_chart(analytics: Analytics) -> Markup:
-    """Draw a bar for the sessions of each day, with a narrower bar in front for the confirmed ones."""
+    """Draw a bar for each day's sessions, with a narrower bar in front for the confirmed sessions."""
     ceiling, step = scale(max(day.counts["requested"] for day in analytics.daily))
     return _svg(
         "daily",
@@ -64,13 +64,13 @@ def _reported(count: int) -> str:
 
 
 def scale(highest: int) -> tuple[int, int]:
-    """Return the end of a scale from 0 that fits `highest`, and the step between its lines, at most five."""
+    """Return the end of a scale from 0 that fits `highest`, and the step between its lines (at most five lines)."""
     step = next(f * 10**power for power in count() for f in (1, 2, 5) if highest <= 4 * f * 10**power)
     return max(1, -(-highest // step)) * step, step
 
 
 def short(value: int) -> str:
-    """Return a number of a scale in at most four characters: 950, 1.5k, 20k, 3M."""
+    """Format a scale number in at most four characters: 950, 1.5k, 20k, 3M."""
     for unit, letter in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
         if value >= unit:
             return f"{value / unit:.1f}".removesuffix(".0") + letter
@@ -118,7 +118,7 @@ def _bar(kind: str, middle: float, width: float, value: int, ceiling: int) -> Ma
 
 
 def _date(day: int, middle: float) -> Markup:
-    # The last date may extend past the drawing on the right, but not beyond the padding of its card.
+    # The last date can extend past the drawing's right edge, but not past its card's padding.
     return Markup('<text class="label" x="{:.3f}%" y="{}" text-anchor="middle">{}</text>').format(
         middle, _TOP + _BARS + 18, iso_date(day)[5:]
     )

@@ -1,5 +1,7 @@
 """The page that erases a user, after a confirmation."""
 
+from dataclasses import dataclass
+
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
@@ -12,17 +14,17 @@ from taproof.service.erasure import Erasure, checked_messenger_id
 _SESSIONS = "/console/sessions"
 
 
+@dataclass(frozen=True, slots=True)
 class ErasurePages:
-    """Erases the data that a developer's projects keep about a user, after a confirmation."""
+    """Erases the data that a developer's projects store about a user, after a confirmation."""
 
-    def __init__(self, access: Access, pages: PageRenderer, erasure: Erasure) -> None:
-        self._access = access
-        self._pages = pages
-        self._erasure = erasure
+    access: Access
+    pages: PageRenderer
+    erasure: Erasure
 
     def routes(self) -> list[Route]:
-        """Return the page with its address."""
-        signed_in = self._access.signed_in
+        """Return the routes of these pages."""
+        signed_in = self.access.signed_in
         page = "/console/users/{messenger_id}/erase"
         return [
             Route(page, signed_in(self._ask), methods=["GET"]),
@@ -31,11 +33,11 @@ class ErasurePages:
 
     async def _ask(self, request: Request, _visitor: Visitor) -> Response:
         messenger_id = checked_messenger_id(request.path_params["messenger_id"])
-        return self._pages.render(request, "erase_user.html", {"messenger_id": messenger_id})
+        return self.pages.render(request, "erase_user.html", {"messenger_id": messenger_id})
 
     async def _erase(self, request: Request, visitor: Visitor) -> Response:
         await read_form(request)
         messenger_id: str = request.path_params["messenger_id"]
-        erased = await self._erasure.erase_user(visitor.actor, messenger_id)
+        erased = await self.erasure.erase_user(visitor.actor, messenger_id)
         notice = f"Your projects no longer keep any data about the user {messenger_id}."
-        return self._pages.redirect(request, _SESSIONS, notice=notice if erased else f"{notice} There was none.")
+        return self.pages.redirect(request, _SESSIONS, notice=notice if erased else f"{notice} There was none.")

@@ -1,4 +1,4 @@
-"""Reads the fields of a form."""
+"""Read form fields."""
 
 from typing import Final
 from urllib.parse import parse_qsl
@@ -12,7 +12,7 @@ _FIELDS: Final = 50
 
 
 class Form(dict[str, str]):
-    """The fields of a form, trimmed; a field that was not sent is ""."""
+    """A form's fields, trimmed; a field that was not sent is ""."""
 
     def __missing__(self, name: str) -> str:
         """Return "" for a missing field: browsers do not send unchecked boxes."""
@@ -27,9 +27,9 @@ async def read_form(request: Request) -> Form:
     """Return the fields of an `application/x-www-form-urlencoded` body.
 
     Raises:
-        InvalidRequest: it is not a form, not UTF-8, incomplete, or took more than ten seconds.
-        PayloadTooLarge: it has more than 16 KiB.
-        SignedOut: the visitor was signed out while the form arrived.
+        InvalidRequest: the body is not a form, not UTF-8, incomplete, or took more than ten seconds to arrive.
+        PayloadTooLarge: the body is larger than 16 KiB.
+        SignedOut: the visitor was signed out while the form was arriving.
     """
     content_type, length = body_headers(request.scope["headers"])
     if content_type.partition(b";")[0].strip().lower() != b"application/x-www-form-urlencoded":

@@ -1,4 +1,4 @@
-"""The middleware around every page: sets security headers, refuses requests of other sites, shows failures as pages.
+"""The middleware around every page: security headers, refusal of requests from other sites, and error pages.
 
 Sources: the OWASP cheat sheets on cross-site request forgery and on HTTP headers; Fetch Metadata (W3C).
 """
@@ -35,21 +35,14 @@ _NOT_STORED: Final = (b"cache-control", b"no-store")
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
-class RequestFromElsewhere(TaproofError):
+class RequestFromElsewhere(TaproofError, code="request_from_elsewhere", status=403):
     """The browser sent the request from a page of another origin."""
 
-    code = "request_from_elsewhere"
-    status = 403
     sentence = "This request did not come from a page of this console. Go back to the console and use the form there."
 
 
 class Guard:
-    """ASGI middleware around the console.
-
-    Args:
-        app: the application of the pages.
-        show_failure: renders the page of an error.
-    """
+    """ASGI middleware around the console."""
 
     def __init__(self, app: ASGIApp, show_failure: ShowFailure) -> None:
         self._app = app
@@ -71,14 +64,14 @@ class Guard:
         request = Request(scope, receive)
         try:
             if scope["method"] not in _SAFE_METHODS and not is_same_origin(request):
-                raise RequestFromElsewhere  # noqa: TRY301 — answered below like every other failure.
+                raise RequestFromElsewhere  # noqa: TRY301 — handled below like every other failure.
             await self._app(scope, receive, guarding_send)
-        except Exception as error:  # noqa: BLE001 — this is the last place that can answer.
+        except Exception as error:  # noqa: BLE001 — this is the last place that can send a response.
             shown = _shown(error)
             if not started:
                 try:
                     response = await self._show_failure(request, shown, shown.status)
-                except Exception as failure:  # noqa: BLE001 — raised further, the server would log its message.
+                except Exception as failure:  # noqa: BLE001 — if it were raised further, the server would log its message.
                     await send_error(guarding_send, failure)
                     return
                 response.raw_headers += retry_after(shown)
@@ -86,7 +79,7 @@ class Guard:
 
 
 def _shown(error: Exception) -> TaproofError:
-    """Return the error that the page shows. A fault of the service is logged, by type and place only."""
+    """Return the error that the page shows. An internal fault is logged with only its type and stack."""
     if isinstance(error, TaproofError) and error.status != InternalError.status:
         return StoreUnavailable() if isinstance(error, StoreUnavailable) else error
     error_response(error)

@@ -1,16 +1,16 @@
-"""Live updates of the list of sessions, as server-sent events (WHATWG HTML, Server-sent events).
+"""Live updates of the session list, as server-sent events (WHATWG HTML, Server-sent events).
 
-A stream reads the first page of the list about once a second and sends it when it has changed. No event can get lost
-between processes, and a client that reconnects sees the current list. A client without a stream (too many streams, or
-signed out) still has the page and its "Reload" link.
+A stream reads the first page of the list about once a second and sends the page if it has changed. So no event can be
+lost between processes, and a client that reconnects sees the current list. A client without a stream (too many streams,
+or signed out) can still use the page and its "Reload" link.
 """
 
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
-from typing import Final, NamedTuple
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -26,35 +26,36 @@ from taproof.http.requester import until_gone
 from taproof.service.sessions.list import SessionPage, SessionReader
 
 PROCESS_LIMIT: Final = 100
-"""Most streams of a process: each reads the store about once a second."""
+"""The maximum number of streams per process, because each reads the store about once a second."""
 DEVELOPER_LIMIT: Final = 5
-"""Most streams of one developer in a process. A page closes its stream while it is hidden."""
+"""The maximum number of streams per developer and process. A page closes its stream while it is hidden."""
 LOOK_EVERY: Final = 1.0
 """Seconds between two reads of the store."""
 COMMENT_EVERY: Final = 15.0
 """Seconds without a message until a comment is sent, so that proxies do not drop the connection."""
 LIFETIME: Final = 600.0
-"""Seconds until a stream ends; the browser then reconnects by itself, perhaps to another node."""
+"""Seconds until a stream ends. The browser then reconnects automatically, possibly to another node."""
 _FAREWELL: Final = 1.0
 """Seconds that a client has to receive the end of a stream."""
 _TOO_MANY: Final = "Too many pages are receiving live updates. Reload the page instead, or try again in a minute."
 _SHARE: Final = 0.2
-"""Largest share of this process's time that reads of the store may take."""
+"""The largest share of this process's time that store reads can take."""
+_Seen = tuple[SessionPage, list[SessionRow]]
 _SIGNED_OUT: Final = b"event: signed-out\ndata: {}\n\n"
 _PROJECT_GONE: Final = b"event: project-gone\ndata: {}\n\n"
 
 
+@dataclass(slots=True)
 class LiveSessions:
     """The streams of this process."""
 
-    def __init__(self, access: Access, pages: PageRenderer, sessions: SessionReader, clock: Clock) -> None:
-        self._access = access
-        self._pages = pages
-        self._sessions = sessions
-        self._clock = clock
-        self._streams: dict[asyncio.Task[None], str] = {}
-        """The writing task of each stream, with its developer's id."""
-        self._closed = False
+    access: Access
+    pages: PageRenderer
+    session_reader: SessionReader
+    clock: Clock
+    _streams: "dict[asyncio.Task[None], str]" = field(default_factory=dict, init=False)
+    """The writing task of each stream, with its developer's id."""
+    _closed: bool = field(default=False, init=False)
 
     @property
     def count(self) -> int:
@@ -62,54 +63,37 @@ class LiveSessions:
         return len(self._streams)
 
     def routes(self) -> list[Route]:
-        """Return the stream with its address."""
-        return [
-            Route("/console/sessions/live", self._access.signed_in(self.open, by_itself=True, across_projects=True))
-        ]
+        """Return the route of the stream."""
+        endpoint = self.access.signed_in(self._open, by_itself=True, across_projects=True)
+        return [Route("/console/sessions/live", endpoint)]
 
-    async def open(self, request: Request, visitor: Visitor) -> Response:
-        """Answer with a stream, or refuse it.
-
-        Raises:
-            InvalidRequest: a filter is not valid.
-            ProjectNotFound: this developer has no such project.
-        """
+    async def _open(self, request: Request, visitor: Visitor) -> Response:
         filters = SessionFilters.from_query(request.query_params)
         # Read once before the stream, so that an error gets a status.
-        await filters.list_sessions(self._sessions, visitor.developer)
-        return _Stream(self, request, visitor, filters)
+        await filters.list_sessions(self.session_reader, visitor.developer)
+        developer_id = visitor.developer.id
+        of_one = sum(each == developer_id for each in self._streams.values())
+        if self._closed or self.count >= PROCESS_LIMIT or of_one >= DEVELOPER_LIMIT:
+            return PlainTextResponse(_TOO_MANY, 503, {"retry-after": "30"})
+        return _Stream(self._messages(request, visitor, filters), self._streams, developer_id)
 
     def close(self) -> None:
-        """End all streams and refuse new ones, because the service stops."""
+        """End all streams and refuse new ones, because the service is stopping."""
         self._closed = True
         for task in self._streams:
             task.cancel()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Wait for `stopping`, then close: the server waits for its requests, and streams do not end by themselves."""
+        """Wait for `stopping`, then close. The server waits for open requests, and streams do not end by themselves."""
         try:
             await stopping.wait()
         finally:
             self.close()
 
-    def has_place(self, developer_id: str) -> bool:
-        """Return whether this developer may open another stream."""
-        of_one = sum(each == developer_id for each in self._streams.values())
-        return not self._closed and self.count < PROCESS_LIMIT and of_one < DEVELOPER_LIMIT
-
-    @contextmanager
-    def place(self, task: asyncio.Task[None], developer_id: str) -> Iterator[None]:
-        """Count `task` as a stream of this developer inside the `with` block."""
-        self._streams[task] = developer_id
-        try:
-            yield
-        finally:
-            del self._streams[task]
-
-    async def messages(self, request: Request, visitor: Visitor, filters: SessionFilters) -> AsyncGenerator[bytes]:
+    async def _messages(self, request: Request, visitor: Visitor, filters: SessionFilters) -> AsyncGenerator[bytes]:
         """Yield the messages of a stream: the rows whenever they have changed, and comments in between.
 
-        It ends when the browser is signed out or the project is deleted. Failures of the store are ignored.
+        It ends when the browser is signed out or the project is deleted. Store failures are ignored.
         """
         loop = asyncio.get_running_loop()
         version = request.headers.get("last-event-id", "")
@@ -127,10 +111,10 @@ class LiveSessions:
                 # Rendered only on a change: rendering takes longer than reading.
                 if seen != shown:
                     shown = seen
-                    rows = render_rows(self._pages, seen.rows, seen.page, filters)
+                    rows = render_rows(self.pages, *seen, filters)
                     if rows.version != version:
                         version, sent_at = rows.version, begun
-                        # JSON keeps it on one line: a line break in a name would begin another field.
+                        # JSON keeps the data on one line: a line break in a name would begin another field.
                         data = json.dumps({"rows": rows.html, "older": rows.older})
                         yield f"id: {version}\nevent: rows\ndata: {data}\n\n".encode()
             if begun - sent_at >= COMMENT_EVERY:
@@ -139,59 +123,51 @@ class LiveSessions:
             # With many streams or a slow store, read less often.
             await asyncio.sleep(max(LOOK_EVERY, min(COMMENT_EVERY, took * self.count / _SHARE)))
 
-    async def _look(self, request: Request, visitor: Visitor, filters: SessionFilters) -> "_Seen | bytes":
-        """Return the current page, or the last message of a stream that may no longer see it."""
-        if await self._access.visitor(request, by_itself=True) is None:
+    async def _look(self, request: Request, visitor: Visitor, filters: SessionFilters) -> _Seen | bytes:
+        """Return the current page, or the last message of a stream that no longer has access to the page."""
+        if await self.access.visitor(request, by_itself=True) is None:
             return _SIGNED_OUT
         try:
-            page = await filters.list_sessions(self._sessions, visitor.developer)
+            page = await filters.list_sessions(self.session_reader, visitor.developer)
         except ProjectNotFound:
             return _PROJECT_GONE
-        return _Seen(page, session_rows(page, self._clock()))
-
-
-class _Seen(NamedTuple):
-    page: SessionPage
-    rows: list[SessionRow]
+        return page, session_rows(page, self.clock())
 
 
 class _Stream(Response):
-    """A response that ends with its messages, its client, its lifetime, or when all streams are closed.
+    """A response that ends after its last message or its lifetime, or when the client or the service closes it.
 
-    A separate task writes the messages and waits while the client does not read, so nothing accumulates in memory.
+    A separate task writes the messages and waits while the client is not reading, so nothing accumulates in memory.
     """
 
-    def __init__(self, live: LiveSessions, request: Request, visitor: Visitor, filters: SessionFilters) -> None:
+    def __init__(
+        self, messages: AsyncGenerator[bytes], streams: "dict[asyncio.Task[None], str]", developer_id: str
+    ) -> None:
         super().__init__(headers={"cache-control": "no-store"}, media_type="text/event-stream")
         del self.headers["content-length"]
         # nginx would hold back the messages until its buffer is full.
         self.headers["x-accel-buffering"] = "no"
-        self._live = live
-        self._request = request
-        self._visitor = visitor
-        self._filters = filters
+        self._messages = messages
+        self._streams = streams
+        self._developer_id = developer_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the stream."""
-        developer_id = self._visitor.developer.id
-        if not self._live.has_place(developer_id):
-            refusal = PlainTextResponse(_TOO_MANY, 503, {"retry-after": "30"})
-            await refusal(scope, receive, send)
-            return
         if scope["method"] == "HEAD":
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             await send({"type": "http.response.body", "body": b""})
             return
         writing = asyncio.create_task(self._write(send))
         gone = asyncio.create_task(until_gone(receive))
-        with self._live.place(writing, developer_id):
-            try:
-                await asyncio.wait([writing, gone], timeout=LIFETIME, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                is_gone = gone.done()
-                writing.cancel()
-                gone.cancel()
-                results = await asyncio.gather(writing, gone, return_exceptions=True)
+        self._streams[writing] = self._developer_id
+        writing.add_done_callback(self._streams.pop)
+        try:
+            await asyncio.wait([writing, gone], timeout=LIFETIME, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            is_gone = gone.done()
+            writing.cancel()
+            gone.cancel()
+            results = await asyncio.gather(writing, gone, return_exceptions=True)
         if not is_gone:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_FAREWELL):
@@ -202,6 +178,6 @@ class _Stream(Response):
 
     async def _write(self, send: Send) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        async with contextlib.aclosing(self._live.messages(self._request, self._visitor, self._filters)) as messages:
+        async with contextlib.aclosing(self._messages) as messages:
             async for message in messages:
                 await send({"type": "http.response.body", "body": message, "more_body": True})

@@ -1,4 +1,4 @@
-"""The form of a project's settings: its values, the input, and the resulting changes."""
+"""The project settings form: its values, the input, and the resulting changes."""
 
 from typing import Any, Final
 
@@ -14,25 +14,20 @@ _IN_WORDS: Final = {
     "allowed_origins": "Pages that may start sign-ins",
     "bot_token ": "The token ",
 }
-"""The beginnings of API sentences about a field, with their wording in the form."""
+"""The beginnings of API error sentences about a field, with the form's own wording."""
 NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
-"""The values of the form for a new project."""
+"""The form values for a new project."""
 
 
 def shown(project: Project) -> dict[str, Any]:
-    """Return the values of the form for a project."""
+    """Return the form values for a project."""
     flags = {flag: getattr(project, flag) for flag in PROJECT_FLAGS}
-    origins = project.allowed_origins
-    return {
-        "name": visible_name(project.name),
-        "webhook_url": project.webhook_url,
-        "allowed_origins": origins,
-        **flags,
-    }
+    texts = {"webhook_url": project.webhook_url, "allowed_origins": project.allowed_origins}
+    return {"name": visible_name(project.name), **texts, **flags}
 
 
 def typed(form: Form, prefix: str = "") -> dict[str, Any]:
-    """Return the input, to show it again; with the prefix `was_`, the values that the form showed."""
+    """Return the input, to show it again. With the prefix `was_`, return the values that the form showed."""
     flags = {flag: form.is_checked(prefix + flag) for flag in PROJECT_FLAGS}
     return {
         "name": visible_name(form[f"{prefix}name"]),
@@ -43,20 +38,20 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
 
 
 def new(form: Form) -> ProjectChanges:
-    """Return what a new project is to have. A new project is active, so its form does not ask."""
+    """Return the settings of a new project. A new project is always active, so its form has no field for that."""
     return ProjectChanges(**{**typed(form), "name": form["name"], "is_active": True})
 
 
 def changes(form: Form) -> ProjectChanges:
-    """Return the fields that differ from the values shown; another page may have changed the other fields meanwhile."""
+    """Return only the fields that the visitor changed. Another page can have changed the other fields meanwhile."""
     before, after = typed(form, "was_"), typed(form)
-    # The name as typed: invisible characters in it are refused, not dropped.
+    # Use the name as typed: invisible characters are refused, not dropped.
     before["name"], after["name"] = form["was_name"], form["name"]
     return ProjectChanges(**{field: value for field, value in after.items() if value != before[field]})
 
 
 def in_words(error: TaproofError) -> str:
-    """Return the sentence of an error, with the form's name of the field."""
+    """Return an error's sentence, with the field name used in the form."""
     for field, words in _IN_WORDS.items():
         if error.sentence.startswith(field):
             return words + error.sentence.removeprefix(field)

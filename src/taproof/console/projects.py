@@ -1,6 +1,7 @@
-"""The pages of projects: the list, a new project, its quick start, its settings and its deletion."""
+"""The project pages: the list, a new project, the quick start, the settings and deletion."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -27,170 +28,136 @@ from taproof.core.names import isolated_name, visible_name
 from taproof.http.errors import retry_after
 from taproof.service.bots import Bots
 from taproof.service.plans import Plans
-from taproof.service.projects import Projects
+from taproof.service.projects import Projects, ProjectSecrets
 
 PAGE_SIZE: Final = 50
 _NOT_CONFIRMED: Final = "That is neither the project's name nor its id, so nothing was changed. Type one of them."
+_NO_ERRORS: Final[Mapping[str, str]] = {}
 _NO_TOKEN: Final = "Paste the token that @BotFather shows for the bot."  # noqa: S105 — a sentence.
+_TOKEN_REFUSED: Final = "The messenger knows no bot with this token. Copy the whole token from @BotFather here."  # noqa: S105 — a sentence.
+"""The sentence of `BotTokenRefused`, with the form's name of the field."""
 _SHOWN_ONCE: Final = (
-    "The secret key is shown only now. You can show the webhook secret again under Webhooks."
+    "The secret key is shown only once. You can show the webhook secret again under Webhooks."
     " Store both with your server's other secrets, never in source code."
 )
 
 
+@dataclass(frozen=True, slots=True)
 class ProjectPages:
-    """Shows, creates, changes and deletes projects.
+    """Shows, creates, changes and deletes projects."""
 
-    Args:
-        access: recognises visitors.
-        pages: renders templates.
-        projects: the use cases of projects.
-        bots: sets and removes project bots.
-        plans: reads the usage of the developer's plan.
-        quick_start: writes the sample programs of a project.
-    """
-
-    def __init__(
-        self,
-        access: Access,
-        pages: PageRenderer,
-        projects: Projects,
-        *,
-        bots: Bots,
-        plans: Plans,
-        quick_start: QuickStart,
-    ) -> None:
-        self._access = access
-        self._pages = pages
-        self._projects = projects
-        self._bots = bots
-        self._plans = plans
-        self._quick_start = quick_start
+    access: Access
+    pages: PageRenderer
+    projects: Projects
+    bots: Bots
+    plans: Plans
+    quick_start: QuickStart
 
     def routes(self) -> list[Route]:
-        """Return every route of these pages."""
-        signed_in = self._access.signed_in
+        """Return the routes of these pages."""
+        signed_in, on_project = self.access.signed_in, self.access.on_project
         project = f"{HOME}/{{project_id}}"
         return [
             Route(HOME, signed_in(self._list, across_projects=True), methods=["GET"]),
             Route(HOME, signed_in(self._create), methods=["POST"]),
             Route(f"{HOME}/new", signed_in(self._new), methods=["GET"]),
-            Route(project, signed_in(self._overview, across_projects=True), methods=["GET"]),
-            Route(f"{project}/settings", signed_in(self._settings), methods=["GET"]),
-            Route(f"{project}/settings", signed_in(self._update), methods=["POST"]),
-            Route(f"{project}/bot", signed_in(self._set_bot), methods=["POST"]),
-            Route(f"{project}/bot/remove", signed_in(self._remove_bot), methods=["POST"]),
-            Route(f"{project}/regenerate", signed_in(self._regenerate), methods=["POST"]),
-            Route(f"{project}/delete", signed_in(self._delete), methods=["POST"]),
+            Route(project, on_project(self._overview, across_projects=True), methods=["GET"]),
+            Route(f"{project}/settings", on_project(self._settings), methods=["GET"]),
+            Route(f"{project}/settings", on_project(self._update), methods=["POST"]),
+            Route(f"{project}/bot", on_project(self._set_bot), methods=["POST"]),
+            Route(f"{project}/bot/remove", on_project(self._remove_bot), methods=["POST"]),
+            Route(f"{project}/regenerate", on_project(self._regenerate), methods=["POST"]),
+            Route(f"{project}/delete", on_project(self._delete), methods=["POST"]),
         ]
 
     async def _list(self, request: Request, visitor: Visitor) -> Response:
         number = _page_number(request)
         start, end = (number - 1) * PAGE_SIZE, number * PAGE_SIZE
-        found, count = await self._projects.page_projects(visitor.developer, start, PAGE_SIZE)
+        found, count = await self.projects.page_projects(visitor.developer, start, PAGE_SIZE)
         context = {
             "projects": found,
             "count": count,
             "page": number,
             "has_more": end < count,
-            "usage": await self._plans.read_usage(visitor.developer),
+            "usage": await self.plans.read_usage(visitor.developer),
         }
-        return self._pages.render(request, "projects.html", context)
+        return self.pages.render(request, "projects.html", context)
 
     async def _new(self, request: Request, _visitor: Visitor) -> Response:
-        return self._pages.render(request, "new_project.html", {"typed": project_form.NEW, "error": ""})
+        return self.pages.render(request, "new_project.html", {"typed": project_form.NEW, "error": ""})
 
     async def _create(self, request: Request, visitor: Visitor) -> Response:
         form = await read_form(request)
         typed = project_form.typed(form)
         try:
-            project, secrets = await self._projects.create_project(visitor.actor, project_form.new(form))
+            project, secrets = await self.projects.create_project(visitor.actor, project_form.new(form))
         except (InvalidRequest, PlanLimitReached, TooManyProjects) as error:
             context = {"typed": typed, "error": in_words(error)}
-            return self._pages.render(request, "new_project.html", context, status=400)
-        return self._pages.redirect(
-            request,
-            f"{HOME}/{project.id}",
-            notice="Project created. Copy its two secrets now: the secret key is never shown again.",
-            secrets=[("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
-            secrets_hint=_SHOWN_ONCE,
-        )
+            return self.pages.render(request, "new_project.html", context, status=400)
+        return self._show_secrets(request, project.id, secrets, "Project created. Copy its two secrets now.")
 
-    async def _overview(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
-        usage = await self._plans.read_usage(visitor.developer)
-        context = {"project": project, "snippets": self._quick_start.snippets(project), "usage": usage}
-        return self._pages.render(request, "project.html", context)
+    async def _overview(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        usage = await self.plans.read_usage(visitor.developer)
+        context = {"project": project, "snippets": self.quick_start.snippets(project), "usage": usage}
+        return self.pages.render(request, "project.html", context)
 
-    async def _settings(self, request: Request, visitor: Visitor) -> Response:
-        return self._show_settings(request, await self._read(request, visitor))
+    async def _settings(self, request: Request, _visitor: Visitor, project: Project) -> Response:
+        return self._show_settings(request, project)
 
-    async def _update(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
+    async def _update(self, request: Request, visitor: Visitor, project: Project) -> Response:
         form = await read_form(request)
         changes = project_form.changes(form)
         if changes == ProjectChanges():
-            return self._pages.redirect(request, request.url.path, notice="Nothing was changed.")
+            return self.pages.redirect(request, request.url.path, notice="Nothing was changed.")
         try:
-            await self._projects.update_project(visitor.actor, project.id, changes)
+            await self.projects.update_project(visitor.actor, project.id, changes)
         except InvalidRequest as error:
-            was = project_form.typed(form, "was_")
-            typed = project_form.typed(form)
-            return self._show_settings(request, project, typed=typed, was=was, error=in_words(error))
-        return self._pages.redirect(request, request.url.path, notice="Saved.")
+            typed, was = project_form.typed(form), project_form.typed(form, "was_")
+            return self._show_settings(request, project, typed=typed, was=was, errors={"settings": in_words(error)})
+        return self.pages.redirect(request, request.url.path, notice="Saved.")
 
-    async def _set_bot(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
+    async def _set_bot(self, request: Request, visitor: Visitor, project: Project) -> Response:
         token = (await read_form(request))["bot_token"]
         if not token:
-            return self._show_settings(request, project, bot_error=_NO_TOKEN)
+            return self._show_settings(request, project, errors={"bot": _NO_TOKEN})
         try:
-            await self._bots.set_bot(visitor.actor, project.id, token)
+            await self.bots.set_bot(visitor.actor, project.id, token)
         except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable, RateLimited) as error:
-            # The page does not repeat the token, because a bystander could read it.
-            refused = self._show_settings(
-                request,
-                project,
-                bot_error=in_words(error).replace("into bot_token", "here"),
-                status=error.status,
-            )
+            # Do not repeat the token on the page, because a bystander could read it.
+            sentence = _TOKEN_REFUSED if isinstance(error, BotTokenRefused) else in_words(error)
+            refused = self._show_settings(request, project, errors={"bot": sentence}, status=error.status)
             refused.raw_headers += retry_after(error)
             return refused
-        changed = await self._projects.read_project(visitor.developer, project.id)
-        return self._pages.redirect(
-            request, f"{HOME}/{project.id}/settings", notice=f"@{changed.bot_username} now asks people to confirm."
-        )
+        changed = await self.projects.read_project(visitor.developer, project.id)
+        notice = f"@{changed.bot_username} now asks people to confirm."
+        return self.pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
 
-    async def _remove_bot(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
+    async def _remove_bot(self, request: Request, visitor: Visitor, project: Project) -> Response:
         await read_form(request)
-        await self._bots.set_bot(visitor.actor, project.id, "")
-        notice = "The bot is removed. The service's own bot now asks people to confirm."
-        return self._pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
+        await self.bots.set_bot(visitor.actor, project.id, "")
+        notice = "The bot was removed. The service's own bot now asks people to confirm."
+        return self.pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
 
-    async def _regenerate(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
+    async def _regenerate(self, request: Request, visitor: Visitor, project: Project) -> Response:
         if not _is_confirmed(await read_form(request), project):
-            return self._show_settings(request, project, regenerate_error=_NOT_CONFIRMED)
-        secrets = await self._projects.regenerate_secrets(visitor.actor, project.id)
-        return self._pages.redirect(
-            request,
-            f"{HOME}/{project.id}",
-            notice="Both secrets are replaced, and the old ones no longer work. Give the new ones to your servers now.",
-            secrets=[("Secret key", secrets.secret_key), ("Webhook secret", secrets.webhook_secret)],
-            secrets_hint=_SHOWN_ONCE,
+            return self._show_settings(request, project, errors={"regenerate": _NOT_CONFIRMED})
+        secrets = await self.projects.regenerate_secrets(visitor.actor, project.id)
+        notice = (
+            "Both secrets were replaced, and the old ones no longer work. Update your servers with the new ones now."
         )
+        return self._show_secrets(request, project.id, secrets, notice)
 
-    async def _delete(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
+    async def _delete(self, request: Request, visitor: Visitor, project: Project) -> Response:
         if not _is_confirmed(await read_form(request), project):
-            return self._show_settings(request, project, delete_error=_NOT_CONFIRMED)
-        await self._projects.delete_project(visitor.actor, project.id)
-        notice = f"{isolated_name(project.name)} is deleted, with its sessions and analytics."
-        return self._pages.redirect(request, HOME, notice=notice)
+            return self._show_settings(request, project, errors={"delete": _NOT_CONFIRMED})
+        await self.projects.delete_project(visitor.actor, project.id)
+        notice = f"{isolated_name(project.name)} was deleted, with its sessions and analytics."
+        return self.pages.redirect(request, HOME, notice=notice)
 
-    async def _read(self, request: Request, visitor: Visitor) -> Project:
-        return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
+    def _show_secrets(self, request: Request, project_id: str, new: ProjectSecrets, notice: str) -> Response:
+        secrets = [("Secret key", new.secret_key), ("Webhook secret", new.webhook_secret)]
+        path = f"{HOME}/{project_id}"
+        return self.pages.redirect(request, path, notice=notice, secrets=secrets, secrets_hint=_SHOWN_ONCE)
 
     def _show_settings(
         self,
@@ -199,39 +166,35 @@ class ProjectPages:
         *,
         typed: Mapping[str, Any] | None = None,
         was: Mapping[str, Any] | None = None,
-        error: str = "",
-        regenerate_error: str = "",
-        delete_error: str = "",
-        bot_error: str = "",
+        errors: Mapping[str, str] = _NO_ERRORS,
         status: int = 400,
     ) -> Response:
-        """Show the settings of the project; after an error, the input `typed` in place of the values `was`."""
+        """Show the project's settings. After an error, show the input `typed` instead of the values `was`.
+
+        `errors` maps a form to its error. The forms are "settings", "bot", "regenerate" and "delete".
+        """
         kept = project_form.shown(project)
         context = {
             "project": project,
             "typed": typed or kept,
             "was": was or kept,
-            "error": error,
-            "problem": regenerate_error or delete_error or bot_error,  # Their forms are far down the page.
-            "regenerate_error": regenerate_error,
-            "delete_error": delete_error,
-            "bot_error": bot_error,
+            "errors": errors,
+            # Repeated at the top, because the other forms are far down the page.
+            "problem": next((error for form, error in errors.items() if form != "settings"), ""),
         }
-        if not (error or context["problem"]):
-            status = 200
-        return self._pages.render(request, "project_settings.html", context, status=status)
+        return self.pages.render(request, "project_settings.html", context, status=status if errors else 200)
 
 
 def _page_number(request: Request) -> int:
-    """Return the requested page of the list, counted from 1."""
+    """Return the number of the requested page, counted from 1."""
     text = request.query_params.get("page", "1")
     # Four digits are enough for the last page of any list.
     if not (text.isascii() and text.isdigit() and len(text) <= 4 and int(text)):
-        raise InvalidRequest("There is no such page of your projects. Go back to the first one.")
+        raise InvalidRequest("This page of your projects does not exist. Go back to the first page.")
     return int(text)
 
 
 def _is_confirmed(form: Form, project: Project) -> bool:
-    """Return whether the visitor typed the project's visible name, or its id, for names that are hard to type."""
+    """Return whether the visitor typed the project's visible name, or its id if the name is hard to type."""
     typed = form["confirmation"]
     return typed == project.id or visible_name(typed) == visible_name(project.name)

@@ -1,4 +1,4 @@
-"""The quick start of a project: sample programs with its id and this service's address that run as pasted."""
+"""A project's quick start: sample programs that contain its id and this service's URL, and run as pasted."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ from taproof.http.sdk_files import SdkRelease
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A program for one language; `name` is part of the id of its element."""
+    """A program in one language; `name` is part of its HTML element's id."""
 
     name: str
     title: str
@@ -23,12 +23,7 @@ _TITLES: Final = {"curl": "curl", "javascript": "JavaScript", "python": "Python"
 
 
 class QuickStart:
-    """Writes the sample programs of a project.
-
-    Args:
-        base_url: the address that clients use.
-        release: the release of the browser SDK.
-    """
+    """Generates a project's sample programs."""
 
     def __init__(self, base_url: str, release: SdkRelease) -> None:
         self._base_url = base_url

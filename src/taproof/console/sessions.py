@@ -1,4 +1,4 @@
-"""The pages of sessions: the list with its filters, and one session with its steps in plain words."""
+"""The session pages: the list with its filters, and one session with its steps in plain words."""
 
 import hashlib
 from dataclasses import asdict, dataclass, fields
@@ -36,7 +36,7 @@ BADGES: Final[dict[Status, str]] = {
     "used": "good",
 }
 _REPORTED: Final = ("bad", "reported")
-"""The badge and label of a session that its user reported, in any status."""
+"""The badge and label of a session that its user reported, whatever its status."""
 _NOT_FOUND: Final = (
     "You have no session with that id or token. Paste the whole value: an id is sess_ and 27 letters and digits, a "
     "session token is 43 characters."
@@ -47,7 +47,7 @@ _MINUTES: Final = len("2030-01-01T00:00")
 
 @dataclass(frozen=True, slots=True)
 class SessionFilters:
-    """The filters of the list, as typed; "" for a filter that is not set."""
+    """The list's filters as typed; "" for a filter that is not set."""
 
     project_id: str = ""
     status: str = ""
@@ -57,11 +57,11 @@ class SessionFilters:
 
     @classmethod
     def from_query(cls, query: QueryParams) -> Self:
-        """Return the filters in the query of an address."""
+        """Return the filters from a URL's query string."""
         return cls(**{field.name: query.get(field.name, "").strip() for field in fields(cls)})
 
     def address(self, path: str = _LIST, **more: str) -> str:
-        """Return the address of a page with these filters."""
+        """Return the URL of a page with these filters."""
         query = {name: value for name, value in (asdict(self) | more).items() if value}
         return f"{path}?{urlencode(query)}" if query else path
 
@@ -93,7 +93,7 @@ class SessionFilters:
 
 
 def _instant(text: str, label: str) -> int | None:
-    """Read a date and time as a browser sends it: without the seconds if they are 0."""
+    """Parse a date and time in the format that browsers send: without the seconds if they are 0."""
     if not text:
         return None
     local = text.replace(" ", "T", 1)
@@ -103,8 +103,12 @@ def _instant(text: str, label: str) -> int | None:
         raise InvalidRequest(f"{label} must be a date and a time in UTC, such as 2030-01-31 23:59.") from None
 
 
+_NO_FILTERS: Final = SessionFilters()
+_NO_SESSIONS: Final = SessionPage([], None)
+
+
 class SessionRow(NamedTuple):
-    """A session as the list shows it."""
+    """A row of the session list."""
 
     session: Session
     badge: str
@@ -113,7 +117,7 @@ class SessionRow(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The rows of a page as HTML, the address of the next page ("" on the last), and a version of both."""
+    """A page's rows as HTML, the URL of the next page ("" on the last page), and a hash of both."""
 
     html: Markup
     older: str
@@ -121,7 +125,7 @@ class Rows(NamedTuple):
 
 
 def session_rows(page: SessionPage, now: int) -> list[SessionRow]:
-    """Return the rows of the list at `now`, each with the first sentence of its outcome."""
+    """Return the list's rows at the time `now`, each with the first sentence of its outcome."""
     return [
         SessionRow(session, *_badge(session), first.rstrip(".") + ".")
         for session in page.sessions
@@ -129,9 +133,9 @@ def session_rows(page: SessionPage, now: int) -> list[SessionRow]:
     ]
 
 
-def render_rows(pages: PageRenderer, rows: list[SessionRow], page: SessionPage, filters: SessionFilters) -> Rows:
+def render_rows(pages: PageRenderer, page: SessionPage, rows: list[SessionRow], filters: SessionFilters) -> Rows:
     """Render the rows, both for the page and for its live updates."""
-    context = {"rows": rows, "filtered": filters != SessionFilters()}
+    context = {"rows": rows, "filtered": filters != _NO_FILTERS}
     older = "" if page.next_cursor is None else filters.address(cursor=page.next_cursor)
     html = pages.fragment("session_rows.html", context)
     version = hashlib.sha256(f"{older}\n{html}".encode()).hexdigest()[:16]
@@ -139,92 +143,77 @@ def render_rows(pages: PageRenderer, rows: list[SessionRow], page: SessionPage, 
     return Rows(Markup(html), older, version)  # noqa: S704
 
 
+@dataclass(frozen=True, slots=True)
 class SessionPages:
     """Shows the sessions of a developer's projects."""
 
-    def __init__(
-        self,
-        access: Access,
-        pages: PageRenderer,
-        sessions: SessionReader,
-        *,
-        projects: Projects,
-        deliveries: Deliveries,
-        clock: Clock,
-    ) -> None:
-        self._access = access
-        self._pages = pages
-        self._sessions = sessions
-        self._projects = projects
-        self._deliveries = deliveries
-        self._clock = clock
+    access: Access
+    pages: PageRenderer
+    session_reader: SessionReader
+    projects: Projects
+    deliveries: Deliveries
+    clock: Clock
 
     def routes(self) -> list[Route]:
-        """Return the pages with their addresses."""
+        """Return the routes of these pages."""
         return [
-            Route(_LIST, self._access.signed_in(self.list, across_projects=True)),
-            Route(_LIST, self._access.signed_in(self.find, across_projects=True), methods=["POST"]),
-            Route("/console/sessions/{session_id}", self._access.signed_in(self.show, across_projects=True)),
+            Route(_LIST, self.access.signed_in(self._list, across_projects=True)),
+            Route(_LIST, self.access.signed_in(self._find, across_projects=True), methods=["POST"]),
+            Route("/console/sessions/{session_id}", self.access.signed_in(self._show, across_projects=True)),
         ]
 
-    async def list(self, request: Request, visitor: Visitor) -> Response:
-        """Show a page of the list."""
+    async def _list(self, request: Request, visitor: Visitor) -> Response:
         filters = SessionFilters.from_query(request.query_params)
         cursor = request.query_params.get("cursor") or None
-        page, error, status = SessionPage([], None), "", 200
         try:
-            page = await filters.list_sessions(self._sessions, visitor.developer, cursor)
-        except (InvalidRequest, ProjectNotFound) as failure:
-            error, status = failure.sentence, failure.status
-        return await self._show_list(request, visitor, filters, page, cursor=cursor, error=error, status=status)
+            page = await filters.list_sessions(self.session_reader, visitor.developer, cursor)
+        except (InvalidRequest, ProjectNotFound) as error:
+            return await self._show_list(request, visitor, filters, error=error.sentence, status=error.status)
+        return await self._show_list(request, visitor, filters, page, is_first=cursor is None)
 
-    async def find(self, request: Request, visitor: Visitor) -> Response:
-        """Redirect to the session with the id or token of the form. A form keeps the token out of addresses."""
+    async def _find(self, request: Request, visitor: Visitor) -> Response:
+        """Redirect to the session with the submitted id or token. A POST form keeps the token out of URLs."""
         sought = (await read_form(request))["session"]
         try:
             if session_created_at(sought) is None:
-                session = await self._sessions.read_session_by_token(visitor.developer, sought)
+                session = await self.session_reader.read_session_by_token(visitor.developer, sought)
             else:
-                session = await self._sessions.read_session(visitor.developer, sought)
+                session = await self.session_reader.read_session(visitor.developer, sought)
         except SessionNotFound:
-            # The input is not shown again: it may be the token of another developer's session.
-            nothing, filters = SessionPage([], None), SessionFilters()
-            return await self._show_list(
-                request, visitor, filters, nothing, error=_NOT_FOUND, status=SessionNotFound.status
-            )
+            # Do not show the input again: it can be the token of another developer's session.
+            return await self._show_list(request, visitor, error=_NOT_FOUND, status=SessionNotFound.status)
         return RedirectResponse(f"{_LIST}/{session.id}", 303)
 
     async def _show_list(
         self,
         request: Request,
         visitor: Visitor,
-        filters: SessionFilters,
-        page: SessionPage,
+        filters: SessionFilters = _NO_FILTERS,
+        page: SessionPage = _NO_SESSIONS,
         *,
-        cursor: str | None = None,
-        error: str,
-        status: int,
+        is_first: bool = False,
+        error: str = "",
+        status: int = 200,
     ) -> Response:
-        projects = await self._projects.name_projects(visitor.developer)
-        rows = render_rows(self._pages, session_rows(page, self._clock()), page, filters)
+        projects = await self.projects.name_projects(visitor.developer)
+        rows = render_rows(self.pages, page, session_rows(page, self.clock()), filters)
         context = {
             "filters": filters,
             "error": error,
             "rows": rows,
             "projects": projects,
             "project": next(({"id": id_, "name": name} for id_, name in projects if id_ == filters.project_id), None),
-            "statuses": STATUS_NAMES,
-            "is_first": cursor is None,
+            "statuses": {name: name for name in STATUS_NAMES},
+            "is_first": is_first,
             "newest": filters.address(),
-            "live": filters.address(f"{_LIST}/live") if cursor is None and not error else "",
+            "live": filters.address(f"{_LIST}/live") if is_first else "",
         }
-        return self._pages.render(request, "sessions.html", context, status=status)
+        return self.pages.render(request, "sessions.html", context, status=status)
 
-    async def show(self, request: Request, visitor: Visitor) -> Response:
-        """Show one session, step by step, with its webhook attempts."""
-        session = await self._sessions.read_session(visitor.developer, request.path_params["session_id"])
-        deliveries = await self._deliveries.find_deliveries(visitor.developer, session)
-        now = self._clock()
+    async def _show(self, request: Request, visitor: Visitor) -> Response:
+        session = await self.session_reader.read_session(visitor.developer, request.path_params["session_id"])
+        deliveries = await self.deliveries.find_deliveries(visitor.developer, session)
+        now = self.clock()
         steps = timeline(session, now)
         badge, words = _badge(session)
         context = {
@@ -234,10 +223,14 @@ class SessionPages:
             "outcome": outcome_sentence(session, now),
             "steps": list(zip(steps, _since_before([step.at for step in steps]), strict=True)),
             "deliveries": deliveries,
-            "attempts": [attempt for delivery in deliveries for attempt in _attempts(delivery)],
+            "attempts": [
+                (delivery.record.event_id, attempt, attempt_sentence(attempt.status, attempt.error) is None)
+                for delivery in deliveries
+                for attempt in delivery.record.attempts
+            ],
             "is_moving": _is_moving(session, deliveries, now),
         }
-        return self._pages.render(request, "session.html", context)
+        return self.pages.render(request, "session.html", context)
 
 
 def _badge(session: Session) -> tuple[str, str]:
@@ -247,7 +240,7 @@ def _badge(session: Session) -> tuple[str, str]:
 
 
 def _is_moving(session: Session, deliveries: list[SeenDelivery], now: int) -> bool:
-    """Return whether a session may change within seconds: by a decision, a call of verify, or a webhook attempt."""
+    """Return whether a session can change within seconds: by a decision, a verify call, or a webhook attempt."""
     if session.status in {"pending", "confirmed"}:
         return now < session.expires_at
     is_due = any(delivery.sending or delivery.record.state == "due" for delivery in deliveries)
@@ -276,27 +269,3 @@ def duration(milliseconds: int) -> str:
     if not minutes:
         parts = parts[1:]
     return " ".join(f"{count}\N{NO-BREAK SPACE}{unit}" for count, unit in parts)
-
-
-class SeenAttempt(NamedTuple):
-    """One attempt to send the webhook of a session's decision. `status` is None when there was no answer."""
-
-    event_id: str
-    number: int
-    started_at: int
-    status: int | None
-    is_taken: bool
-
-
-def _attempts(delivery: SeenDelivery) -> list[SeenAttempt]:
-    record = delivery.record
-    return [
-        SeenAttempt(
-            record.event_id,
-            attempt.number,
-            attempt.started_at,
-            attempt.status,
-            attempt_sentence(attempt.status, attempt.error) is None,
-        )
-        for attempt in record.attempts
-    ]

@@ -1,27 +1,35 @@
 """The ways to sign in to the console: the messenger, an access token, or an invitation.
 
-A browser keeps the sign-in that it started in one encrypted cookie: the sign-in itself, the next page, and the code of
-an invitation. The code of an invitation is in the fragment of its link, which browsers do not send. A form sends it, so
-a program that only opens the link does nothing.
+The browser stores the sign-in that it started in one encrypted cookie, with the next page and the invitation code. An
+invitation link contains the code in its fragment, which browsers do not send. A form sends the code, so a program that
+only opens the link does not use the invitation.
 
-Confirming a sign-in only opens the account of the person who confirms. An invitation has no account yet: anyone who
+Confirming a sign-in opens only the account of the person who confirms. An invitation has no account yet: anyone who
 photographs the QR code could confirm first. So the browser shows which account confirmed, and asks before linking it.
 """
 
-import dataclasses
 from collections.abc import Mapping
-from functools import partial
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.console.access import HOME, SIGN_IN, Access, client_address, requester_on_page, safe_next
+from taproof.console.access import (
+    HOME,
+    SESSION_COOKIE,
+    SIGN_IN,
+    Access,
+    client_address,
+    requester_on_page,
+    safe_next,
+    set_cookie,
+)
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer, qr_code
-from taproof.console.waiting_state import show_state
+from taproof.console.waiting import show_state
 from taproof.core.accounts import AccessToken, Developer, Invitation
 from taproof.core.errors import (
     AccessDenied,
@@ -42,8 +50,6 @@ from taproof.service.console.sign_in import CONSOLE, INVITATION, DeveloperSignIn
 from taproof.service.developers import Developers, checked_email
 from taproof.service.invitations import Invitations
 
-COOKIE_SECONDS: Final = 660
-"""A minute longer than a sign-in lasts, so that the page can show how it ended."""
 _WITH_TOKEN: Final = f"{SIGN_IN}/token"
 _WAITING: Final = f"{SIGN_IN}/waiting"
 _STATE: Final = f"{SIGN_IN}/state"
@@ -64,10 +70,10 @@ _REPORTED: Final = (
 )
 _NOT_VALID: Final = (
     "This access token is not valid: it was mistyped or revoked, or it has expired. Sign in with your messenger, or "
-    "ask the operator for a new token, made with: taproof tokens create EMAIL"
+    "ask the operator for a new token, created with: taproof tokens create EMAIL"
 )
 _NOBODY: Final = (
-    "No developer here signs in with the messenger account {}. Ask an owner for an invitation. If you already have an "
+    "The messenger account {} is not linked to a developer. Ask an owner for an invitation. If you already have an "
     "account, ask the operator to link your messenger to it with: taproof developers invite EMAIL"
 )
 _EMAIL_TAKEN: Final = (
@@ -75,62 +81,34 @@ _EMAIL_TAKEN: Final = (
     "has no linked messenger account, ask the operator to link yours with: taproof developers invite EMAIL"
 )
 _INTRO: Final[Mapping[Purpose, str]] = {
-    CONSOLE: "Open the messenger and tap the number shown below. A wrong number cancels. This page continues by "
-    "itself.",
+    CONSOLE: "Open the messenger and tap the number shown below. A wrong number cancels the sign-in. This page "
+    "continues automatically.",
     INVITATION: "Open the messenger with the account that you want to sign in with, and tap the number shown below. A "
-    "wrong number cancels. This page continues by itself and first shows you which account confirmed.",
+    "wrong number cancels the sign-in. This page continues automatically and first shows which account confirmed.",
 }
-_MORE: Final[Mapping[type[TaproofError], str]] = {
-    MessengerUnavailable: "The operator of this service finds the reason in its log, or with: taproof doctor",
-}
-_MORE_IN_THE_SANDBOX: Final[Mapping[type[TaproofError], str]] = {
-    **_MORE,
-    IdentityTaken: "On the pretend phone, choose another person at You are, or New user.",
-}
+_FOR_THE_OPERATOR: Final = "The operator of this service can find the reason in its log, or with: taproof doctor"
+_IN_THE_SANDBOX: Final = "On the simulated phone, choose another person under “You are”, or “New user”."
 _TOKENS_LIVE_ON: Final = (
     "Existing access tokens still work. Revoke any that you do not recognise: on the page /console/tokens, or with: "
     "taproof tokens list EMAIL and taproof tokens revoke EMAIL TOKEN_ID"
 )
 
 
+@dataclass(frozen=True, slots=True)
 class SignInPages:
-    """The sign-in page, its waiting page, and the pages of an invitation.
+    """The sign-in page, its waiting page, and the pages of an invitation."""
 
-    Args:
-        access: recognises visitors.
-        pages: renders templates.
-        started: stores in the browser the sign-in that it started.
-        developer_sign_ins: runs sign-ins with the messenger.
-        invitations: reads and accepts invitations.
-        developers: finds developers by access token or messenger account.
-        limits: the limits on attempts of one client address.
-        base_url: the address of the console, which the prompt names as the page.
-        sandbox: whether the service runs in the sandbox.
-    """
-
-    def __init__(
-        self,
-        access: Access,
-        pages: PageRenderer,
-        started: EncryptedCookie,
-        *,
-        developer_sign_ins: DeveloperSignIns,
-        invitations: Invitations,
-        developers: Developers,
-        limits: RateLimits,
-        base_url: str,
-        sandbox: bool,
-    ) -> None:
-        self._limits = limits
-        self._base_url = base_url
-        self._access = access
-        self._pages = pages
-        self._started = started
-        self._developer_sign_ins = developer_sign_ins
-        self._invitations = invitations
-        self._developers = developers
-        self._sandbox = sandbox
-        self._more = _MORE_IN_THE_SANDBOX if sandbox else _MORE
+    access: Access
+    pages: PageRenderer
+    started: EncryptedCookie
+    """Stores the started sign-in in the browser."""
+    developer_sign_ins: DeveloperSignIns
+    invitations: Invitations
+    developers: Developers
+    limits: RateLimits
+    base_url: str
+    """The console's origin, which the messenger prompt shows as the page."""
+    sandbox: bool
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
@@ -151,13 +129,13 @@ class SignInPages:
 
     async def _show_sign_in(self, request: Request) -> Response:
         next_page = safe_next(request.query_params.get("next", ""))
-        if await self._access.visitor(request) is not None:
+        if await self.access.visitor(request) is not None:
             return RedirectResponse(next_page, 303)
         return self._sign_in_page(request, next_page)
 
     async def _sign_in_with_messenger(self, request: Request) -> Response:
         next_page = safe_next((await read_form(request))["next"])
-        if await self._access.visitor(request) is not None:
+        if await self.access.visitor(request) is not None:
             return RedirectResponse(next_page, 303)
         try:
             return await self._ask_messenger(request, {"next": next_page}, CONSOLE)
@@ -167,19 +145,19 @@ class SignInPages:
     async def _sign_in_with_token(self, request: Request) -> Response:
         form = await read_form(request)
         next_page = safe_next(form["next"])
-        if await self._access.visitor(request) is not None:
+        if await self.access.visitor(request) is not None:
             return RedirectResponse(next_page, 303)
-        self._limits.try_credential(request.scope)
+        self.limits.count_credential(request.scope)
         try:
-            token, developer = await self._developers.authenticate(form["access_token"])
+            token, developer = await self.developers.authenticate(form["access_token"])
         except InvalidAccessToken:
-            self._limits.refused_credentials.note("access_token", request.scope)
+            self.limits.refused_credentials.note("access_token", request.scope)
             return self._sign_in_page(request, next_page, _NOT_VALID, InvalidAccessToken.status)
-        self._limits.developers.take_sign_in(developer.id)
+        self.limits.developers.count_sign_in(developer.id)
         return await self._enter(request, developer, next_page, token)
 
     def _sign_in_page(self, request: Request, next_page: str, error: str = "", status: int = 200) -> Response:
-        return self._pages.render(request, "sign_in.html", {"next": next_page, "error": error}, status=status)
+        return self.pages.render(request, "sign_in.html", {"next": next_page, "error": error}, status=status)
 
     async def _enter(
         self,
@@ -190,52 +168,52 @@ class SignInPages:
         *,
         notice: str = "",
     ) -> Response:
-        """Sign in a developer with an access token or a confirmed sign-in; raises AccessDenied."""
-        cookie = await self._access.sign_in(request, developer, opened_with=opened_with)
-        response = self._pages.redirect(request, next_page, notice=notice)
-        self._access.remember(request, response, cookie)
+        """Sign in a developer with an access token or a confirmed sign-in. Raise AccessDenied if that is refused."""
+        cookie = await self.access.sign_in(request, developer, opened_with=opened_with)
+        response = self.pages.redirect(request, next_page, notice=notice)
+        set_cookie(request, response, SESSION_COOKIE, cookie)
         return response
 
     # ---- the messenger's decision
 
     async def _ask_messenger(self, request: Request, kept: Mapping[str, Any], purpose: Purpose) -> Response:
         """Start a sign-in that only this browser can finish; raises MessengerUnavailable and RateLimited."""
-        self._limits.start_sign_in(request.scope)
-        sign_in = await self._developer_sign_ins.start(purpose, requester_on_page(request, self._base_url))
-        if not self._sandbox:
-            qr_code(sign_in.deeplink)  # Drawn here, where sign-ins are limited: the waiting page is loaded often.
+        self.limits.count_sign_in(request.scope)
+        sign_in = await self.developer_sign_ins.start(purpose, requester_on_page(request, self.base_url))
+        if not self.sandbox:
+            qr_code(
+                sign_in.deeplink
+            )  # Draw the code here, where sign-ins are limited, because the waiting page is loaded often.
         response = RedirectResponse(_WAITING, 303)
-        self._started.give(request, response, {**kept, "encrypted": sign_in.encrypted})
+        self.started.give(request, response, {**kept, "encrypted": sign_in.encrypted})
         return response
 
     async def _show_waiting(self, request: Request) -> Response:
         if request.method == "HEAD":  # HEAD shows no page, so it must not use up the result.
             return self._sign_in_page(request, HOME)
-        kept = self._started.read(request)
+        kept = self.started.read(request)
         if "identity" in kept:
             return self._confirmation_page(request, kept)
         if "encrypted" not in kept:
-            if await self._access.visitor(request) is not None:
-                return RedirectResponse(HOME, 303)  # Another tab finished it.
+            if await self.access.visitor(request) is not None:
+                return RedirectResponse(HOME, 303)  # Another tab has already finished the sign-in.
             return self._sign_in_page(request, HOME, _NONE_STARTED, 400)
         status: Status
         purpose = _purpose(kept)
         try:
-            sign_in = await self._developer_sign_ins.read(kept["encrypted"], purpose)
+            sign_in = await self.developer_sign_ins.read(kept["encrypted"], purpose)
             if sign_in.status == "pending":
                 context = {
+                    "sign_in": sign_in,
                     "title": "Confirm in your messenger",
                     "intro": _INTRO[purpose],
-                    "deeplink": sign_in.deeplink,
-                    "match_code": sign_in.match_code,
-                    "expires_at": sign_in.expires_at,
                     "state_url": _STATE,
                     "cancel_url": _ACCEPT if "code" in kept else SIGN_IN,
                 }
-                return self._pages.render(request, "waiting.html", context)
+                return self.pages.render(request, "waiting.html", context)
             status = sign_in.status
             if status == "confirmed":
-                identity = (await self._developer_sign_ins.finish(kept["encrypted"], purpose)).identity
+                identity = (await self.developer_sign_ins.finish(kept["encrypted"], purpose)).identity
                 if identity is not None:
                     return await self._finish(request, kept, identity)
                 status = "used"
@@ -244,37 +222,35 @@ class SignInPages:
         return await self._go_back(request, kept, _ENDED[status], 400)
 
     async def _show_state(self, request: Request) -> Response:
-        """Answer the waiting page's script, which reloads the page once the status is no longer "pending"."""
-        kept = self._started.read(request)
-        sign_in = (kept.get("encrypted", ""), _purpose(kept))
-        wait, read = self._developer_sign_ins.wait, self._developer_sign_ins.read
-        return await show_state(request, partial(wait, *sign_in), partial(read, *sign_in))
+        """Return the status to the waiting page's script, which reloads the page once it is no longer "pending"."""
+        kept = self.started.read(request)
+        return await show_state(request, self.developer_sign_ins, kept.get("encrypted", ""), _purpose(kept))
 
     async def _finish(self, request: Request, kept: Mapping[str, Any], identity: MessengerIdentity) -> Response:
         if "code" in kept:
-            kept = {**kept, "identity": dataclasses.asdict(identity)}
+            kept = {**kept, "identity": asdict(identity)}
             response = self._confirmation_page(request, kept)
-            self._started.give(request, response, kept)
+            self.started.give(request, response, kept)
             return response
-        developer = await self._developers.read_developer_by_messenger_id(identity.messenger_id)
+        developer = await self.developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
-            self._limits.refused_credentials.note("messenger_account", request.scope)
+            self.limits.refused_credentials.note("messenger_account", request.scope)
             sentence = _NOBODY.format(isolated_name(identity.messenger_name))
             return await self._go_back(request, kept, sentence, 403)
         try:
-            sign_in = await self._developer_sign_ins.source(kept["encrypted"], CONSOLE)
+            sign_in = await self.developer_sign_ins.source(kept["encrypted"], CONSOLE)
             response = await self._enter(request, developer, safe_next(kept["next"]), sign_in)
         except (AccessDenied, SignInNotFound):
             return await self._go_back(request, kept, _REPORTED, 403)
-        self._started.take_away(request, response)
+        self.started.take_away(request, response)
         return response
 
     async def _go_back(self, request: Request, kept: Mapping[str, Any], error: str, status: int) -> Response:
-        """Show why nobody was signed in, on the page that can start this sign-in again."""
+        """Show why the sign-in failed, on the page that can start it again."""
         if "code" in kept:
             return await self._invitation_page(request, kept, error, status)
         response = self._sign_in_page(request, safe_next(kept["next"]), error, status)
-        self._started.take_away(request, response)
+        self.started.take_away(request, response)
         return response
 
     # ---- invitations
@@ -283,33 +259,33 @@ class SignInPages:
         return self._invite_page(request)
 
     async def _read_code(self, request: Request) -> Response:
-        code = (await read_form(request))["code"].rpartition("#")[2]  # The visitor may paste the whole link.
-        self._limits.try_credential(request.scope)
+        code = (await read_form(request))["code"].rpartition("#")[2]  # The visitor can also paste the whole link.
+        self.limits.count_credential(request.scope)
         try:
-            await self._invitations.read_invitation(code)
+            await self.invitations.read_invitation(code)
         except InvitationNotFound as error:
-            self._limits.refused_credentials.note("invitation", request.scope)
+            self.limits.refused_credentials.note("invitation", request.scope)
             return self._invite_page(request, error.sentence, InvitationNotFound.status)
         response = RedirectResponse(_ACCEPT, 303)
-        self._started.give(request, response, {"code": code, "email": ""})
+        self.started.give(request, response, {"code": code, "email": ""})
         return response
 
     async def _show_invitation(self, request: Request) -> Response:
         if request.method == "HEAD":  # HEAD must not end a sign-in in progress.
             return self._invite_page(request)
-        kept = self._started.read(request)
+        kept = self.started.read(request)
         if "code" not in kept:
             return RedirectResponse(_INVITE, 303)
         return await self._invitation_page(request, kept)
 
     async def _accept_with_messenger(self, request: Request) -> Response:
         typed = (await read_form(request))["email"]
-        kept = self._started.read(request)
+        kept = self.started.read(request)
         if "code" not in kept:
             return RedirectResponse(_INVITE, 303)
         kept = {"code": kept["code"], "email": ""}
         try:
-            invitation = await self._invitations.read_invitation(kept["code"])
+            invitation = await self.invitations.read_invitation(kept["code"])
             if not invitation.email:
                 kept["email"] = checked_email(typed)
             return await self._ask_messenger(request, kept, INVITATION)
@@ -317,21 +293,21 @@ class SignInPages:
             return await self._invitation_page(request, kept, self._sentence(error), error.status, typed=typed)
 
     def _confirmation_page(self, request: Request, kept: Mapping[str, Any]) -> Response:
-        """Ask whether the visitor confirmed: another person may have scanned the QR code."""
+        """Ask whether it was the visitor who confirmed, because another person can have scanned the QR code."""
         context = {"identity": MessengerIdentity(**kept["identity"]), "confirm_url": _CONFIRM, "again_url": _ACCEPT}
-        return self._pages.render(request, "invite_confirm.html", context)
+        return self.pages.render(request, "invite_confirm.html", context)
 
     async def _accept(self, request: Request) -> Response:
         await read_form(request)
-        kept = self._started.read(request)
+        kept = self.started.read(request)
         # Without a finished sign-in in the cookie, there is nothing to accept.
         if not {"identity", "encrypted"} <= kept.keys():
             return RedirectResponse(_ACCEPT, 303)
         identity = MessengerIdentity(**kept["identity"])
         try:
-            sign_in = await self._developer_sign_ins.source(kept["encrypted"], INVITATION)
-            invitation = await self._invitations.read_invitation(kept["code"])
-            developer = await self._invitations.accept_invitation(
+            sign_in = await self.developer_sign_ins.source(kept["encrypted"], INVITATION)
+            invitation = await self.invitations.read_invitation(kept["code"])
+            developer = await self.invitations.accept_invitation(
                 kept["code"], identity, email=kept["email"], address=client_address(request), sign_in=sign_in
             )
         except (AccessDenied, SignInNotFound):
@@ -340,35 +316,35 @@ class SignInPages:
             return await self._invitation_page(request, kept, _EMAIL_TAKEN, DeveloperExists.status)
         except (InvitationNotFound, IdentityTaken, NotTheFirst, InvalidRequest) as error:
             return await self._invitation_page(request, kept, self._sentence(error), error.status)
-        notice = f"You are signed in. From now on {_account(identity)} signs you in."
+        notice = f"You are signed in. From now on, you sign in with {_account(identity)}."
         if invitation.developer_id is not None:
             notice = f"{notice} {_TOKENS_LIVE_ON}"
         try:
             response = await self._enter(request, developer, HOME, sign_in, notice=notice)
         except AccessDenied:
             response = self._sign_in_page(request, HOME, _REPORTED, 403)
-        self._started.take_away(request, response)
+        self.started.take_away(request, response)
         return response
 
     async def _invitation_page(
         self, request: Request, kept: Mapping[str, Any], error: str = "", status: int = 200, *, typed: str = ""
     ) -> Response:
-        """Show an invitation and ask to continue in the messenger; a sign-in in progress is dropped.
+        """Show an invitation and ask the visitor to continue in the messenger. A sign-in in progress is dropped.
 
-        `typed` is only shown, not stored: the cookie holds only a checked e-mail address, so it stays small enough.
+        `typed` is only shown, not stored: the cookie contains only a checked e-mail address, so it stays small enough.
         """
         try:
-            invitation = await self._invitations.read_invitation(kept["code"])
+            invitation = await self.invitations.read_invitation(kept["code"])
         except InvitationNotFound as gone:
             response = self._invite_page(request, error or gone.sentence, InvitationNotFound.status)
-            self._started.take_away(request, response)
+            self.started.take_away(request, response)
             return response
         is_bound = False
         if invitation.developer_id is not None:
-            is_bound = (await self._developers.read_developer(invitation.email)).messenger_id is not None
+            is_bound = (await self.developers.read_developer(invitation.email)).messenger_id is not None
         email = typed or kept["email"]
         response = self._invite_page(request, error, status, invitation=invitation, email=email, is_bound=is_bound)
-        self._started.give(request, response, {"code": kept["code"], "email": kept["email"]})
+        self.started.give(request, response, {"code": kept["code"], "email": kept["email"]})
         return response
 
     def _invite_page(
@@ -382,11 +358,15 @@ class SignInPages:
         is_bound: bool = False,
     ) -> Response:
         context = {"invitation": invitation, "email": email, "is_bound": is_bound, "error": error}
-        return self._pages.render(request, "invite.html", context, status=status)
+        return self.pages.render(request, "invite.html", context, status=status)
 
     def _sentence(self, error: TaproofError) -> str:
-        """Return the sentence of an error as the API words it, with advice for the visitor of the page."""
-        return f"{error.sentence} {self._more.get(type(error), '')}".rstrip()
+        """Return an error's sentence, with advice for the visitor."""
+        if isinstance(error, MessengerUnavailable):
+            return f"{error.sentence} {_FOR_THE_OPERATOR}"
+        if isinstance(error, IdentityTaken) and self.sandbox:
+            return f"{error.sentence} {_IN_THE_SANDBOX}"
+        return error.sentence
 
 
 def _purpose(kept: Mapping[str, Any]) -> Purpose:
@@ -394,6 +374,6 @@ def _purpose(kept: Mapping[str, Any]) -> Purpose:
 
 
 def _account(identity: MessengerIdentity) -> str:
-    """Return a messenger account in words. It includes the id, because anyone can choose any name."""
+    """Describe a messenger account in words. The id is included, because anyone can choose any name."""
     username = f", @{isolated_name(identity.messenger_username)}" if identity.messenger_username else ""
-    return f"the messenger account {isolated_name(identity.messenger_name)}{username}, id {identity.messenger_id},"
+    return f"the messenger account {isolated_name(identity.messenger_name)}{username}, id {identity.messenger_id}"

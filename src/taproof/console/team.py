@@ -1,13 +1,14 @@
-"""The page of the installation's developers and invitations, for its owners."""
+"""The team page, on which owners see the installation's developers and invitations."""
 
 from collections.abc import Mapping
-from typing import Any, Final, cast, get_args
+from dataclasses import dataclass
+from typing import Final, cast, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.console.access import Access, Page, Visitor
+from taproof.console.access import Access, Endpoint, Page, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
 from taproof.core.accounts import Plan
@@ -23,88 +24,76 @@ _MESSENGER_ONLY: Final = (
 _EMPTY: Final = {"email": "", "plan": "free", "is_owner": ""}
 
 
+@dataclass(frozen=True, slots=True)
 class TeamPages:
-    """The team page, which exists for owners only.
+    """The team page. It exists only for owners."""
 
-    Args:
-        access: recognises visitors.
-        pages: renders templates.
-        developers: lists them.
-        invitations: creates, lists and revokes them.
-        base_url: the beginning of invitation links.
-    """
-
-    def __init__(
-        self, access: Access, pages: PageRenderer, developers: Developers, invitations: Invitations, base_url: str
-    ) -> None:
-        self._access = access
-        self._pages = pages
-        self._developers = developers
-        self._invitations = invitations
-        self._base_url = base_url
+    access: Access
+    pages: PageRenderer
+    developers: Developers
+    invitations: Invitations
+    base_url: str
+    """The beginning of invitation links."""
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
         return [
-            Route(_TEAM, self._for_owners(self._show), methods=["GET"]),
+            Route(_TEAM, self._for_owners(self._page), methods=["GET"]),
             Route(f"{_TEAM}/invitations", self._for_writing(self._invite), methods=["POST"]),
             Route(f"{_TEAM}/invitations/{{invitation_id}}/revoke", self._for_writing(self._revoke), methods=["POST"]),
         ]
 
-    def _for_owners(self, page: Page) -> Any:
+    def _for_owners(self, page: Page) -> Endpoint:
         async def answer(request: Request, visitor: Visitor) -> Response:
             if not visitor.developer.is_owner:
-                raise NotFound("There is no such page. Look in the menu.")
+                raise NotFound("This page does not exist.")
             return await page(request, visitor)
 
-        return self._access.signed_in(answer)
+        return self.access.signed_in(answer)
 
-    def _for_writing(self, page: Page) -> Any:
+    def _for_writing(self, page: Page) -> Endpoint:
         """Refuse visitors who signed in with an access token: a leaked token must not create lasting access."""
 
         async def answer(request: Request, visitor: Visitor) -> Response:
             if visitor.session.access_token_id is not None:
-                return await self._page(request, visitor, _EMPTY, _MESSENGER_ONLY, 403)
+                return await self._page(request, visitor, error=_MESSENGER_ONLY, status=403)
             return await page(request, visitor)
 
         return self._for_owners(answer)
-
-    async def _show(self, request: Request, visitor: Visitor) -> Response:
-        return await self._page(request, visitor, _EMPTY)
 
     async def _invite(self, request: Request, visitor: Visitor) -> Response:
         form = await read_form(request)
         try:
             if form["plan"] not in get_args(Plan):
-                raise InvalidRequest("Choose a plan from the list.")  # noqa: TRY301 — shown like what the service finds.
-            created = await self._invitations.invite_developer(
+                raise InvalidRequest("Choose a plan from the list.")  # noqa: TRY301 — shown like the service's own errors.
+            created = await self.invitations.invite_developer(
                 visitor.actor, form["email"], plan=cast("Plan", form["plan"]), is_owner=form.is_checked("is_owner")
             )
         except (InvalidRequest, DeveloperExists) as error:
             typed = {name: form[name] for name in _EMPTY}
             return await self._page(request, visitor, typed, error.sentence, 400)
-        return self._pages.redirect(
+        return self.pages.redirect(
             request,
             _TEAM,
             notice=f"{created.invitation.email} is invited. Send them the link, because Taproof sends no e-mail.",
-            secrets=[("Invitation link", f"{self._base_url}/console/invite#{created.code}")],
+            secrets=[("Invitation link", f"{self.base_url}/console/invite#{created.code}")],
             secrets_hint=f"Send it to {created.invitation.email} only: the first person to use it gets the account. "
             "It is shown only once.",
         )
 
     async def _revoke(self, request: Request, visitor: Visitor) -> Response:
-        await self._invitations.revoke_invitation(visitor.actor, request.path_params["invitation_id"])
-        return self._pages.redirect(request, _TEAM, notice="The invitation is revoked. Its link no longer works.")
+        await self.invitations.delete_invitation(visitor.actor, request.path_params["invitation_id"])
+        return self.pages.redirect(request, _TEAM, notice="The invitation was revoked. Its link no longer works.")
 
     async def _page(
-        self, request: Request, visitor: Visitor, typed: Mapping[str, str], error: str = "", status: int = 200
+        self, request: Request, visitor: Visitor, typed: Mapping[str, str] = _EMPTY, error: str = "", status: int = 200
     ) -> Response:
         context = {
-            "developers": await self._developers.list_developers(),
-            "invitations": await self._invitations.list_invitations(visitor.developer),
+            "developers": await self.developers.list_developers(),
+            "invitations": await self.invitations.list_invitations(visitor.developer),
             "plans": get_args(Plan),
             "typed": typed,
             "error": error,
             "refusal": _MESSENGER_ONLY if visitor.session.access_token_id is not None else "",
         }
-        return self._pages.render(request, "team.html", context, status=status)
+        return self.pages.render(request, "team.html", context, status=status)

@@ -1,5 +1,6 @@
-"""The pages of a project's webhook: the state of the endpoint, the secret and its rotation, and the deliveries."""
+"""A project's webhook pages: the endpoint's state, the secret and its rotation, and the deliveries."""
 
+from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 from urllib.parse import urlencode, urlsplit
 
@@ -18,95 +19,85 @@ from taproof.service.deliveries import Deliveries, SeenDelivery
 from taproof.service.projects import OVERLAP_LIMIT, Projects
 
 PAGE: Final = 25
-"""Deliveries on a page."""
+"""The number of deliveries on a page."""
 _DELIVERIES: Final = "/console/deliveries"
 _NO_URL: Final = "This project has no webhook URL to send to. Set one in its settings first."
 _SHOWN_AGAIN: Final = "Reloading this page hides it; press Show to see it again."
 
 EndpointState = Literal["none", "off", "failing", "works", "untaken", "untried"]
-"""In order: there is no URL; it was turned off; the latest attempts failed; none failed since the last success; nothing
-was accepted yet, as after a failed test; nothing was sent yet."""
+"""In order: there is no URL; the webhook was turned off; the latest attempts failed; no attempt has failed since the
+last success; nothing has been accepted yet, for example after a failed test; nothing has been sent yet."""
 
 
+@dataclass(frozen=True, slots=True)
 class WebhookPages:
     """Shows and controls the webhooks of a developer's projects."""
 
-    def __init__(self, access: Access, pages: PageRenderer, projects: Projects, deliveries: Deliveries) -> None:
-        self._access = access
-        self._pages = pages
-        self._projects = projects
-        self._deliveries = deliveries
+    access: Access
+    pages: PageRenderer
+    projects: Projects
+    deliveries: Deliveries
 
     def routes(self) -> list[Route]:
-        """Return every route of these pages."""
-        signed_in = self._access.signed_in
+        """Return the routes of these pages."""
+        signed_in, on_project = self.access.signed_in, self.access.on_project
         page = f"{HOME}/{{project_id}}/webhooks"
         delivery = f"{_DELIVERIES}/{{delivery_id}}"
         return [
-            Route(page, signed_in(self._show), methods=["GET"]),
-            Route(f"{page}/secret", signed_in(self._reveal), methods=["POST"]),
-            Route(f"{page}/rotate", signed_in(self._rotate), methods=["POST"]),
-            Route(f"{page}/promote", signed_in(self._promote), methods=["POST"]),
-            Route(f"{page}/test", signed_in(self._send_test), methods=["POST"]),
+            Route(page, on_project(self._page), methods=["GET"]),
+            Route(f"{page}/secret", on_project(self._reveal), methods=["POST"]),
+            Route(f"{page}/rotate", on_project(self._rotate), methods=["POST"]),
+            Route(f"{page}/promote", on_project(self._promote), methods=["POST"]),
+            Route(f"{page}/test", on_project(self._send_test), methods=["POST"]),
             Route(delivery, signed_in(self._show_delivery), methods=["GET"]),
             Route(f"{delivery}/resend", signed_in(self._resend), methods=["POST"]),
         ]
 
     # ---- a project's webhook
 
-    async def _show(self, request: Request, visitor: Visitor) -> Response:
-        return await self._page(request, visitor, await self._read(request, visitor))
-
-    async def _reveal(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
-        found = await self._projects.reveal_webhook_secret(visitor.actor, project.id)
+    async def _reveal(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        found = await self.projects.reveal_webhook_secret(visitor.actor, project.id)
         secrets = [("Webhook secret", found.webhook_secret)]
         if found.next_webhook_secret is not None:
             secrets.append(("Next webhook secret", found.next_webhook_secret))
-        return self._pages.redirect(request, _path(project), secrets=secrets, secrets_hint=_SHOWN_AGAIN)
+        return self.pages.redirect(request, _path(project), secrets=secrets, secrets_hint=_SHOWN_AGAIN)
 
-    async def _rotate(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
+    async def _rotate(self, request: Request, visitor: Visitor, project: Project) -> Response:
         hours = (await read_form(request))["overlap_hours"]
         is_number = hours.isascii() and hours.isdigit() and len(hours) <= len(str(OVERLAP_LIMIT))
         if not is_number or not 1 <= int(hours) <= OVERLAP_LIMIT:
             error = f"The overlap must be a whole number of hours, from 1 to {OVERLAP_LIMIT}."
             return await self._page(request, visitor, project, rotation_error=error, overlap_hours=hours)
         try:
-            rotation = await self._projects.rotate_webhook_secret(visitor.actor, project.id, int(hours))
+            rotation = await self.projects.rotate_webhook_secret(visitor.actor, project.id, int(hours))
         except RotationUnderWay:
             error = "A rotation is already in progress. Promote its secret, or wait for it to end."
-            project = await self._read(request, visitor)
+            project = await self.projects.read_project(visitor.developer, project.id)
             return await self._page(request, visitor, project, rotation_error=error)
         secrets = [("Next webhook secret", rotation.next_webhook_secret or rotation.webhook_secret)]
-        notice = "The rotation has started. Let your servers accept the next secret besides the current one."
-        return self._pages.redirect(request, _path(project), notice=notice, secrets=secrets, secrets_hint=_SHOWN_AGAIN)
+        notice = "The rotation has started. Your servers must now accept the next secret as well as the current one."
+        return self.pages.redirect(request, _path(project), notice=notice, secrets=secrets, secrets_hint=_SHOWN_AGAIN)
 
-    async def _promote(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
+    async def _promote(self, request: Request, visitor: Visitor, project: Project) -> Response:
         try:
-            await self._projects.promote_webhook_secret(visitor.actor, project.id)
+            await self.projects.promote_webhook_secret(visitor.actor, project.id)
         except NoRotation:
             error = "No rotation is in progress, so there is nothing to promote. The last one has ended."
             return await self._page(request, visitor, project, rotation_error=error)
         notice = "The rotation is complete: proofs and webhooks are signed with the new secret only."
-        return self._pages.redirect(request, _path(project), notice=notice)
+        return self.pages.redirect(request, _path(project), notice=notice)
 
-    async def _send_test(self, request: Request, visitor: Visitor) -> Response:
-        project = await self._read(request, visitor)
+    async def _send_test(self, request: Request, visitor: Visitor, project: Project) -> Response:
         try:
-            sent = await self._deliveries.send_test(visitor.actor, project.id)
+            sent = await self.deliveries.send_test(visitor.actor, project.id)
         except WebhookNotSet:
-            project = await self._read(request, visitor)
+            project = await self.projects.read_project(visitor.developer, project.id)
             return await self._page(request, visitor, project, test_error=_NO_URL)
         path, status = f"{_DELIVERIES}/{sent.record.event_id}", sent.record.attempts[-1].status
         if sent.record.state == "delivered":
-            return self._pages.redirect(request, path, notice=f"The receiver accepted the test: HTTP {status}.")
-        outcome = "no answer came" if status is None else f"the receiver answered HTTP {status}"
-        return self._pages.redirect(request, path, problem=f"The test failed: {outcome}.")
-
-    async def _read(self, request: Request, visitor: Visitor) -> Project:
-        return await self._projects.read_project(visitor.developer, request.path_params["project_id"])
+            return self.pages.redirect(request, path, notice=f"The receiver accepted the test: HTTP {status}.")
+        outcome = "there was no answer" if status is None else f"the receiver answered with HTTP {status}"
+        return self.pages.redirect(request, path, problem=f"The test failed: {outcome}.")
 
     async def _page(
         self,
@@ -120,7 +111,7 @@ class WebhookPages:
     ) -> Response:
         event: EventType | None = _choice(request, "event", get_args(EventType))
         state: DeliveryState | None = _choice(request, "status", get_args(DeliveryState))
-        found = await self._deliveries.list_deliveries(
+        found = await self.deliveries.list_deliveries(
             visitor.developer,
             project.id,
             event_type=event,
@@ -134,22 +125,21 @@ class WebhookPages:
             "project": project,
             "endpoint": await self._endpoint_state(visitor, project),
             "host": urlsplit(project.webhook_url).netloc,
-            "problem": rotation_error,  # Its form is far down the page.
+            "problem": rotation_error,  # Repeat the error at the top, because its form is far down the page.
             "rotation_error": rotation_error,
             "overlap_hours": overlap_hours,
             "overlap_limit": OVERLAP_LIMIT,
             "test_error": test_error,
-            "deliveries": [(each, _last_answer(each)) for each in found.deliveries],
+            "deliveries": found.deliveries,
             "event": event,
             "state": state,
-            "events": get_args(EventType),
-            "states": get_args(DeliveryState),
+            "events": {each: each for each in get_args(EventType)},
             "is_filtered": bool(filters),
             "newest_url": f"{path}?{urlencode(filters)}" if "cursor" in request.query_params else "",
             "older_url": f"{path}?{urlencode(filters | {'cursor': found.next_cursor})}" if found.next_cursor else "",
         }
         status = 400 if rotation_error or test_error else 200
-        return self._pages.render(request, "webhooks.html", context, status=status)
+        return self.pages.render(request, "webhooks.html", context, status=status)
 
     async def _endpoint_state(self, visitor: Visitor, project: Project) -> EndpointState:
         if not project.webhook_url:
@@ -158,7 +148,7 @@ class WebhookPages:
             return "failing"
         tried: tuple[tuple[DeliveryState, EndpointState], ...] = (("delivered", "works"), ("failed", "untaken"))
         for state, shown in tried:
-            found = await self._deliveries.list_deliveries(
+            found = await self.deliveries.list_deliveries(
                 visitor.developer, project.id, event_type=None, state=state, limit=1, cursor=None
             )
             if found.deliveries:
@@ -168,25 +158,25 @@ class WebhookPages:
     # ---- one delivery
 
     async def _show_delivery(self, request: Request, visitor: Visitor) -> Response:
-        found = await self._deliveries.read_delivery(visitor.developer, request.path_params["delivery_id"])
+        found = await self.deliveries.read_delivery(visitor.developer, request.path_params["delivery_id"])
         return await self._delivery_page(request, visitor, found)
 
     async def _resend(self, request: Request, visitor: Visitor) -> Response:
         event_id = request.path_params["delivery_id"]
         try:
-            await self._deliveries.resend_delivery(visitor.actor, event_id)
+            await self.deliveries.resend_delivery(visitor.actor, event_id)
         except (WebhookNotSet, SignInReported) as refused:
-            found = await self._deliveries.read_delivery(visitor.developer, event_id)
+            found = await self.deliveries.read_delivery(visitor.developer, event_id)
             error = _NO_URL if isinstance(refused, WebhookNotSet) else refused.sentence
             return await self._delivery_page(request, visitor, found, error=error)
-        # The wording stays true after the event was sent, because the page updates itself.
+        # This wording is still true once the event has been sent; the page updates itself.
         notice = "The event was queued to be sent again."
-        return self._pages.redirect(request, f"{_DELIVERIES}/{event_id}", notice=notice)
+        return self.pages.redirect(request, f"{_DELIVERIES}/{event_id}", notice=notice)
 
     async def _delivery_page(
         self, request: Request, visitor: Visitor, found: SeenDelivery, *, error: str = ""
     ) -> Response:
-        project = await self._projects.read_project(visitor.developer, found.record.project_id)
+        project = await self.projects.read_project(visitor.developer, found.record.project_id)
         errors = [attempt_sentence(each.status, each.error) for each in found.record.attempts]
         context = {
             "project": project,
@@ -194,23 +184,15 @@ class WebhookPages:
             "attempts": list(zip(found.record.attempts, errors, found.answers, strict=True)),
             "error": error,
         }
-        return self._pages.render(request, "delivery.html", context, status=400 if error else 200)
+        return self.pages.render(request, "delivery.html", context, status=400 if error else 200)
 
 
 def _path(project: Project) -> str:
     return f"{HOME}/{project.id}/webhooks"
 
 
-def _last_answer(found: SeenDelivery) -> str:
-    """Return the result of the latest attempt, as the list shows it."""
-    if not found.record.attempts:
-        return "Not sent yet"
-    last = found.record.attempts[-1]
-    return "No answer" if last.status is None else f"HTTP {last.status}"
-
-
 def _choice(request: Request, name: str, choices: tuple[str, ...]) -> Any:
-    """Return the chosen value of a filter; None if there is none."""
+    """Return a filter's chosen value; None if no value is chosen."""
     chosen = request.query_params.get(name, "")
     if chosen == "":
         return None

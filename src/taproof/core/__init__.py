@@ -1,6 +1,6 @@
-"""The rules of Taproof: no I/O, no await, no clock and no randomness of its own.
+"""The rules of Taproof, without I/O, await, a clock or randomness.
 
-`model.py` has the model, `session_state.py` the life cycle of a session, and `rights.py` the derivation of rights.
-`identifiers.py` defines the form of each identifier and secret. `encryption.py` has encryption at rest, and `errors.py`
-the errors. Time is a parameter `now`, in milliseconds since the epoch. Randomness is the parameter `entropy`.
+`model.py` defines the model, `session_state.py` a session's life cycle, and `rights.py` the derivation of rights.
+`identifiers.py` defines the format of each identifier and secret, `encryption.py` encryption at rest, and `errors.py`
+the errors. The parameter `now` is the time in milliseconds since the epoch; `entropy` is the source of randomness.
 """

@@ -8,8 +8,8 @@ from taproof.core.rights import FULL, SCOPES, AccessScope, Grant
 Plan = Literal["free", "pro", "business"]
 
 Via = Literal["access_token", "console", "login", "invitation", "command_line", "service"]
-"""The way of an action: the API, the console, `taproof login` (the messenger alone, from a terminal), accepting an
-invitation, the operator's command line, or the service itself."""
+"""How an action was made: through the API, in the console, with `taproof login` (in a terminal, using only the
+messenger), by accepting an invitation, on the operator's command line, or by the service itself."""
 
 AuditAction = Literal[
     "developer.created",
@@ -43,15 +43,15 @@ AuditAction = Literal[
 """The action of an audit log entry."""
 
 InvitationOutcome = Literal["accepted", "gone", "email_taken", "identity_taken", "not_first"]
-"""The result of accepting an invitation. "gone": it does not exist, was already accepted, or has expired."""
+"""The result of accepting an invitation. "gone": the invitation does not exist, was accepted or has expired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Developer:
     """An account that owns projects.
 
-    An owner may invite others. `messenger_id` is the messenger account that signs in to the console, None until one is
-    linked.
+    An owner can invite others. `messenger_id` is the messenger account used to sign in to the console; None until one
+    is linked.
     """
 
     id: str
@@ -67,8 +67,8 @@ class Developer:
 class Actor:
     """The developer who acts, the credential used, and the origin of the request.
 
-    `via_id` is the id of the access token, the console session or the invitation, "" for any other `via`. `address` is
-    an IP address, "" on the command line. `grant` holds the rights of the acting credential.
+    `via_id` is the id of the access token, console session or invitation; "" for any other `via`. `address` is an IP
+    address; "" on the command line. `grant` is the acting credential's grant.
     """
 
     developer: Developer
@@ -80,10 +80,10 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:
-    """One entry of a developer's audit log. It is written once and never changed.
+    """One entry of a developer's audit log. Entries are never changed.
 
-    `developer_id` is the developer whose log has the entry. `actor` is an e-mail address, "command line" or "Taproof".
-    `subject` is the id of the changed object. `details` is a JSON object, as text, that never holds a secret.
+    `developer_id` is the developer whose log contains the entry. `actor` is an e-mail address, "command line" or
+    "Taproof". `subject` is the id of the changed object. `details` is a JSON object, as text, without secrets.
     """
 
     id: str
@@ -100,7 +100,7 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditPurge:
-    """The erased part of a developer's audit log: all entries before `before` (ms), `entries` in total."""
+    """The erased part of a developer's audit log: all entries before `before` (ms). `entries` is their number."""
 
     before: int
     entries: int
@@ -111,8 +111,8 @@ class AuditPurge:
 class Invitation:
     """A one-time link that creates a developer or links a messenger account; only a hash of its code is stored.
 
-    `email` is "" for the first developer of an installation, who enters it. `developer_id` is the existing
-    developer who gets another messenger account, None to create a developer.
+    `email` is "" for an installation's first developer, who enters it when accepting. `developer_id` is the existing
+    developer to whom another messenger account is linked; None to create a developer.
     """
 
     id: str
@@ -129,11 +129,11 @@ class Invitation:
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSession:
-    """A browser that is signed in to the console; only a hash of its cookie is stored.
+    """A console session, which belongs to one browser. Only a hash of its cookie is stored.
 
     `access_token_id` is the access token used to sign in; the session ends with it. `messenger_id` is the messenger
-    account used to sign in; the session ends when the developer links another one. `user_agent` is the browser's own
-    name, cut to 200 characters. `scopes`, `expires_at` (ms) and `sign_in` are those of its grant.
+    account used to sign in; the session ends when the developer links another one. `user_agent` is the browser's
+    User-Agent, cut to 200 characters. `scopes`, `expires_at` (ms) and `sign_in` are those of the session's grant.
     """
 
     id: str
@@ -158,7 +158,7 @@ class ConsoleSession:
 class AccessToken:
     """A developer's Bearer token (RFC 6750) without its plaintext: only its SHA-256 is stored.
 
-    `parent_id` is the access token that created it, if one did. `sign_in`: see `Grant`.
+    `parent_id` is the id of the access token that created this one, if any. `sign_in`: see `Grant`.
     """
 
     id: str
@@ -192,9 +192,10 @@ class EndedToken:
 class EndedRights:
     """The credentials and rights that a reported sign-in ended.
 
-    `console_sessions` is their number; `invitations` and `developers` are ids. A developer who accepted an invitation
-    of the reported sign-in keeps the account, but can no longer sign in and is no owner. `is_unbound` is true if the
-    sign-in had linked the developer's messenger account, which is now unlinked.
+    `console_sessions` is the number of ended console sessions; `invitations` and `developers` are ids. A developer who
+    accepted an invitation created with the reported sign-in keeps the account, but can no longer sign in and is no
+    longer an owner. `is_unbound` is true if that sign-in linked the developer's messenger account, which is now
+    unlinked.
     """
 
     console_sessions: int

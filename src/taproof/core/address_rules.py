@@ -1,7 +1,7 @@
-"""The addresses that webhooks may be posted to: public ones, and those that the operator allows.
+"""The addresses to which webhooks may be sent: public addresses, and those that the operator allows.
 
 The table follows IANA's registries of special-purpose addresses (RFC 6890 and its updates) and of IPv6 address space.
-`ipaddress.is_global` is not used: its answer for an address differs between versions of Python.
+`ipaddress.is_global` is not used: its result for an address depends on the Python version.
 """
 
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from typing import Final
 RANGES: Final[dict[str, tuple[str, ...]]] = {
     "loopback": ("127.0.0.0/8", "::1/128"),
     "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"),
-    # Cloud metadata services, which also return secrets: AWS, Azure, GCP, Alibaba and Oracle, and the service networks
-    # of IBM. IANA's registries list some of these as public, and some are in "private".
+    # Metadata services of AWS, Azure, GCP, Alibaba and Oracle, which also return secrets, and IBM's service networks.
+    # IANA's registries list some of these as public, and some are in "private".
     "cloud-internal": (
         *("169.254.169.254/32", "169.254.170.2/32", "100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32"),
         *("161.26.0.0/16", "166.8.0.0/14", "fd00:ec2::/32", "fd20:ce::254/128"),
@@ -33,13 +33,14 @@ RANGES: Final[dict[str, tuple[str, ...]]] = {
     "nat64": ("64:ff9b::/96", "64:ff9b:1::/48"),
     "6to4": ("192.88.99.0/24", "2002::/16"),
     "teredo": ("2001::/32",),
-    # Only 2000::/3 has public IPv6 addresses. This covers everything else that no other name covers.
+    # Only 2000::/3 contains public IPv6 addresses. "reserved" covers all others that no other name covers.
     "reserved": ("240.0.0.0/4", "::/3", "4000::/2", "8000::/1"),
 }
-"""All ranges that are not public, by the name that allows them. Where ranges overlap, the smallest one applies."""
+"""All non-public ranges, by the name that allows them. Where ranges overlap, the smallest one applies."""
 
 _BY_NAME_ONLY: Final = "cloud-internal"
-"""Allowing a wide network, such as fd00::/8, does not allow these: only their name or a network inside them does."""
+"""Allowing a wider network, such as fd00::/8, does not allow these ranges. Only their name, or a network inside one of
+them, does."""
 
 _LAST_32_BITS: Final = frozenset({"ipv4-mapped", "ipv4-compatible", "ipv4-translated", "nat64"})
 _SMALLEST_FIRST: Final[list[tuple[IPv4Network | IPv6Network, str]]] = sorted(
@@ -49,13 +50,13 @@ _SMALLEST_FIRST: Final[list[tuple[IPv4Network | IPv6Network, str]]] = sorted(
 
 
 class AddressRules:
-    """Decides which addresses webhooks may be posted to.
+    """Decides to which addresses webhooks may be sent.
 
     Args:
-        allowed: names of `RANGES` and networks such as `10.0.0.0/8`, allowed besides public addresses.
+        allowed: names from `RANGES`, and networks such as `10.0.0.0/8`, to allow in addition to public addresses.
 
     Raises:
-        ValueError: one of them is neither.
+        ValueError: an item of `allowed` is neither.
     """
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:
@@ -64,10 +65,10 @@ class AddressRules:
         self._networks = [ip_network(name) for name in names if name not in RANGES]
 
     def problem(self, address: str) -> str | None:
-        """Return the reason against `address`: the name of its range, or its defect; None if it is allowed.
+        """Return why `address` is refused: the name of its range, "unreadable" or "scoped"; None if it is allowed.
 
-        Only the usual notation is accepted. Other notations of `inet_aton` (`127.1`, `0x7f.0.0.1`, `2130706433`) are
-        "unreadable", and an address with a zone (`fe80::1%eth0`) is "scoped".
+        Only the usual notation is accepted. Other notations that `inet_aton` reads (`127.1`, `0x7f.0.0.1`,
+        `2130706433`) are "unreadable", and an address with a zone (`fe80::1%eth0`) is "scoped".
         """
         try:
             parsed = ip_address(address)
@@ -79,20 +80,20 @@ class AddressRules:
         smallest, name = next((entry for entry in _SMALLEST_FIRST if address in entry[0]), (None, ""))
         if smallest is None:
             return None
-        # A wider network does not allow a range that only its name or a network inside it allows.
+        # Some ranges are allowed only by their name or by a network inside them, not by a wider network.
         least = smallest.prefixlen if name == _BY_NAME_ONLY else 0
         if name not in self._names and not any(
             address in network and network.prefixlen >= least for network in self._networks
         ):
             return name
-        # A gateway or tunnel forwards to the IPv4 address inside, so that address is checked too: even with "nat64"
-        # allowed, as a network without IPv4 needs it, 64:ff9b::10.0.0.1 is private.
+        # A gateway or tunnel forwards to the IPv4 address inside, so that address is checked too. A network without
+        # IPv4 has to allow "nat64", and even then 64:ff9b::10.0.0.1 is private.
         problems = (self._problem(inner) for inner in _carried(name, address))
         return next((problem for problem in problems if problem is not None), None)
 
 
 def _carried(name: str, address: IPv4Address | IPv6Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses inside an IPv6 address of this range."""
+    """Return the IPv4 addresses that an IPv6 address in this range contains."""
     if isinstance(address, IPv4Address):
         return []
     if name in _LAST_32_BITS:

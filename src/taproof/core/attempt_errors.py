@@ -1,4 +1,4 @@
-"""The errors of webhook deliveries: each code, and its sentence for the developer."""
+"""The error codes of webhook deliveries, each with its sentence for the developer."""
 
 from typing import Final, Literal, cast
 
@@ -15,42 +15,43 @@ AttemptError = Literal[
     "circuit_open",
     "not_signed",
 ]
-"""The reason for a missing answer. It is stored with the attempt."""
+"""The reason why there was no response. It is stored with the attempt."""
 Refusal = Literal["redirected", "gone", "not_accepted"]
-"""The reason why an answer does not accept the event. It is derived from the status whenever it is shown."""
+"""The reason why a response did not accept the event. It is not stored but derived from the status."""
 ShownError = Literal[AttemptError, Refusal]
 
 SENTENCES: Final[dict[ShownError, str]] = {
-    "timeout": "The receiver did not answer to the end within 10 seconds. Answer first, and work afterwards.",
+    "timeout": "The receiver did not complete its response within 10 seconds. Respond first, then process the event.",
     "dns_failed": "The host name cannot be resolved. Check the webhook URL and the name's DNS records.",
-    "connection_refused": "The connection was refused: nothing listens there. Check that the receiver runs.",
-    "connection_failed": "No connection could be made. Check that the receiver can be reached from the internet.",
-    "connection_lost": "The connection was closed before the answer was whole. Check the receiver's log.",
-    "tls_failed": "The receiver's certificate cannot be verified. Check that it is current, whole and for this host.",
-    "address_not_allowed": "The host's address is internal, and nothing is sent there. Use a public address, or ask"
-    " the operator of this service to allow it.",
-    "port_not_allowed": "Nothing is sent to this port. Use 443, or ask the operator of this service which others"
+    "connection_refused": "The connection was refused. Check that the receiver is running and listens on this port.",
+    "connection_failed": "The connection failed. Check that the receiver can be reached from the internet.",
+    "connection_lost": "The connection was closed before the response was complete. Check the receiver's log.",
+    "tls_failed": "The receiver's certificate cannot be verified. Check its expiry date, its chain and its host name.",
+    "address_not_allowed": "Webhooks are not sent to the host's address, because it is internal. Use a public address,"
+    " or ask the operator of this service to allow this one.",
+    "port_not_allowed": "Webhooks are not sent to this port. Use 443, or ask the operator of this service which others"
     " are allowed.",
-    "invalid_answer": "What came back is not an HTTP answer. Check that a web server listens there.",
-    "circuit_open": "Not sent: the attempts just before it all failed. A probe is made now and then; this event is"
-    " tried again as its schedule says.",
+    "invalid_answer": "The response is not valid HTTP. Check that a web server listens on this port.",
+    "circuit_open": "The event was not sent, because all recent attempts failed. The service probes the receiver from"
+    " time to time and retries this event on schedule.",
     "not_signed": "The stored event or secret cannot be decrypted, so nothing was sent. Ask the operator of this"
     " service to check the master key.",
-    "redirected": "The receiver answered with a redirect, and redirects are not followed. Set webhook_url to the"
-    " address that it leads to.",
-    "gone": "The receiver answered 410 Gone, which turns the webhook off, except in answer to a test. Set webhook_url"
-    " again to turn it on.",
-    "not_accepted": "The receiver answered with a status that is no 2xx, so the event does not count as taken. Read its"
-    " answer, or its log, for the reason.",
+    "redirected": "The receiver responded with a redirect. Redirects are not followed. Set webhook_url to the"
+    " redirect's target.",
+    "gone": "The receiver responded with 410 Gone. This turns the webhook off, except in response to a test. To turn it"
+    " on, set webhook_url again.",
+    "not_accepted": "The receiver did not answer with a 2xx status, so the event was not accepted. Its response or its"
+    " log may show the reason.",
 }
 
 _OF_A_NEWER_RELEASE: Final = (
-    "No answer came, for a reason that only a newer release of this service knows. Look again when its update is done."
+    "There was no response, for a reason that only a newer release of this service can name. Check again after the "
+    "update."
 )
 
 
 def attempt_sentence(status: int | None, error: str | None) -> str | None:
-    """Return the sentence on a failed attempt, from its stored status and error; None if the event was accepted."""
+    """Return the sentence for a failed attempt, from its stored status and error; None if the event was accepted."""
     code = attempt_error(status, error)
     if code is not None:
         return SENTENCES[code]
@@ -58,14 +59,9 @@ def attempt_sentence(status: int | None, error: str | None) -> str | None:
 
 
 def attempt_error(status: int | None, error: str | None) -> ShownError | None:
-    """Return the error code of a stored attempt.
+    """Return the error code of an attempt, from its stored status and error; None if the event was accepted.
 
-    Args:
-        status: the receiver's HTTP status, None without an answer.
-        error: the stored reason for a missing answer, None with an answer.
-
-    Returns:
-        None if the event was accepted. Also None for an unknown code, which a node of a newer release may have stored.
+    The result is also None for an unknown code, which a node of a newer release may have stored.
     """
     if error is not None:
         return cast("AttemptError", error) if error in SENTENCES else None

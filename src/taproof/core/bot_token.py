@@ -1,10 +1,10 @@
-"""The form of a bot's token: the bot's id, a colon, and a secret (core.telegram.org/bots/api#authorizing-your-bot)."""
+"""The format of a bot token: the bot's id, a colon, and a secret (core.telegram.org/bots/api#authorizing-your-bot)."""
 
 import re
 from typing import Final
 
 _TOKEN: Final = re.compile(r"([1-9][0-9]{0,15}):[A-Za-z0-9_-]{30,100}")
-# At least 30 characters, so that the redaction of the log matches every token: see `logging.py`.
+# At least 30 characters, so that log redaction matches every token: see `logging.py`.
 _LARGEST_ID: Final = 2**52 - 1
 """core.telegram.org/bots/api#user: an id has at most 52 significant bits."""
 

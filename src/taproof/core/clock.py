@@ -1,4 +1,4 @@
-"""The only place that reads the clock. Everywhere else `now` is a parameter, read once per operation."""
+"""The only module that reads the clock. Everywhere else, `now` is a parameter, read once per operation."""
 
 import functools
 import time
@@ -32,7 +32,7 @@ def iso8601(instant: int) -> str:
 
 @functools.lru_cache(256)
 def _to_the_second(seconds: int) -> str:
-    """Return the part of the text that all instants of one second share."""
+    """Return the part of the text that is the same for all instants within one second."""
     return datetime.fromtimestamp(seconds, UTC).isoformat()[:19]
 
 

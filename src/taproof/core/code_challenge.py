@@ -13,9 +13,9 @@ from taproof.core.clock import SECOND
 
 METHOD: Final = "S256"
 REREAD_WINDOW: Final = 60 * SECOND
-"""Milliseconds after the first confirmed read in which the holder of the verifier may read the same answer again.
+"""Milliseconds after the first confirmed read during which the holder of the verifier can read the same response again.
 
-So a lost response does not lose the sign-in."""
+A lost response thus does not lose the sign-in."""
 CHALLENGE_PATTERN: Final = "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$"
 VERIFIER_PATTERN: Final = "^[A-Za-z0-9._~-]{43,128}$"
 
@@ -31,7 +31,7 @@ def challenge_digest(code_challenge: str) -> bytes | None:
 
 
 def is_code_verifier(value: object) -> TypeGuard[str]:
-    """Return whether `value` has the form of a code verifier: 43 to 128 unreserved characters."""
+    """Return whether `value` has the format of a code verifier: 43 to 128 unreserved characters."""
     return isinstance(value, str) and _VERIFIER.fullmatch(value) is not None
 
 

@@ -10,15 +10,15 @@ EventType = Literal["auth.confirmed", "auth.cancelled", "webhook.test"]
 
 DeliveryState = Literal["due", "delivered", "failed", "ended"]
 """The state of an event: to be sent, accepted by the receiver, given up after the last retry (dead letter), or ended
-because its webhook was removed or turned off."""
+because the project's webhook was removed or turned off."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A webhook event, recorded in the transaction of the decision that causes it.
+    """A webhook event, recorded in the same transaction as the decision that causes it.
 
-    `encrypted_body` is the exact body to send. It is encrypted because it holds the session token, of which the store
-    otherwise has only a hash.
+    `encrypted_body` is the exact body to send. It is encrypted because it contains the session token, of which the
+    store otherwise has only a hash.
     """
 
     id: str
@@ -32,9 +32,9 @@ class Event:
 class Delivery:
     """A claimed event with the data needed to send it. The claim is a lease that ends at `leased_until`.
 
-    `attempt` is the number of this attempt, from 1. `stage` is the number of attempts before it since the event was
-    recorded or last resent, that is, the position in the schedule of retries. `endpoint_fails` is true if an attempt to
-    this endpoint failed, in any process, and none has succeeded since.
+    `attempt` is the number of this attempt, from 1. `stage` is the number of earlier attempts since the event was
+    recorded or last resent, that is, the position in the retry schedule. `endpoint_fails` is true if an attempt
+    to this endpoint has failed, in any process, and none has succeeded since.
     """
 
     event: Event
@@ -48,12 +48,12 @@ class Delivery:
 
     @property
     def is_resent(self) -> bool:
-        """True for the first attempt after a developer asked to send the event again."""
+        """True for the first attempt after a developer resent the event."""
         return self.stage == 0 and self.attempt > 1
 
 
 class PassedOver(NamedTuple):
-    """The due events not to claim: those of `projects`, and those of `developers` except in the `spared` projects."""
+    """The due events not to claim: those of `projects`, and those of `developers` except in `spared` projects."""
 
     projects: Sequence[str] = ()
     developers: Sequence[str] = ()
@@ -62,16 +62,16 @@ class PassedOver(NamedTuple):
 
 NOBODY: Final = PassedOver()
 ATTEMPTS_SHOWN: Final = 50
-"""The latest attempts of a delivery that are kept: a schedule has nine, but an event may be sent again at will."""
+"""The number of latest attempts kept per delivery: a schedule has nine, but an event can be resent without limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One attempt to deliver an event.
 
-    `started_at` and `duration` are in ms. `status` is the receiver's HTTP status, None without an answer. `error` is a
-    code of `core/attempt_errors.py`, None with an answer. `encrypted_answer` is the beginning of the answer's body,
-    encrypted because a receiver may return the session token that it was sent.
+    `started_at` and `duration` are in ms. `status` is the receiver's HTTP status; None without a response. `error` is a
+    code from `core/attempt_errors.py`; None with a response. `encrypted_answer` is the beginning of the response's
+    body, encrypted because a receiver may return the session token that it received.
     """
 
     number: int
@@ -84,11 +84,11 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryRecord:
-    """The delivery of an event, as its developer sees it.
+    """An event's delivery, as its developer sees it.
 
-    While `state` is "due", the next attempt is at `due_at`. A worker holds the event until `leased_until`, which is 0
-    without a worker. `interrupted` counts attempts whose worker ended before it recorded the outcome. `session_id` is
-    the session of the event, None for a test.
+    While `state` is "due", the next attempt is at `due_at`. A worker holds the event's lease until `leased_until`; 0
+    means that none does. `interrupted` counts attempts whose worker ended before it recorded the outcome. `session_id`
+    is the event's session; None for a test.
     """
 
     event_id: str

@@ -1,8 +1,8 @@
-"""Encryption at rest: AES-256-GCM under a master key, with the row of the value as associated data.
+"""Encryption at rest: AES-256-GCM under a master key, with the value's row as associated data.
 
 An encrypted value is `version (1) | key id (4) | nonce (12) | ciphertext and tag`. The associated data (for example
 `webhook_secret:proj_…`) is authenticated, so a value moved to another row cannot be decrypted. During a rotation there
-are several master keys. The first one encrypts, all of them decrypt, and the key id selects one.
+are several master keys. The first key encrypts, all keys decrypt, and the key id selects the key.
 """
 
 import base64
@@ -11,13 +11,16 @@ import hashlib
 import hmac
 import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed
+
+BoundKind = Literal["webhook_secret", "bot_token", "event_body", "phone", "phone_request"]
+"""The kinds of encrypted values that are bound to a row by a single id."""
 
 KEY_SIZE: Final = 32
 _VERSION: Final = b"\x01"
@@ -32,12 +35,12 @@ def new_master_key(entropy: Entropy) -> str:
 
 
 def split_master_keys(text: str) -> list[str]:
-    """Return the master keys in a text, separated by commas or line ends. They are not validated."""
+    """Return the master keys in a text, where commas or line ends separate them. The keys are not validated."""
     return [each.strip() for each in _BETWEEN.split(text.strip())]
 
 
 class _Key:
-    """One master key, ready for use. Its `repr` shows no secret."""
+    """One master key, ready for use. Its `repr` does not show the secret."""
 
     __slots__ = ("cipher", "id", "secret")
 
@@ -62,7 +65,7 @@ class Encryptor:
             return only keys that this class accepts.
 
     Raises:
-        ValueError: a key is malformed, or two keys have the same id (of about four billion).
+        ValueError: a key is malformed, or two keys have the same id (one of about four billion).
     """
 
     def __init__(self, master_keys: str, newer: Callable[[], str | None] | None = None) -> None:
@@ -94,11 +97,11 @@ class Encryptor:
             raise DecryptionFailed from None
 
     def is_current(self, encrypted: bytes) -> bool:
-        """Return whether the key id of a value is that of the first key."""
+        """Return whether a value is encrypted under the first key, judged by its key id."""
         return self._key_of(encrypted) is self._known[0]
 
     def knows(self, encrypted: bytes) -> bool:
-        """Return whether the key id of a value is that of a known key."""
+        """Return whether a value is encrypted under a known key, judged by its key id."""
         return self._key_of(encrypted) is not None
 
     def derive(self, purpose: str) -> str:
@@ -106,7 +109,7 @@ class Encryptor:
         return self.derive_all(purpose)[0]
 
     def derive_all(self, purpose: str) -> list[str]:
-        """Return the result of `derive` for each key. A check of the secret must accept all of them."""
+        """Return the result of `derive` for each key. When checking the secret, accept any of them."""
         return [hmac.digest(key.secret, purpose.encode(), "sha256").hex() for key in self._keys()]
 
     def _keys(self) -> list[_Key]:
@@ -122,36 +125,17 @@ class Encryptor:
 
 
 def _ready(text: str) -> list[_Key]:
-    """Return the keys in a text, each once, in their order."""
+    """Return the distinct keys in a text, in order."""
     keys = {key.secret: key for key in map(_Key, split_master_keys(text))}
     if len({key.id for key in keys.values()}) < len(keys):
-        raise ValueError("two of the master keys have the same id, so another one must be made")
+        raise ValueError("two of the master keys have the same id; create another key")
     return list(keys.values())
 
 
-# ---- associated data: it binds each encrypted value to its own row, so that it decrypts only there
+def associated_data_of(kind: BoundKind, row_id: str) -> str:
+    """Return the associated data that binds an encrypted value to its row, so that it decrypts only there.
 
-
-def webhook_secret_associated_data(project_id: str) -> str:
-    """Return the associated data of a project's encrypted webhook secret."""
-    return f"webhook_secret:{project_id}"
-
-
-def bot_token_associated_data(project_id: str) -> str:
-    """Return the associated data of a project bot's encrypted token."""
-    return f"bot_token:{project_id}"
-
-
-def event_body_associated_data(event_id: str) -> str:
-    """Return the associated data of an event's encrypted body."""
-    return f"event_body:{event_id}"
-
-
-def phone_associated_data(session_id: str) -> str:
-    """Return the associated data of a session's encrypted phone number."""
-    return f"phone:{session_id}"
-
-
-def phone_request_associated_data(session_id: str) -> str:
-    """Return the associated data of the encrypted token of a session that waits for a phone number."""
-    return f"phone_request:{session_id}"
+    `row_id` is the id of a project (`webhook_secret`, `bot_token`), of an event (`event_body`), or of a session
+    (`phone`, and `phone_request` for the session token while the session waits for a phone number).
+    """
+    return f"{kind}:{row_id}"

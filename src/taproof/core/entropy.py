@@ -1,4 +1,4 @@
-"""The only place that draws randomness. Everywhere else `entropy` is a parameter."""
+"""The only module that draws randomness. Everywhere else, `entropy` is a parameter."""
 
 import secrets
 from collections.abc import Callable

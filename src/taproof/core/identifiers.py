@@ -1,4 +1,4 @@
-"""The form of every identifier, token and key (contract.md, Identifiers and secrets)."""
+"""The format of every identifier, token and key (contract.md, Identifiers and secrets)."""
 
 import base64
 import functools
@@ -15,12 +15,10 @@ ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 ID_LENGTH: Final = 22
 """The number of characters after the prefix."""
 KEY_LENGTH: Final = 43
-"""The number of random characters of a key: 43 letters and digits hold 256 bits. Six more characters are the
-checksum."""
+"""The number of random characters in a key: 43 letters and digits hold 256 bits. A six-character checksum follows."""
 CHECKSUM_LENGTH: Final = 6
-TOKEN_LENGTH: Final = 43
 _TIME_LENGTH: Final = 7
-"""The number of characters for the time in milliseconds since the epoch. They last until the year 2081."""
+"""The number of characters for the time in milliseconds since the epoch. They suffice until the year 2081."""
 
 _SESSION_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]{16,40}")
@@ -39,16 +37,16 @@ def _base62(value: int, length: int) -> str:
 
 def new_id(prefix: str, entropy: Entropy) -> str:
     """Return a new identifier such as `proj_4Ksd…`, with at least 110 random bits."""
-    # Base64 with two letters in place of its two marks. These letters are twice as frequent, so a character still holds
-    # at least 5 bits. Every session needs an id, and an even distribution over 62 characters would take 20 times as
-    # long.
+    # Base64 with two letters in place of `+` and `/`. These letters are twice as frequent, so a character still holds
+    # at least 5 bits. An even distribution over 62 characters would take 20 times as long, and every session needs
+    # an id.
     return f"{prefix}_{base64.b64encode(entropy(18), b'Az')[:ID_LENGTH].decode()}"
 
 
 def new_event_id(now: int, entropy: Entropy) -> str:
     """Return a new webhook event's id, `evt_…`: seven characters that sort by time, and at least 75 random bits.
 
-    Ids made one after the other are neighbours in the store, so one write of a page serves many of them.
+    Consecutive ids are neighbours in the store, so one page write stores many of them.
     """
     rest = base64.b64encode(entropy(12), b"Az")[: ID_LENGTH - _TIME_LENGTH].decode()
     return f"evt_{_base62(now, _TIME_LENGTH)}{rest}"
@@ -57,7 +55,7 @@ def new_event_id(now: int, entropy: Entropy) -> str:
 def new_session_id(now: int, entropy: Entropy) -> str:
     """Return a new session's id, `sess_…`: seven characters of time and at least 100 random bits.
 
-    A session is found by its project and time of creation, which its id contains, so the id needs no index.
+    The id contains the creation time. Lookups use it together with the project, so the id needs no index.
     """
     return f"sess_{_base62(now, _TIME_LENGTH)}{base64.b64encode(entropy(15), b'Az').decode()}"
 
@@ -74,12 +72,12 @@ def session_created_at(session_id: str) -> int | None:
 
 
 def is_project_id(value: str) -> bool:
-    """Return whether `value` has the form of a project id."""
+    """Return whether `value` has the format of a project id."""
     return _PROJECT_ID.fullmatch(value) is not None
 
 
 def is_event_id(value: str) -> bool:
-    """Return whether `value` has the form of a webhook event's id."""
+    """Return whether `value` has the format of a webhook event's id."""
     return _EVENT_ID.fullmatch(value) is not None
 
 
@@ -93,10 +91,10 @@ def new_session_token(now: int, entropy: Entropy) -> str:
 
 
 def session_key(session_token: str) -> SessionKey | None:
-    """Return the key under which the session of this token is stored; None if the token is malformed.
+    """Return the storage key of the session with this token; None if the token is malformed.
 
-    Only the spelling that the service issues is accepted. The last character has two unused bits, which must be zero,
-    so that no second token leads to the same session.
+    Only the encoding that the service issues is accepted: the last character's two unused bits must be zero. Otherwise
+    several tokens would identify the same session.
     """
     if _SESSION_TOKEN.fullmatch(session_token) is None or session_token[-1] not in _LAST_CHARACTERS:
         return None
@@ -105,7 +103,7 @@ def session_key(session_token: str) -> SessionKey | None:
 
 @functools.lru_cache(1024)
 def _day(head: str) -> int:
-    """Return the day in the first four characters of a token, cached because nearly all current tokens share them."""
+    """Return the day in the first four characters of a token, cached because most current tokens share it."""
     return int.from_bytes(base64.urlsafe_b64decode(head)[:2])
 
 
@@ -113,9 +111,9 @@ _LAST_CHARACTERS: Final = frozenset("AEIMQUYcgkosw048")
 
 
 def new_key(prefix: str, entropy: Entropy) -> str:
-    """Return a new secret key (`sk`) or access token (`tap`): random letters and digits and their CRC-32.
+    """Return a new secret key (`sk`) or access token (`tap`): random letters and digits, and their CRC-32.
 
-    With the checksum, a scanner can distinguish a leaked key from a random word without calling the service.
+    With this checksum, a secret scanner can tell a key from other text without calling the service.
     """
     body = _base62(int.from_bytes(entropy(32)), KEY_LENGTH)
     return f"{prefix}_{body}{_checksum(prefix, body)}"
@@ -134,7 +132,7 @@ def _checksum(prefix: str, body: str) -> str:
 
 
 def key_hash(key: str) -> bytes:
-    """Return the SHA-256 under which a key is stored and found. A key has 256 random bits, so no salt is needed."""
+    """Return the SHA-256 that identifies a key in the store. A key has 256 random bits, so no salt is needed."""
     return hashlib.sha256(key.encode()).digest()
 
 
@@ -145,5 +143,5 @@ def key_preview(key: str) -> str:
 
 
 def new_webhook_secret(entropy: Entropy) -> str:
-    """Return a webhook secret: `whsec_` and the base64 of 32 random bytes (the Standard Webhooks form)."""
+    """Return a webhook secret: `whsec_` and the base64 of 32 random bytes (the Standard Webhooks format)."""
     return f"whsec_{base64.b64encode(entropy(32)).decode()}"

@@ -1,7 +1,7 @@
 """Match codes: the sign-in page shows a number, and the user picks it out of three in the messenger.
 
 A user who only received a link does not know the number, so a careless tap is wrong two times out of three. Match codes
-do not stop an attacker who tells the victim the number (docs/explanation/threat-model.md).
+do not stop an attacker who sends the number to the victim (docs/explanation/threat-model.md).
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from taproof.core.entropy import Entropy
 CHOICES: Final = 3
 _LOWEST: Final = 10
 _CODES: Final = 90
-"""Two digits without a leading zero, which read the same in every language."""
+"""Two-digit numbers without a leading zero, because every user can read them."""
 
 
 def new_match_code(entropy: Entropy) -> tuple[str, tuple[str, ...]]:

@@ -12,13 +12,13 @@ Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
 
 SERVICE_DEVELOPER: Final = "dev_console"
-"""The owner of the projects through which developers sign in to the service. It is too short for a developer's id."""
+"""The owner of the projects through which developers sign in to the service. No developer's id is as short."""
 
 SERVICE_BOT: Final = 0
-"""The bot id of the service's own bot, in place of a project bot's id."""
+"""The bot id that stands for the service's own bot."""
 
 TurnOffReason = Literal["gone", "failing"]
-"""The reason for turning off a webhook: a 410 Gone answer, or only failures for five days."""
+"""The reason for turning off a webhook: a 410 Gone response, or five days in which every attempt failed."""
 
 
 class SessionKey(NamedTuple):
@@ -30,7 +30,7 @@ class SessionKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeveloperSignIn:
-    """A session by which a developer signed in to the service itself: its storage key and its id."""
+    """A session with which a developer signed in to the service itself: its storage key and its id."""
 
     key: SessionKey
     id: str
@@ -38,9 +38,9 @@ class DeveloperSignIn:
 
 @dataclass(frozen=True, slots=True)
 class MessengerIdentity:
-    """The messenger account that confirmed. `messenger_username` is "" when the account has none.
+    """The messenger account that confirmed. `messenger_username` is "" if the account has none.
 
-    `messenger_phone` is in E.164 form, and None unless the project collects it and the user shared it.
+    `messenger_phone` is in E.164 format; None unless the project collects it and the user shared it.
     """
 
     messenger_id: str
@@ -70,13 +70,13 @@ class Session:
     """The user's phone number, encrypted for this session: see `service/phones.py`."""
     reported_at: int | None = None
     prompt: "PromptDetails | None" = field(default=None, compare=False)
-    """Details that only the bot needs; only `read_session` returns them."""
+    """Details that only the bot needs. Only `read_session` returns them."""
 
 
 class PromptDetails(NamedTuple):
-    """The details that the bot shows and asks for before the user decides.
+    """The details that the bot shows or requests before the user decides.
 
-    `bot_id` is the one bot that may show the session and take its decision. `context` is a JSON object, None when
+    `bot_id` is the only bot that may show the session and accept its decision. `context` is a JSON object; None if
     nothing is known. `match_choices` are three codes, of which `match_code` is the right one; both are None without
     match codes. `collect_phone` is true if the project collects phone numbers and its developer's plan allows it.
     """
@@ -106,7 +106,7 @@ class SignInProject(NamedTuple):
 
 
 class PolledSession(NamedTuple):
-    """The fields that answer a poll. It is a tuple because polls are the hottest path."""
+    """The fields needed to answer a poll. It is a tuple for speed, since polls are the hottest path."""
 
     project_id: str
     public_access: bool
@@ -118,7 +118,7 @@ class PolledSession(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NewSession:
-    """A session to store as pending. With a `code_challenge`, a SHA-256, only the verifier's holder can read it."""
+    """A session to store as pending. If `code_challenge` (a SHA-256) is set, only the verifier's holder can read it."""
 
     key: SessionKey
     id: str
@@ -134,7 +134,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class PhoneRequest:
-    """A user who tapped Confirm and was asked for a contact. `encrypted_token` is the encrypted session token."""
+    """A user who tapped Confirm and was asked to share a contact. `encrypted_token` is the encrypted session token."""
 
     key: SessionKey
     session_id: str
@@ -155,7 +155,7 @@ class NamedProject(NamedTuple):
 class EncryptedWebhookSecrets(NamedTuple):
     """A project's encrypted webhook secrets. During a rotation there are two, until `next_at` (ms).
 
-    `core.proof.signing_secrets` says which one signs at an instant.
+    `core.proof.signing_secrets` returns the ones that sign at a given time.
     """
 
     current: bytes
@@ -165,9 +165,9 @@ class EncryptedWebhookSecrets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConsumedSession:
-    """The data for the answer and the proof, given to the one call that moves a session from confirmed to used.
+    """The data for the response and the proof, returned to the one call that moves a session from confirmed to used.
 
-    With `used_at`, the same answer and proof can be made again.
+    With `used_at`, the same response and proof can be created again.
     """
 
     project_id: str
@@ -181,7 +181,7 @@ class ConsumedSession:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The unit that sessions are created under (service-spec.md, Project)."""
+    """A developer's project, to which sessions belong (service-spec.md, Project)."""
 
     id: str
     developer_id: str
@@ -194,26 +194,26 @@ class Project:
     public_access: bool
     collect_phone: bool
     phone_required: bool = True
-    """Sign in only users who share their phone number. No effect without `collect_phone`."""
+    """Sign in only users who share their phone number. Ignored without `collect_phone`."""
     show_context: bool = True
-    """Show the origin of the request in the prompt."""
+    """Show in the prompt where the request came from."""
     match_code: bool = False
     sessions_count: int = 0
     confirmed_count: int = 0
     encrypted_next_webhook_secret: bytes | None = None
     next_webhook_secret_at: int | None = None
     webhook_failing_since: int | None = None
-    """The first failed attempt since the last success (ms); None while the webhook works."""
+    """The time (ms) of the first failed attempt since the last success; None while the webhook works."""
     webhook_off_at: int | None = None
     webhook_off_reason: TurnOffReason | None = None
     webhook_off_url: str | None = None
-    """The URL of the webhook that was turned off; `webhook_url` has been "" since."""
+    """The URL of the webhook that was turned off. `webhook_url` is "" from then on."""
     allowed_origins: tuple[str, ...] = ()
-    """The origins of the pages that may start sign-ins; empty allows any."""
+    """The origins of the pages that may start sign-ins. An empty tuple allows any."""
     bot_id: int | None = None
     bot_username: str | None = None
     bot_broken_at: int | None = None
-    """The time (ms) since which the messenger refuses the project bot's token."""
+    """The time (ms) since which the messenger has refused the project bot's token."""
 
     @property
     def webhook_secrets(self) -> EncryptedWebhookSecrets:
@@ -225,7 +225,7 @@ class Project:
 
 @dataclass(frozen=True, slots=True)
 class ProjectChanges:
-    """The fields that a developer sets. None leaves a field as it is, and in a new project at its default."""
+    """The fields that a developer can set. None leaves a field unchanged, or at its default in a new project."""
 
     name: str | None = None
     webhook_url: str | None = None
@@ -252,10 +252,10 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
     match_code=False,
     allowed_origins=(),
 )
-"""The settings of a new project, unless its developer sets others."""
+"""The default settings of a new project."""
 
 PROJECT_FLAGS: Final = tuple(name for name, value in PROJECT_DEFAULTS.given().items() if isinstance(value, bool))
-"""The fields of a project that are true or false. Columns, forms and answers derive from this list."""
+"""A project's boolean fields. Columns, forms and responses derive from this list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +270,9 @@ class ProjectBot:
 
 
 class BotLoss(NamedTuple):
-    """A project that loses its broken bot to another project; `entry` informs its developer.
+    """A project that loses its broken bot to another project; `entry` informs the losing project's developer.
 
-    The project keeps a broken bot without a token: its developer decides which bot asks users from then on.
+    The project keeps a broken bot without a token, so that its developer decides which bot replaces it.
     """
 
     project_id: str
@@ -280,9 +280,9 @@ class BotLoss(NamedTuple):
 
 
 class BotChange(NamedTuple):
-    """The new bot of a project, None to remove its bot; `entry` records the change.
+    """A project's new bot, None to remove the bot; `entry` records the change.
 
-    `loss` is the project that has had the bot until now.
+    `loss` is the project that had the bot before.
     """
 
     bot: ProjectBot | None
@@ -292,7 +292,7 @@ class BotChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckedBot:
-    """A bot whose token the messenger has just accepted; `loss` is the project that loses the bot."""
+    """A bot whose token the messenger has just accepted; `loss` is the project that loses this bot."""
 
     id: int
     username: str
@@ -301,7 +301,7 @@ class CheckedBot:
 
 
 class RemovedBot(NamedTuple):
-    """A project's bot, which is to be removed. `username` is None if the project has none."""
+    """A project's bot that is to be removed. `username` is None if the project has no bot."""
 
     username: str | None
 
@@ -321,15 +321,15 @@ class DailyCounts:
     unique_users: int = 0
     latest_users: int = 0
     reported: int = 0
-    """Sessions of that day that their user reported."""
+    """The sessions of that day that were reported by their user."""
 
 
 @dataclass(frozen=True, slots=True)
 class DailyUsers:
-    """Distinct users of one UTC day, over all projects of a developer.
+    """Distinct users on one UTC day, over all of a developer's projects.
 
-    `unique_users` confirmed on that day; `latest_users` confirmed on that day and on no later one. So the sum of
-    `latest_users` from a day on is the number of distinct users since that day.
+    `unique_users` counts the users who confirmed on that day, `latest_users` those of them who confirmed on no later
+    day. So the sum of `latest_users` from a day on is the number of distinct users since that day.
     """
 
     day: int
@@ -338,7 +338,7 @@ class DailyUsers:
 
 
 class PageCursor(NamedTuple):
-    """The last item of a page, newest first; the next page starts strictly after it."""
+    """The position of a page's last item in a list, newest first. The next page starts strictly after it."""
 
     created_at: int
     id: str

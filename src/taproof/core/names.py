@@ -1,4 +1,4 @@
-"""Names chosen by others: the rules for accepting them, and how to show them so that they cannot imitate other text."""
+"""Names chosen by others: which ones are accepted, and how to show them so that they cannot imitate other text."""
 
 import functools
 import unicodedata
@@ -6,32 +6,31 @@ from typing import Final
 
 NAME_LIMIT: Final = 100
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Characters that show nothing but whose category is letter, mark or symbol: fillers, the grapheme joiner, the empty
-Braille cell."""
+"""Invisible characters that are letters, marks or symbols: fillers, the grapheme joiner, the empty Braille cell."""
 _JOINERS: Final = "\u200c\u200d"
 _SELECTORS: Final = "".join(map(chr, (*range(0x180B, 0x1810), *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-"""Like the joiner and non-joiner, emoji and several scripts need these, but only after a visible character."""
+"""Emoji and several scripts need these and the joiners, but only after a visible character."""
 _FIRST_STRONG_ISOLATE: Final = "\u2068"
 _POP_DIRECTIONAL_ISOLATE: Final = "\u2069"
 
 
 def name_problem(name: str) -> str | None:
-    """Return the problem of a trimmed project name, as the rest of a sentence; None if the name is accepted."""
+    """Return the problem with a trimmed project name, as the rest of a sentence; None if the name is accepted."""
     if not 1 <= len(name) <= NAME_LIMIT:
         return f"must have 1 to {NAME_LIMIT} characters"
     if any(unicodedata.category(character) in {"Cc", "Cs", "Zl", "Zp"} for character in name):
         return "must not contain control characters or line breaks"
     if not visible_name(name):
-        return "must contain something visible"
+        return "must contain a visible character"
     return None
 
 
-@functools.lru_cache(8192)  # Lists show the same names repeatedly, and each character costs a lookup.
+@functools.lru_cache(8192)  # Lists show the same names repeatedly, and each character needs a lookup.
 def visible_name(name: str) -> str:
     """Return `name` on one line without control, direction-changing and invisible characters.
 
-    This removes the categories Cc, Cf (which holds every bidirectional control), Cs, Co and Cn, and characters that
-    show nothing. Joiners and variation selectors of emoji and several scripts stay if they follow a visible character.
+    This removes the categories Cc, Cf (which includes every bidirectional control), Cs, Co and Cn, and invisible
+    characters of other categories. Joiners and variation selectors are kept after a visible character.
     """
     kept = "".join(
         " " if character.isspace() else character

@@ -1,4 +1,4 @@
-"""Rate limits: the generic cell rate algorithm, for many callers and for client addresses.
+"""Rate limits for many callers and for client addresses, using the generic cell rate algorithm (GCRA).
 
 Source: ITU-T Recommendation I.371, the virtual scheduling form of the GCRA. The only state of a caller is one number,
 its theoretical arrival time (TAT). At its TAT, a caller has its full allowance again.
@@ -14,7 +14,7 @@ from taproof.core.clock import HOUR, MINUTE, SECOND
 KEYS: Final = 100_000
 """The maximum number of callers in one generation: see `KeyedGcra`."""
 NETWORK_FACTOR: Final = 10
-"""The allowance of a /48, as a multiple of that of a /64."""
+"""The allowance of a /48, as a multiple of a /64's allowance."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _LENGTH_48: Final = len("2001:0db8:0001")
 _LENGTH_64: Final = len("2001:0db8:0001:0002")
@@ -22,40 +22,35 @@ _LENGTH_64: Final = len("2001:0db8:0001:0002")
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """A number of calls within a window in ms. All of them may come at once. The text form is `60/minute`."""
+    """A number of calls within a window in ms. All of them may come in one burst. Its text form is `60/minute`."""
 
     number: int
     window: int
 
     def __str__(self) -> str:
-        """Return the rate as it is written in the settings."""
+        """Return the rate in the format of the settings."""
         units = {SECOND: "second", MINUTE: "minute", HOUR: "hour"}
         return f"{self.number}/{units.get(self.window, f'{self.window} ms')}"
 
 
 class Standing(NamedTuple):
-    """The remaining allowance of a caller.
-
-    Attributes:
-        remaining: the number of calls allowed at this instant.
-        until_next: ms until one more call is allowed, rounded up. If nothing remains, this is the time to wait before
-            the next try.
-    """
+    """The state of a caller's allowance. `remaining` is the number of calls allowed now."""
 
     remaining: int
     until_next: int
+    """ms until one more call is allowed, rounded up. If no call remains, this is the time to wait."""
 
 
 class Gcra:
-    """The rule: on average one call per emission interval, and up to `burst` calls at once after a pause.
+    """The rule: on average one call per emission interval, and up to `burst` calls in one burst after a pause.
 
-    A TAT is an integer in units of 1/`number` ms. So the emission interval of `window / number` ms is exact for all
-    values. A caller without calls has a TAT of 0.
+    A TAT is an integer in units of 1/`number` ms. So the emission interval of `window / number` ms is always
+    exact. A caller without calls has a TAT of 0.
 
     Args:
         number: the number of calls within `window`.
         window: the window in ms.
-        burst: the number of calls at once.
+        burst: the maximum number of calls in one burst.
     """
 
     __slots__ = ("capacity", "lifetime", "number", "tolerance", "window")
@@ -66,7 +61,7 @@ class Gcra:
         self.tolerance = window * (burst - 1)
         self.capacity = window * burst
         self.lifetime = -(-self.capacity // number)
-        """ms until any usage has expired, so that its TAT can be dropped."""
+        """ms until any usage has expired, after which the TAT can be dropped."""
 
     def spend(self, tat: int, now: int) -> int | None:
         """Return the TAT after one more call at `now` (ms), or None if the call is not allowed."""
@@ -76,7 +71,7 @@ class Gcra:
         backlog = tat - arrival
         if backlog <= self.tolerance:
             return tat + self.window
-        # No caller can reach such a TAT: the clock was set back. Calls must not be refused for that long.
+        # No caller can reach such a TAT, so the clock was set back. Calls must not be refused for that long.
         return arrival + self.capacity if backlog > self.capacity else None
 
     def standing(self, tat: int, now: int) -> Standing:
@@ -90,10 +85,10 @@ class KeyedGcra:
     """A rule for many callers, identified by keys, in bounded memory.
 
     Keys are kept in two generations. When the younger generation reaches the lifetime of a TAT, it replaces the older
-    one. The older one is dropped, and nothing is lost, because its TATs no longer matter. The same happens when the
-    younger generation holds `keys` keys. Then a caller that was not seen for two such turns starts again with a full
-    allowance. So resetting one caller takes twice `keys` other callers, each allowed at least once. By then they have
-    used their own bursts many times over. A caller that continues to call, allowed or not, moves to the younger
+    one, which is dropped. Nothing is lost, because the dropped TATs no longer matter. The replacement also happens when
+    the younger generation contains `keys` keys. A caller that made no call during two such replacements starts again
+    with a full allowance. So resetting one caller takes twice `keys` other callers, each allowed at least once; their
+    own bursts exceed what the reset gains. A caller that continues to call, allowed or not, moves to the younger
     generation and is not forgotten.
 
     Args:
@@ -127,14 +122,14 @@ class KeyedGcra:
         return again
 
     def spend_again(self, key: Hashable, now: int) -> bool | None:
-        """Do the same as `spend` for a known key; return None for an unknown one, and count nothing."""
+        """Do the same as `spend` for a known key; for an unknown key, count nothing and return None."""
         tat = self._young.get(key)
         if tat is None:
             tat = self._grow_older(key, now)
             if tat is None:
                 return None
         arrival = now * self._number
-        # The common case on the path of nearly all requests, inlined to avoid a call.
+        # Nearly all requests take this branch, which is inlined to avoid a call.
         after = arrival + self._window if tat <= arrival else self.rule.spend(tat, now)
         if after is None:
             return False
@@ -142,7 +137,7 @@ class KeyedGcra:
         return True
 
     def charge(self, key: Hashable, now: int) -> None:
-        """Count one more call that has already happened. If a caller has nothing left, its debt does not grow."""
+        """Count one more call that has already happened. A caller with no allowance left does not go into debt."""
         if not self.spend(key, now):
             self._young[key] = now * self.rule.number + self.rule.capacity
 
@@ -178,7 +173,7 @@ class KeyedGcra:
             self._young = {}
             self._turn_at = now + self._keep
         if tat is not None:
-            # Move the key here, so that a caller that is always refused is not forgotten.
+            # Move the key to this generation, so that a caller that is always refused is not forgotten.
             self._young[key] = tat
         return tat
 
@@ -186,8 +181,8 @@ class KeyedGcra:
 def counted_address(address: IPv4Address | IPv6Address) -> str:
     """Return the key that counts a client address: the IPv4 address, or the /64 as `2001:0db8:0001:0002`.
 
-    An IPv4 address inside IPv6, from a translator (RFC 6052, section 2.1) or 6to4 (RFC 3056), counts as IPv4. Use this
-    only for counting: unlike a mapped address, the inner address is not verified.
+    An IPv4 address inside IPv6, from a translator (RFC 6052, section 2.1) or 6to4 (RFC 3056), counts as IPv4. Use the
+    key only for counting: unlike in a mapped address, the inner address is not verified.
     """
     if isinstance(address, IPv4Address):
         return str(address)
@@ -197,15 +192,12 @@ def counted_address(address: IPv4Address | IPv6Address) -> str:
 
 
 class AddressLimit:
-    """A rule for each client address, and for each /48 of IPv6 at ten times its rate. Either can refuse.
+    """A rule for each client address, and at ten times the rate for each IPv6 /48. Either can refuse a call.
 
-    A subscriber of IPv6 has a /64, and often a whole /48, which has 65,536 of them. So an address is counted by both:
-    many subscribers may share a /48, and no subscriber may use the allowance of all of them.
+    An IPv6 subscriber has a /64, and often a whole /48, which contains 65,536 of them. So a call counts for both: many
+    subscribers may share a /48, but one subscriber must not get the allowance of 65,536.
 
     The methods are those of `KeyedGcra`. A key without a colon, such as a project's id, is counted once.
-
-    Args:
-        rule: the rule for each address.
     """
 
     __slots__ = ("_addresses", "_networks", "rule")
@@ -230,7 +222,7 @@ class AddressLimit:
         return False
 
     def charge(self, address: str, now: int) -> None:
-        """Count one more call that has already happened. An address with nothing left stays at nothing."""
+        """Count one more call that has already happened. An address with no allowance left does not go into debt."""
         self._addresses.charge(address, now)
         if ":" in address:
             self._networks.charge(address[:_LENGTH_48], now)
@@ -242,10 +234,10 @@ class AddressLimit:
             self._networks.give_back(address[:_LENGTH_48], now)
 
     def standing(self, address: str, now: int) -> Standing:
-        """Return the remaining allowance of this address at `now` (ms): the lesser of its own and its network's."""
+        """Return the remaining allowance of this address at `now` (ms): the lower of its own and its network's."""
         own = self._addresses.standing(address, now)
         if ":" not in address:
             return own
         shared = self._networks.standing(address[:_LENGTH_48], now)
-        # When neither has anything left, the longer wait counts: after the shorter one, the other still refuses.
+        # If neither has any calls left, the longer wait counts: after the shorter one, the other rule still refuses.
         return min(own, shared, key=lambda left: (left.remaining, -left.until_next))

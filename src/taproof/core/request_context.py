@@ -1,4 +1,4 @@
-"""The known origin of a sign-in request, which helps users to recognize a request that is not their own."""
+"""What is known about a sign-in request. It helps users to recognize a request that is not their own."""
 
 import json
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Final, NamedTuple
 from taproof.core.origins import NotAnOrigin, read_origin
 
 USER_AGENT_LIMIT: Final = 300
-"""The maximum number of stored characters of a User-Agent. Browsers send fewer."""
+"""The maximum number of stored characters of a User-Agent header. Browsers send fewer."""
 
 
 class Requester(NamedTuple):
     """The sender of a request for a session, as the request describes it. Only the address is verified.
 
-    `origin` is the Origin header, None without one. `address` is an IP address, "" if it is unknown.
+    `origin` is the Origin header, if any. `address` is an IP address, "" if it is unknown.
     """
 
     origin: str | None = None
@@ -25,8 +25,8 @@ class Requester(NamedTuple):
 class RequestContext:
     """The details of a request that a prompt may show. Unknown ones are "".
 
-    `domain` is the domain of the page. `user_agent` is the browser's own name, cut. `place` is the approximate
-    location, such as "Berlin, Germany". `hides_page` is true if a browser sent an origin that names no page.
+    `domain` is the domain of the page. `user_agent` is the User-Agent header, possibly cut. `place` is the approximate
+    location, such as "Berlin, Germany". `hides_page` is true if a browser sent an origin that does not identify a page.
     """
 
     domain: str = ""
@@ -41,7 +41,7 @@ NOTHING_KNOWN: Final = RequestContext()
 def origin_domain(origin: str | None) -> str:
     """Return the host and port of an origin (RFC 6454), without a default port; "" if it is not an origin.
 
-    The sender of the request controls this text. So it is shown only in the form in which browsers write an origin, and
+    The sender of the request controls this text. So it is shown only if it is an origin as browsers write it, and
     never as free text.
     """
     if origin is None or not origin.startswith(("https://", "http://")):

@@ -1,4 +1,4 @@
-"""The schedule of retries for webhook events that were not accepted (contract.md, Webhooks)."""
+"""The retry schedule for webhook events that were not accepted (contract.md, Webhooks)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,17 +18,13 @@ RETRY_DELAYS: Final = (
 )
 """Milliseconds from the end of a failed attempt to the next one. After the last attempt, the event is a dead letter."""
 _JITTER: Final = 5
-"""A delay grows by up to a fifth, so that events that failed together are not retried together."""
+"""The maximum random increase of a delay, a fifth, so that events that failed together are not retried together."""
 
 
 def next_attempt_at(stage: int, now: int, entropy: Entropy, delays: Sequence[int] = RETRY_DELAYS) -> int | None:
-    """Return the time (ms) of the next attempt after a failure; None after the last attempt.
+    """Return the time (ms) of the next attempt after a failure at `now` (ms); None after the last attempt.
 
-    Args:
-        stage: the number of attempts before the one that failed.
-        now: the time of the failure, in ms.
-        entropy: returns random bytes, for the jitter.
-        delays: the schedule.
+    `stage` is the number of attempts before the one that failed.
     """
     if stage >= len(delays):
         return None

@@ -1,8 +1,8 @@
 """The rights of a credential, which limit those of every credential created with it.
 
-Source: contract.md, Rights of developers. Each credential that acts carries a `Grant`; `Grant.derive` is the one place
-where a new grant comes from an existing one. The store checks, in the transaction that stores the new credential, that
-the acting one still exists. `docs/explanation/rights.md` has the table of what creates what, and what ends it.
+Source: contract.md, Rights of developers. Each acting credential has a `Grant`. Only `Grant.derive` creates a new
+grant from an existing one. The store checks, in the transaction that stores the new credential, that the acting one
+still exists. The table in `docs/explanation/rights.md` shows what creates and what ends each right.
 """
 
 from collections.abc import Iterable
@@ -22,13 +22,14 @@ SCOPES: Final[tuple[AccessScope, ...]] = ("read", "write", "tokens")
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The rights of a credential, their end, and their origin.
+    """The rights of a credential, when they end, and where they come from.
 
     Attributes:
-        scopes: what it may do, in the order of `SCOPES`.
-        expires_at: when it ends by itself, in ms since the epoch; None if it does not.
-        access_token_id: the access token that it is, or that it was created with.
-        sign_in: the id of the messenger sign-in that it comes from; None if it comes from the command line.
+        scopes: what the credential may do, in the order of `SCOPES`.
+        expires_at: when the credential expires, in ms since the epoch; None if it does not expire.
+        access_token_id: the access token that the credential is, or with which it was created.
+        sign_in: the id of the messenger sign-in from which the credential derives; None if it was created on the
+            command line.
     """
 
     scopes: tuple[AccessScope, ...] = SCOPES
@@ -49,11 +50,11 @@ class Grant:
         """Return the grant of a credential that this one creates.
 
         Args:
-            scopes: what the new credential may do; None: as much as this one.
-            expires_at: when it ends, in ms since the epoch; None: as late as it can.
+            scopes: what the new credential may do. Default: the scopes of this one.
+            expires_at: when the new credential expires, in ms since the epoch. Default: the latest time possible.
 
         Raises:
-            InvalidRequest: more scopes or a later end than this grant has, or no scope at all.
+            InvalidRequest: the scopes exceed this grant's or are empty, or the expiry is later than this grant's.
         """
         wanted = self.scopes if scopes is None else tuple(scope for scope in SCOPES if scope in set(scopes))
         if not wanted:
@@ -78,10 +79,10 @@ FULL: Final = Grant()
 
 
 def scopes_text(scopes: Iterable[AccessScope]) -> str:
-    """Return scopes as they are stored, separated by commas."""
+    """Return scopes as stored text, separated by commas."""
     return ",".join(scopes)
 
 
 def read_scopes(text: str) -> tuple[AccessScope, ...]:
-    """Return the scopes of a stored text."""
+    """Return the scopes in a stored text."""
     return tuple(scope for scope in SCOPES if scope in text.split(","))

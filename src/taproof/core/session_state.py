@@ -1,4 +1,4 @@
-"""The life of a session, as one table. An event that is not in the table raises and changes nothing.
+"""A session's life cycle, as one table. An event that is not in the table raises and changes nothing.
 
 Source: service-spec.md, States and transitions; contract.md, Session endpoints. A stateful property test checks the
 guarded statements of both drivers against this table (`tests/storage/test_session_life.py`).
@@ -20,7 +20,7 @@ TRANSITIONS: Final[dict[tuple[Status, SessionEvent], Status]] = {
     ("pending", "cancel"): "cancelled",
     ("pending", "expire"): "expired",
     ("confirmed", "consume"): "used",
-    # "This wasn't me": nobody gets the proof of a reported session that is not used yet.
+    # "This wasn't me": after a report, an unused session's proof is never issued.
     ("pending", "report"): "cancelled",
     ("confirmed", "report"): "used",
     ("used", "report"): "used",
@@ -40,7 +40,7 @@ def next_status(stored: Status, event: SessionEvent, expires_at: int, now: int) 
     """Return the state after `event` at `now`.
 
     Raises:
-        IllegalTransition: the table has no such row. The session does not change.
+        IllegalTransition: the table has no such row; the session does not change.
     """
     seen = "pending" if event == "expire" and stored == "pending" else visible_status(stored, expires_at, now)
     if event == "expire" and now < expires_at:

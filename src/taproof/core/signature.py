@@ -13,14 +13,14 @@ from taproof.core.clock import SECOND
 
 
 def signature_headers(event_id: str, body: bytes, webhook_secrets: Sequence[str], now: int) -> dict[str, str]:
-    """Return the headers with which a receiver checks `body`.
+    """Return the headers that a receiver needs to verify `body`.
 
     Args:
         event_id: the value of `webhook-id`, which is signed.
         body: the body to send.
-        webhook_secrets: `whsec_…` strings. `webhook-signature` has one signature for each, as Standard Webhooks defines
-            for a rotation; `X-Service-Signature` uses only the first.
-        now: the time in ms. In seconds, it is the value of `webhook-timestamp`, which is signed.
+        webhook_secrets: `whsec_…` strings. `webhook-signature` contains one signature for each, as Standard Webhooks
+            defines for a rotation; `X-Service-Signature` uses only the first.
+        now: the time in ms. In seconds, it becomes the value of `webhook-timestamp`, which is signed.
     """
     timestamp = str(now // SECOND)
     signed = f"{event_id}.{timestamp}.".encode() + body

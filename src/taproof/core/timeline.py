@@ -1,4 +1,4 @@
-"""The steps of a session in plain words, for its developer.
+"""The steps of a session in plain language, for its developer.
 
 Source: service-spec.md, States and transitions.
 """
@@ -13,17 +13,18 @@ StepName = Literal["requested", "opened", "confirmed", "cancelled", "expired", "
 
 _AGAIN: Final = "To try again, start a new session."
 _NEVER_OPENED: Final = (
-    "The link was never opened. Check that your page shows it, as a button on a phone or as a QR code elsewhere, and "
-    f"that it opens the messenger. {_AGAIN}"
+    "The link was never opened. Check that your page shows the link, as a button on phones and as a QR code elsewhere, "
+    f"and that the link opens the messenger. {_AGAIN}"
 )
 _NEVER_USED: Final = (
-    "Confirmed, but never used: no client has called verify since. Check that your client keeps polling until the "
+    "Confirmed, but never used: no client called verify after that. Check that your client keeps polling until the "
     "status is no longer pending. If your application takes the identity from the webhook, this is expected."
 )
 _REPORTED: Final = "The user reported this sign-in: it was not them."
 """The user tapped "This wasn't me"; see docs/how-to/for-your-users.md."""
 _REPORTED_IN_TIME: Final = (
-    f"{_REPORTED} Nobody was signed in. Reports by several users suggest that somebody sends them your sign-in links."
+    f"{_REPORTED} Nobody was signed in. If several users report sign-ins, somebody may be sending them your sign-in "
+    "links."
 )
 _REPORTED_TOO_LATE: Final = (
     f"{_REPORTED} The sign-in was already used: end the session that your application opened for it."
@@ -32,7 +33,7 @@ _REPORTED_TOO_LATE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a session. `at` is its time in ms; None if it has not happened, which `sentence` then says."""
+    """One step of a session. `at` is its time in ms; None if it has not happened, as `sentence` then says."""
 
     name: StepName
     at: int | None
@@ -40,7 +41,7 @@ class Step:
 
 
 def timeline(session: Session, now: int) -> list[Step]:
-    """Return the steps of a session at `now`, from the request to its end, or to the step that it waits for.
+    """Return the steps of a session at `now`, from the request to the end, or to the step it is waiting for.
 
     `session.prompt` says whether the user was asked for a match code or a phone number. Where it is None, the sentences
     cover both cases.
@@ -85,7 +86,7 @@ def _confirmed(session: Session) -> Step:
 
 
 def _cancelled(session: Session) -> Step:
-    """Return the step of a cancelled session. The store does not record which of the ways to decline the user chose."""
+    """Return the step of a cancelled session. The store does not record how the user declined."""
     prompt = session.prompt
     phone = ", perhaps when asked for their phone number" if prompt is not None and prompt.collect_phone else ""
     number = (
@@ -106,14 +107,14 @@ def _reported(session: Session, reported_at: int) -> list[Step]:
     if session.confirmed_at is None:
         return [Step("reported", reported_at, "The user tapped “This wasn’t me”, which cancelled the session.")]
     if session.used_at is None:
-        sentence = "The user tapped “This wasn’t me” before the sign-in was used, which ended it."
+        sentence = "The user tapped “This wasn’t me” before the sign-in was used. The sign-in ended."
         return [_confirmed(session), Step("reported", reported_at, sentence)]
     sentence = "The user tapped “This wasn’t me” after the sign-in was used."
     return [_confirmed(session), _used(session), Step("reported", reported_at, sentence)]
 
 
 def outcome_sentence(session: Session, now: int) -> str:
-    """Return the outcome of a session at `now` in plain words, with the next step where there is one."""
+    """Return the outcome of a session at `now` in plain language, with the next step if there is one."""
     if session.reported_at is not None:
         return _REPORTED_IN_TIME if session.used_at is None else _REPORTED_TOO_LATE
     status = visible_status(session.status, session.expires_at, now)

@@ -1,6 +1,6 @@
-"""The webhook URLs that are accepted (contract.md, Developer endpoints).
+"""Which webhook URLs are accepted (contract.md, Developer endpoints).
 
-Names are not resolved here: `webhooks/http_client.py` checks the address at each connection.
+This module does not resolve host names: `webhooks/http_client.py` checks the address at each connection.
 """
 
 import re
@@ -13,7 +13,7 @@ from taproof.core.address_rules import AddressRules
 
 WEBHOOK_URL_LIMIT: Final = 2048
 _NAME: Final = re.compile(r"[a-z0-9._-]+")
-# Browsers and `inet_aton` read a host as an IPv4 address if its last part is a number.
+# If a host's last part is a number, browsers and `inet_aton` parse the host as an IPv4 address.
 _NUMBER_LAST: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.*$")
 _NOTHING_ALLOWED: Final = AddressRules()
 
@@ -21,11 +21,11 @@ _NOTHING_ALLOWED: Final = AddressRules()
 def webhook_url_problem(
     url: str, *, rules: AddressRules, ports: Iterable[int], allow_loopback_http: bool
 ) -> str | None:
-    """Return the problem of a webhook URL, as the rest of a sentence; None if it is accepted. "" means no webhook.
+    """Return the problem with a webhook URL, as the rest of a sentence; None if it is accepted. "" means no webhook.
 
     Args:
         url: the URL that a developer sent.
-        rules: the allowed addresses; a URL with any other address is refused.
+        rules: the allowed addresses. A URL with any other address is refused.
         ports: the allowed ports.
         allow_loopback_http: accept plain HTTP and any port to this machine, as the sandbox does.
     """
@@ -53,22 +53,22 @@ def webhook_url_problem(
 
 
 def _address_problem(host: str, rules: AddressRules) -> str | None:
-    """Return the problem of a host that is an address or a name of this machine; None if it is allowed."""
+    """Return the problem with a host that is an address or a name of this machine; None if it is allowed."""
     if _is_own_name(host.rstrip(".")):
         problem = rules.problem("127.0.0.1")
     elif ":" in host or _NUMBER_LAST.search(host):
         problem = rules.problem(host)
         if problem == "unreadable" or (problem is None and str(ip_address(host)) != host):
-            return "must give an IP address in its usual form, such as 203.0.113.7 or [2001:db8::7]"
+            return "must write an IP address in the usual notation, such as 203.0.113.7 or [2001:db8::7]"
     else:
         return None
     if problem is None:
         return None
-    return f"must lead to a public address; this one is {problem}, which the operator of this service does not allow"
+    return f"must point to a public address; this one is {problem}, which the operator of this service does not allow"
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host` is this machine: `localhost`, a name below it (RFC 6761), or a loopback address."""
+    """Return whether `host` is this machine: `localhost`, one of its subdomains (RFC 6761), or a loopback address."""
     return _is_own_name(host) or _NOTHING_ALLOWED.problem(host) == "loopback"
 
 

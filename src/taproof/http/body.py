@@ -1,4 +1,4 @@
-"""Read a request's body within limits of size and time, parse its JSON and check its fields.
+"""Read a request body within size and time limits, parse its JSON and check its fields.
 
 Source: contract.md, Everywhere.
 """
@@ -18,20 +18,20 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
 BODY_LIMIT: Final = 16 * 1024
-"""The most bytes of a request body."""
+"""The maximum size of a request body in bytes."""
 BODY_SECONDS: Final = 10
-"""Seconds in which a body must arrive, so that nobody can hold a request open."""
+"""Seconds within which a body must arrive, so that a client cannot keep a request open."""
 _EVERY: Final = 1.0
 _LONGEST_TYPE: Final = 200
-"""The most bytes of a content type. Real ones with their parameters are shorter."""
-_CUT_SHORT: Final = "The connection ended before the body was whole. Send the request again."
+"""The maximum length of a content type in bytes. Real ones, including parameters, are shorter."""
+_CUT_SHORT: Final = "The connection ended before the whole body arrived. Send the request again."
 
 
 async def read_json_object(scope: Scope, receive: Receive, *, may_be_empty: bool = False) -> dict[str, Any]:
     """Return the body's JSON object. With `may_be_empty`, an empty body of any content type counts as `{}`.
 
     Raises:
-        InvalidRequest: the content type is not JSON, or the body is late, cut short or not a JSON object in UTF-8.
+        InvalidRequest: the content type is not JSON, or the body is late, incomplete or not a JSON object in UTF-8.
         PayloadTooLarge: the body is larger than 16 KiB.
     """
     content_type, length = body_headers(scope["headers"])
@@ -53,7 +53,7 @@ async def read_json_object(scope: Scope, receive: Receive, *, may_be_empty: bool
 
 
 def text_field(body: dict[str, Any], field: str) -> str:
-    """Return a required field that holds text.
+    """Return a required text field.
 
     Raises:
         InvalidRequest: the field is missing, empty or not a string; the error's sentence names it.
@@ -67,20 +67,20 @@ def text_field(body: dict[str, Any], field: str) -> str:
 
 
 def wait_field(body: dict[str, Any], limit: int) -> float:
-    """Return the optional field `wait`, in seconds; 0 without it.
+    """Return the optional field `wait` in seconds; 0 if it was not sent.
 
     Raises:
         InvalidRequest: it is not a number from 0 to `limit`.
     """
     value = body.get("wait", 0)
-    # A bool is an int to Python, but not a number in JSON.
+    # In Python a bool is an int, but in JSON it is not a number.
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= limit:
         return value
     raise InvalidRequest(f"wait must be a number of seconds from 0 to {limit}.")
 
 
 def _check_content_type(content_type: bytes) -> None:
-    """Refuse any content type but `application/json`. It may have parameters; a charset must be UTF-8."""
+    """Refuse content types other than `application/json`. Parameters are allowed, but a charset must be UTF-8."""
     if len(content_type) > _LONGEST_TYPE:
         content_type = b""
     media_type, *parameters = (part.strip() for part in content_type.lower().split(b";"))
@@ -90,10 +90,10 @@ def _check_content_type(content_type: bytes) -> None:
 
 
 def _parse_slowly(body: bytes) -> Any:
-    """Parse a body that the fast parser refuses. It is hardly ever JSON.
+    """Parse a body that the fast parser refuses. Such a body is rarely valid JSON.
 
-    An exception is half of a surrogate pair, which is valid JSON (RFC 8259, section 8.2). The check of its field
-    refuses it and names the field.
+    One exception is half of a surrogate pair, which is valid JSON (RFC 8259, section 8.2). The later check of the field
+    refuses it with an error that names the field.
     """
     try:
         return json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
@@ -102,15 +102,15 @@ def _parse_slowly(body: bytes) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    """Refuse NaN and Infinity. Python's parser accepts them, but JSON does not have them (RFC 8259, section 6)."""
+    """Refuse NaN and Infinity. Python's parser accepts them, but they are not JSON (RFC 8259, section 6)."""
     raise ValueError(name)
 
 
 def body_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, int]:
-    """Return the content type (b"" without one) and the announced length in bytes (-1 without one).
+    """Return the Content-Type (b"" if missing) and the Content-Length in bytes (-1 if missing).
 
     Raises:
-        PayloadTooLarge: the length is more than 16 KiB, so nothing is read.
+        PayloadTooLarge: the Content-Length is more than 16 KiB, so nothing is read.
     """
     content_type = b""
     length = -1
@@ -118,7 +118,7 @@ def body_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, int]:
         if name == b"content-type":
             content_type = value
         elif name == b"content-length" and value.isdigit():
-            # A longer number is too large anyway, and parsing it could be made expensive.
+            # A longer number is too large anyway, and parsing it could be expensive.
             length = int(value[:9])
     if length > BODY_LIMIT:
         raise PayloadTooLarge
@@ -126,18 +126,18 @@ def body_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, int]:
 
 
 async def read_body(receive: Receive, length: int) -> bytes:
-    """Return the body. `length` is the announced length in bytes, or -1.
+    """Return the body. `length` is the Content-Length in bytes, or -1.
 
     Raises:
-        InvalidRequest: the body is cut short, or not complete after ten seconds.
+        InvalidRequest: the body is incomplete, or did not arrive within ten seconds.
         PayloadTooLarge: the body is larger than 16 KiB.
     """
     reading = _deadline.begin()
     try:
         message = await receive()
         body: bytes = message.get("body", b"")
-        # The server sends the end of the body as a second message. Once all announced bytes are here, that message is
-        # not awaited, which saves a turn of the event loop on the polled path.
+        # The server sends the end of the body as a second message. Once Content-Length bytes have arrived, this message
+        # is not awaited, which saves an event loop iteration on the polled path.
         if message["type"] != "http.request" or (len(body) != length and message.get("more_body")):
             body = await _read_on(message, receive, length)
     except asyncio.CancelledError:
@@ -152,7 +152,7 @@ async def read_body(receive: Receive, length: int) -> bytes:
 
 
 async def _read_on(message: MutableMapping[str, Any], receive: Receive, length: int) -> bytes:
-    """Return a body that comes in several messages; `message` is the first."""
+    """Return a body that arrives in several messages; `message` is the first."""
     chunks = [message.get("body", b"")]
     size = len(chunks[0])
     while message["type"] == "http.request" and message.get("more_body") and size != length:
@@ -167,10 +167,10 @@ async def _read_on(message: MutableMapping[str, Any], receive: Receive, length: 
 
 
 class BodyDeadline:
-    """Cancels tasks that have been reading a body for more than `seconds`, to within a second.
+    """Cancels tasks that have been reading a body for more than `seconds`, accurate to one second.
 
-    `asyncio.timeout` would make and cancel a timer for each request: 5 µs of the 100 that a whole poll takes. Here one
-    timer a second checks all bodies that are being read, and no timer runs while none is.
+    `asyncio.timeout` would create and cancel a timer for each request: 5 µs of the 100 µs that a whole poll takes.
+    Instead, one timer per second checks all bodies that are being read. No timer runs while no body is being read.
     """
 
     def __init__(self, seconds: int) -> None:
@@ -181,7 +181,7 @@ class BodyDeadline:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def begin(self) -> asyncio.Task[Any]:
-        """Register the current task as reading. Return it, for `end`."""
+        """Register the current task as reading. Return the task, to pass to `end`."""
         task = asyncio.current_task()
         assert task is not None  # noqa: S101 — coroutines run in tasks.
         self._reading[task] = self._ticks
@@ -191,7 +191,7 @@ class BodyDeadline:
         return task
 
     def end(self, task: asyncio.Task[Any]) -> bool:
-        """Unregister the task. Return whether this deadline, and nothing else, cancelled it."""
+        """Unregister the task. Return whether only this deadline cancelled it."""
         self._reading.pop(task, None)
         if task not in self._late:
             return False
@@ -216,11 +216,7 @@ _deadline: Final = BodyDeadline(BODY_SECONDS)
 class BodiesInTime:
     """ASGI middleware that ends requests with late bodies, for applications that read bodies themselves.
 
-    The application sees a disconnected client. The client gets the same answer as everywhere.
-
-    Args:
-        app: the application.
-        seconds: the time in which a whole body must arrive.
+    The application sees a disconnected client. The client gets the same error as from every other endpoint.
     """
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
@@ -237,7 +233,7 @@ class BodiesInTime:
 
         async def receive_in_time() -> Message:
             nonlocal is_whole, is_late
-            if is_whole:  # Only the end of the connection can follow, and it has no time limit.
+            if is_whole:  # Only a disconnect can follow, and it has no time limit.
                 return await receive()
             try:
                 async with asyncio.timeout_at(deadline):

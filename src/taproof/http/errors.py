@@ -1,9 +1,9 @@
-"""The HTTP answer to a failed request (contract.md, Everywhere).
+"""The HTTP response to a failed request (contract.md, Everywhere).
 
-Its body is `{"error": sentence}` and nothing else; the stable code goes into `X-Error-Code`. Sentence, code and status
-are those of the error's class in `core/errors.py`.
-`error_response` and `send_error` serve the plain ASGI endpoints, `install_error_handlers` the FastAPI application.
-`bearer_token` is here because a request without a token ends as 401.
+The body is exactly `{"error": sentence}`; the header `X-Error-Code` contains the stable code. Sentence, code and status
+are attributes of the error's class in `core/errors.py`. Plain ASGI endpoints use `error_response` and `send_error`;
+FastAPI and Starlette applications use `install_error_handlers`. `bearer_token` is here because a request without a
+token fails with 401.
 """
 
 import json
@@ -13,8 +13,8 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
-from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -36,16 +36,16 @@ RawHeaders = list[tuple[bytes, bytes]]
 STATUS_HEADERS: Final[dict[int, RawHeaders]] = {
     HTTPStatus.UNAUTHORIZED: [(b"www-authenticate", b"Bearer")],
     HTTPStatus.SERVICE_UNAVAILABLE: [(b"retry-after", b"1")],
-    # The rest of the body is not read, so the connection cannot carry another request.
+    # The rest of the body is not read, so the connection cannot be reused for another request.
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: [(b"connection", b"close")],
 }
-"""Headers that an answer with this status has, whether it is JSON or a page."""
+"""Headers of responses with this status, both JSON and pages."""
 
 NO_PAGE: Final[RawHeaders] = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
 ]
-"""Headers of every answer that is not a page. A browser must not guess its type or show it in a frame."""
+"""Headers of every response that is not a page. Browsers must not guess its type or show it in a frame."""
 
 _log = structlog.get_logger("taproof.api")
 
@@ -53,10 +53,10 @@ _log = structlog.get_logger("taproof.api")
 def error_response(
     error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] = ()
 ) -> tuple[int, RawHeaders, bytes]:
-    """Return status, headers and body of the answer to a failed request.
+    """Return the status, headers and body of the response to a failed request.
 
-    A fault of the service (status 500, or no `TaproofError`) is answered as `InternalError`. Only its type and place
-    are logged, since its message may contain the caller's data.
+    An internal fault (status 500, or not a `TaproofError`) is returned as `InternalError`. Only its type and stack are
+    logged, because its message can contain the caller's data.
 
     Args:
         error: the exception that was raised.
@@ -85,21 +85,21 @@ def error_response(
 
 
 def retry_after(error: TaproofError) -> RawHeaders:
-    """Return the `Retry-After` header of RateLimited; none for another error."""
+    """Return the `Retry-After` header for RateLimited; an empty list for other errors."""
     return [(b"retry-after", b"%d" % error.retry_after)] if isinstance(error, RateLimited) else []
 
 
 def _missing_scope(error: TaproofError) -> RawHeaders:
-    """Return the header that names the missing scope (RFC 6750, section 3.1); none for another error."""
+    """Return the header that names the missing scope (RFC 6750, section 3.1); an empty list for other errors."""
     if not isinstance(error, InsufficientScope):
         return []
     return [(b"www-authenticate", b'Bearer error="insufficient_scope", scope="%s"' % error.scope.encode())]
 
 
 def bearer_token(scope: MutableMapping[str, Any]) -> str | None:
-    """Return the credential of a request's one `Authorization: Bearer …` header (RFC 6750, section 2.1), or None.
+    """Return the credential from a request's only `Authorization: Bearer …` header (RFC 6750, section 2.1), or None.
 
-    Two such headers count as none, because two readers of the request could each use a different one.
+    Two such headers count as none, because different readers of the request could each use a different one.
     """
     values = [value for name, value in scope["headers"] if name == b"authorization"]
     if len(values) != 1:
@@ -109,23 +109,23 @@ def bearer_token(scope: MutableMapping[str, Any]) -> str | None:
 
 
 async def send_error(send: Send, error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
-    """Answer a request over plain ASGI with this error; see `error_response`."""
+    """Send this error as the response over plain ASGI; see `error_response`."""
     status, headers, body = error_response(error, extra_headers)
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
 class AnswerFailures:
-    """ASGI middleware that answers every exception of the application in the error shape.
+    """ASGI middleware that turns every exception from the application into an error response.
 
-    An exception that reached the server would be logged with its message, which may hold a secret.
+    Otherwise the server would log the exception with its message, which can contain a secret.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application, and answer if it fails before its own answer began."""
+        """Run the application, and send an error if it fails before it starts its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -138,36 +138,28 @@ class AnswerFailures:
 
         try:
             await self._app(scope, receive, noting_send)
-        except Exception as error:  # noqa: BLE001 — this is the last place that can answer.
+        except Exception as error:  # noqa: BLE001 — this is the last place that can send a response.
             if started:
-                error_response(error)  # Only for its log line: a part of the answer has been sent.
+                error_response(error)  # Only for the log entry: part of the response has already been sent.
             else:
                 await send_error(send, error)
 
 
-def install_error_handlers(app: FastAPI) -> None:
-    """Give every failure of a FastAPI application the one error shape."""
-    app.add_exception_handler(TaproofError, _on_taproof_error)
-    app.add_exception_handler(RequestValidationError, _on_validation_error)
-    app.add_exception_handler(HTTPException, _on_http_exception)
+def install_error_handlers(app: Starlette) -> None:
+    """Make a FastAPI or Starlette application return every failure in the usual error shape."""
+    for kind in (TaproofError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _on_error)
     app.add_middleware(AnswerFailures)
 
 
-async def _on_taproof_error(_request: Request, error: Exception) -> Response:
-    return _as_response(error)
-
-
-async def _on_validation_error(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)  # noqa: S101 — it is registered for nothing else.
-    return _as_response(InvalidRequest(validation_sentence(error.errors())))
-
-
-async def _on_http_exception(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 — it is registered for nothing else.
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        return _as_response(MethodNotAllowed(), [(b"allow", ", ".join(_allowed_methods(request)).encode())])
-    if error.status_code == HTTPStatus.NOT_FOUND:
-        return _as_response(NotFound())
+async def _on_error(request: Request, error: Exception) -> Response:
+    match error:
+        case RequestValidationError():
+            return _as_response(InvalidRequest(validation_sentence(error.errors())))
+        case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
+            return _as_response(MethodNotAllowed(), [(b"allow", ", ".join(_allowed_methods(request)).encode())])
+        case HTTPException(status_code=HTTPStatus.NOT_FOUND):
+            return _as_response(NotFound())
     return _as_response(error)
 
 
@@ -179,10 +171,7 @@ def _as_response(error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] 
 
 
 def _allowed_methods(request: Request) -> list[str]:
-    """Return all methods that the routes at this path answer. The router itself checks only the first route."""
+    """Return the methods of all routes at this path. The router itself checks only the first route."""
     path = request.scope["path"]
-    found: set[str] = set()
-    for route in request.app.routes:
-        if route.path_regex.match(path):
-            found |= route.methods
-    return sorted(found)
+    found = (route.methods for route in request.app.routes if route.path_regex.match(path))
+    return sorted(set[str]().union(*found))

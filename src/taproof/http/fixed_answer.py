@@ -1,4 +1,4 @@
-"""Answer GET and HEAD over plain ASGI."""
+"""Serve GET and HEAD over plain ASGI."""
 
 from typing import Final
 
@@ -14,7 +14,7 @@ class FixedAnswer:
     """An ASGI application that answers GET and HEAD with fixed bytes.
 
     Args:
-        body: the whole answer.
+        body: the whole response body.
         content_type: such as `text/html; charset=utf-8`.
         headers: further headers; names in lower case.
     """
@@ -31,7 +31,7 @@ class FixedAnswer:
 
 
 async def allows_get(scope: Scope, send: Send) -> bool:
-    """Return whether the method is GET or HEAD; answer any other with 405."""
+    """Return whether the method is GET or HEAD; send a 405 for any other method."""
     if scope["method"] in {"GET", "HEAD"}:
         return True
     await send_error(send, MethodNotAllowed(), [_ALLOW])
@@ -41,9 +41,9 @@ async def allows_get(scope: Scope, send: Send) -> bool:
 async def send_answer(
     scope: Scope, send: Send, body: bytes, content_type: str, headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> None:
-    """Send a 200. HEAD gets the same headers and no body (RFC 9110, section 9.3.2).
+    """Send a 200. The response to HEAD has the same headers and no body (RFC 9110, section 9.3.2).
 
-    The headers keep browsers from showing the body as a page, unless `headers` has its own Content-Security-Policy.
+    The headers stop browsers from showing the body as a page, unless `headers` has its own Content-Security-Policy.
     """
     named = {name for name, _ in headers}
     fields = [

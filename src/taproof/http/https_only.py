@@ -1,7 +1,7 @@
 """Refuse requests without HTTPS (service-spec.md, opening; HSTS: RFC 6797), and find the client behind a trusted proxy.
 
-A plain request is answered only if it comes from this machine's loopback, or from a trusted proxy that reports an HTTPS
-client. Any other is refused, not redirected: a redirect would teach clients to send secrets in the clear first.
+A plain HTTP request is served only if it comes from this machine's loopback, or from a trusted proxy that reports an
+HTTPS client. Others are refused, not redirected: with a redirect, clients would still send secrets unencrypted first.
 """
 
 from collections.abc import Iterable
@@ -17,22 +17,22 @@ from taproof.http.errors import send_error
 _FORWARDED: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto", b"forwarded"})
 _KNOWN_HOSTS: Final = 4096
 _ENTRIES: Final = 32
-"""The most entries of a forwarding header that are read, from the right. A client may send any number before them."""
+"""The maximum number of forwarding header entries that are read, from the right. Clients can prepend any number."""
 _PAIRS: Final = 8
-"""The most parameters of an entry of `Forwarded`: RFC 7239 has four."""
+"""The maximum number of parameters in a `Forwarded` entry. RFC 7239 defines four."""
 _LONGEST_ADDRESS: Final = 100
-"""The most characters of an address with a zone and a port."""
+"""The maximum length in characters of an address with a zone and a port."""
 _UNTRUSTED_PROXY: Final = (
     "A proxy forwarded this request, but no proxy on this machine is trusted. If you run one, start Taproof with "
     "--trusted-proxy 127.0.0.1/32 (TAPROOF_TRUSTED_PROXY)."
 )
 _UNSAID_PROTOCOL: Final = (
-    "Use https://. If you did, the trusted proxy must be set to send X-Forwarded-Proto: https with every such request."
+    "Use https://. If you did, configure the trusted proxy to send X-Forwarded-Proto: https with every HTTPS request."
 )
 
 
 class Peer(Enum):
-    """The kind of the other end of a connection."""
+    """The kind of peer at the other end of a connection."""
 
     PROXY = 1
     LOCAL_PROXY = 2
@@ -43,8 +43,8 @@ class Peer(Enum):
 class HttpsOnly:
     """ASGI middleware that refuses requests without HTTPS, except from this machine.
 
-    Behind a trusted proxy, it sets the scope's `scheme`, and its `client` to the address that the proxy saw, with port
-    0. A loopback address with another port is thus a program on this machine.
+    Behind a trusted proxy, it sets the scope's `scheme`, and sets `client` to the address that the proxy saw, with port
+    0. So only a program on this machine has a loopback address with another port.
 
     Args:
         app: the application.
@@ -74,13 +74,13 @@ class HttpsOnly:
             host = client[0] if client else ""
             peer = self._peers.get(host) or self._classify(host)
             if peer is Peer.LOCAL_PROXY and scope["scheme"] == "http" and not _is_forwarded(scope):
-                # Not through the proxy: a health check, or the sandbox's own bot, on this machine.
+                # Not sent through the proxy: a health check, or the sandbox's own bot, on this machine.
                 await self._app(scope, receive, send)
             elif peer is Peer.PROXY or peer is Peer.LOCAL_PROXY:
                 await self._answer_proxied(scope, receive, send)
             elif scope["scheme"] == "https":
                 if peer is Peer.LOOPBACK and _is_forwarded(scope):
-                    scope["client"] = (host, 0)  # Not a program on this machine, but a client of some proxy.
+                    scope["client"] = (host, 0)  # Not a program on this machine, but a proxy's client.
                 await self._app(scope, receive, self._with_hsts(send))
             elif peer is Peer.LOOPBACK:
                 if _is_forwarded(scope) and not _is_forwarded_from_loopback(scope):
@@ -96,8 +96,8 @@ class HttpsOnly:
             await send({"type": "websocket.close", "code": 1003, "reason": ""})
 
     async def _answer_proxied(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Several values, or one with commas, come from a chain of proxies: every link must have been HTTPS. A request
-        # without the header over an HTTPS connection is safe, whether the proxy or one of its neighbours sent it.
+        # A chain of proxies sends several values, or one with commas: every link must have been HTTPS. Over an HTTPS
+        # connection, a request without the header is safe, even if it is not from the proxy.
         protocols = [entry for entry in _entries(scope, b"x-forwarded-proto") if entry] or [scope["scheme"]]
         if len(protocols) == _ENTRIES or any(protocol.lower() != "https" for protocol in protocols):
             await send_error(send, HttpsRequired(_UNSAID_PROTOCOL))
@@ -107,10 +107,10 @@ class HttpsOnly:
         await self._app(scope, receive, self._with_hsts(send))
 
     def _forwarded_client(self, scope: Scope) -> str:
-        """Return the rightmost address that is not a trusted proxy's. Anybody can forge the entries left of it.
+        """Return the rightmost address that is not a trusted proxy's. Clients can forge the entries to its left.
 
-        An empty entry, or one that is not an address, is from a proxy that did not know it. Entries left of it do not
-        count.
+        A proxy that does not know the address sends an empty entry or one that is not an address. Entries to the left
+        of such an entry are ignored.
         """
         client: str = scope["client"][0]
         for entry in _entries(scope, b"x-forwarded-for"):
@@ -141,7 +141,7 @@ class HttpsOnly:
     def _with_hsts(self, send: Send) -> Send:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # A copy: the polled path sends the same message object again and again.
+                # Copy the message: the polled path reuses the same object.
                 message = {**message, "headers": [*message["headers"], self._hsts]}
             await send(message)
 
@@ -149,7 +149,7 @@ class HttpsOnly:
 
 
 def _entries(scope: Scope, wanted: bytes) -> list[str]:
-    """Return at most `_ENTRIES` comma-separated entries of all headers with this name, the last one first."""
+    """Return at most `_ENTRIES` comma-separated entries from all headers with this name, last entry first."""
     found: list[bytes] = []
     for name, value in reversed(scope["headers"]):
         if name == wanted and len(found) < _ENTRIES:
@@ -158,14 +158,14 @@ def _entries(scope: Scope, wanted: bytes) -> list[str]:
 
 
 def _is_forwarded(scope: Scope) -> bool:
-    for name, _ in scope["headers"]:  # noqa: SIM110 — any() would make a generator for every request.
+    for name, _ in scope["headers"]:  # noqa: SIM110 — any() would create a generator for every request.
         if name in _FORWARDED:
             return True
     return False
 
 
 def _is_forwarded_from_loopback(scope: Scope) -> bool:
-    """Return whether the forwarding headers name clients, all on this machine, as a development proxy's do."""
+    """Return whether the forwarding headers name only clients on this machine, like those of a development proxy."""
     clients = _entries(scope, b"x-forwarded-for")
     elements = _entries(scope, b"forwarded")
     for element in elements:
@@ -183,9 +183,9 @@ def _is_forwarded_from_loopback(scope: Scope) -> bool:
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return an address, written with or without a port as servers and proxies do; None for anything else.
+    """Parse an address as servers and proxies write it, with or without a port; return None for anything else.
 
-    An IPv4 address inside IPv6 becomes an IPv4 address, and a zone is dropped. Otherwise one client could have many
+    An IPv4-mapped IPv6 address becomes an IPv4 address, and a zone is dropped. Otherwise one client could have many
     addresses.
     """
     if len(text) > _LONGEST_ADDRESS:

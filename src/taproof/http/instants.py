@@ -1,4 +1,4 @@
-"""Read the times that clients send: RFC 3339, with an offset from UTC."""
+"""Parse the times that clients send: RFC 3339, with a UTC offset."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -16,14 +16,14 @@ def read_instant(text: str, field: str) -> int:
     """Return a time in ms since the epoch.
 
     Raises:
-        InvalidRequest: it is not a time with an offset; the error's sentence names the field.
+        InvalidRequest: `text` is not a time with a UTC offset; the error's sentence names the field.
     """
-    # The form is checked first: fromisoformat also takes bare dates, week dates and times without an offset.
-    # An offset can lead past the year 9999, which no answer could contain.
+    # Check the format first: fromisoformat also accepts bare dates, week dates and times without an offset.
+    # With its offset, a time can be after the year 9999, which no response could contain.
     try:
         if _RFC3339.fullmatch(text) is not None:
             moment = datetime.fromisoformat(text.upper()).astimezone(UTC)
             return (moment - _EPOCH) // timedelta(milliseconds=1)
     except (ValueError, OverflowError):
         pass
-    raise InvalidRequest(f"{field} must be a time with its offset, such as 2030-01-01T00:00:00Z.")
+    raise InvalidRequest(f"{field} must be a time with a UTC offset, such as 2030-01-01T00:00:00Z.")

@@ -1,34 +1,33 @@
-"""The metrics of the service. No identifier, token or name is ever a label.
+"""The service's metrics. No label contains an identifier, token or name.
 
 | metric | labels | counts |
 |---|---|---|
 | `taproof_sessions_created_total` | none | sign-in sessions that were created |
-| `taproof_polls_total` | `status` | answered verify calls, by the status in the answer |
-| `taproof_waiting_calls` | none | verify calls that now wait for their session to leave pending |
-| `taproof_waits_without_place_total` | none | verify calls with `wait` that were answered at once: too many waited |
-| `taproof_rate_limited_total` | `limit` | calls that were refused because there were too many, by limit |
+| `taproof_polls_total` | `status` | answered verify calls, by the status returned |
+| `taproof_waiting_calls` | none | verify calls that are waiting for their session to leave pending |
+| `taproof_waits_without_place_total` | none | verify calls with `wait` answered immediately: too many waited |
+| `taproof_rate_limited_total` | `limit` | calls refused because there were too many, by limit |
 | `taproof_developer_requests_total` | `method`, `route`, `status` | answered requests to the developer API |
 | `taproof_webhook_attempts_total` | `outcome` | attempts to deliver a webhook event, by outcome |
-| `taproof_webhook_dead_letters_total` | none | webhook events that were given up |
+| `taproof_webhook_dead_letters_total` | none | webhook events that failed after their last attempt |
 | `taproof_webhook_oldest_due_seconds` | none | seconds that the oldest due webhook event has been waiting |
-| `taproof_own_bots` | `state` | project bots that run (`running`), and that the messenger refuses (`broken`) |
-| `taproof_info` | `version` | always 1: the release that runs |
+| `taproof_own_bots` | `state` | project bots: `running`, or `broken` if the messenger refuses the token |
+| `taproof_info` | `version` | always 1; the label is the running release |
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
-The limits are `generate_address`, `generate_project`, `verify_session`, `verify_unknown`, `sign_in`, `credential`,
-`developer`, `developer_write`, `page` and `bot_token`: see docs/reference/retention-and-limits.md.
+`LimitName` lists the limits: see docs/reference/retention-and-limits.md.
 
 An attempt's outcome is one of these:
 
 - `delivered`.
-- `retried`: it failed, and another attempt follows.
-- `dead`: it failed, and was the last one.
-- `turned_off`: as `dead`, and the project's webhook was turned off.
-- `skipped`: nothing was sent, since the endpoint's attempts kept failing.
-- `lost`: the event was ended meanwhile, or another worker has it.
+- `retried`: the attempt failed, and another one follows.
+- `dead`: the attempt failed, and it was the last one.
+- `turned_off`: like `dead`, and the project's webhook was turned off.
+- `skipped`: nothing was sent, because the endpoint's attempts kept failing.
+- `lost`: meanwhile, the event was ended or another worker claimed it.
 
-Several processes on one port count in one directory, so that each of them answers for all. `process_*` then has the
-label `process`, a number from 1.
+Processes that share a port keep their counters in one directory, so that each of them can report for all. `process_*`
+then has the label `process`, a number from 1.
 """
 
 import os
@@ -57,98 +56,85 @@ LimitName = Literal[
     "page",
     "bot_token",
 ]
-"""The limits of `limits/rates.py` and `limits/developers.py`, and that of bot tokens (service `bots.py`)."""
+"""The limits in `limits/rates.py` and `limits/developers.py`, and the bot token limit (`service/bots.py`)."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
 def share_metrics(directory: Path, process: int) -> None:
-    """Count in files of `directory` from now on. `process` is this process's number, unique among living processes.
+    """Keep the counters in files in `directory` from now on.
 
-    A process that replaces a dead one continues its counts.
+    `process` is this process's number, unique among running processes. A process that replaces a dead one continues
+    its counters.
     """
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # Read by the library at each new metric.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # The library reads this for each new metric.
     values.ValueClass = values.MultiProcessValue(lambda: process)  # type: ignore[no-untyped-call]
     (directory / f"{process}.pid").write_text(str(os.getpid()), encoding="ascii")
 
 
 def forget_process(directory: Path, process: int) -> None:
-    """Remove the gauges of a dead process. Its counters stay."""
+    """Remove the gauges of a dead process. Its counters are kept."""
     mark_process_dead(process, str(directory))  # type: ignore[no-untyped-call]
     (directory / f"{process}.pid").unlink(missing_ok=True)
 
 
 class Metrics:
-    """The counters of the HTTP API and of the webhook sender.
+    """The metrics of the HTTP API and the webhook sender.
 
     Args:
         exposed: the registry that `/metrics` shows.
         version: the release.
-        shared: the directory in which all processes of this port count, after `share_metrics`.
+        shared: the directory with the counters of all processes on this port; requires `share_metrics` first.
 
-    `sessions_created` and the children in `polls` (by status) and `rate_limited` (by limit) are bound in advance, so
-    counting on the polled path is one call.
+    The children in `polls` (by status) and `rate_limited` (by limit) are created in advance, so counting on the polled
+    path is one call.
     """
 
     def __init__(self, exposed: CollectorRegistry, version: str, shared: Path | None = None) -> None:
         self.registry = exposed
-        # Shared counters are read from the files of all processes, so this process's own ones are not exposed too.
+        # Shared counters are read from the files of all processes, so this process's own are not exposed again.
         registry = exposed if shared is None else None
-        self.sessions_created = Counter(
-            "taproof_sessions_created_total", "Sign-in sessions that were created.", registry=registry
-        )
-        polls = Counter("taproof_polls_total", "Answered verify calls.", ["status"], registry=registry)
+        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        self.sessions_created = counter("taproof_sessions_created_total", "Sign-in sessions that were created.")
+        polls = counter("taproof_polls_total", "Answered verify calls.", ["status"])
         self.polls: dict[str, Counter] = {status: polls.labels(status) for status in get_args(Status)}
-        self.waiting_calls = Gauge(
+        self.waiting_calls = gauge(
             "taproof_waiting_calls",
-            "Verify calls that wait for their session to leave pending.",
-            registry=registry,
+            "Verify calls that are waiting for their session to leave pending.",
             multiprocess_mode="livesum",
         )
-        self.waits_without_place = Counter(
+        self.waits_without_place = counter(
             "taproof_waits_without_place_total",
-            "Verify calls with wait that were answered at once, because too many waited.",
-            registry=registry,
+            "Verify calls with wait that were answered immediately, because too many were waiting.",
         )
-        limited = Counter(
-            "taproof_rate_limited_total",
-            "Calls that were refused because there were too many.",
-            ["limit"],
-            registry=registry,
+        limited = counter(
+            "taproof_rate_limited_total", "Calls that were refused because there were too many.", ["limit"]
         )
         self.rate_limited: dict[str, Counter] = {limit: limited.labels(limit) for limit in get_args(LimitName)}
-        self.developer_requests = Counter(
+        self.developer_requests = counter(
             "taproof_developer_requests_total",
             "Answered requests to the developer API.",
             ["method", "route", "status"],
-            registry=registry,
         )
-        attempts = Counter(
-            "taproof_webhook_attempts_total",
-            "Attempts to deliver a webhook event.",
-            ["outcome"],
-            registry=registry,
-        )
+        attempts = counter("taproof_webhook_attempts_total", "Attempts to deliver a webhook event.", ["outcome"])
         self._webhook_attempts = {outcome: attempts.labels(outcome) for outcome in get_args(AttemptOutcome)}
-        self._webhook_dead_letters = Counter(
-            "taproof_webhook_dead_letters_total", "Webhook events that were given up.", registry=registry
+        self._webhook_dead_letters = counter(
+            "taproof_webhook_dead_letters_total", "Webhook events that failed after their last attempt."
         )
         # Every process reads the same store, so the sum would count one event several times.
-        self._webhook_oldest_due = Gauge(
+        self._webhook_oldest_due = gauge(
             "taproof_webhook_oldest_due_seconds",
             "How long the oldest due webhook event has been waiting.",
-            registry=registry,
             multiprocess_mode="livemax",
         )
-        # One process runs all of them; every other one reports 0.
-        project_bots = Gauge(
+        # One process runs all project bots; every other process reports 0.
+        project_bots = gauge(
             "taproof_own_bots",
-            "Bots of projects, by whether they run or the messenger refuses their token.",
+            "Project bots that are running, or whose token the messenger refuses.",
             ["state"],
-            registry=registry,
             multiprocess_mode="livesum",
         )
         self._project_bots = {state: project_bots.labels(state) for state in ("running", "broken")}
-        Info("taproof", "The release that runs.", registry=exposed).info({"version": version})
+        Info("taproof", "The running release.", registry=exposed).info({"version": version})
         if shared is None:
             ProcessCollector(registry=exposed)
         else:
@@ -162,31 +148,31 @@ class Metrics:
             self._webhook_dead_letters.inc()
 
     def show_oldest_due(self, seconds: float) -> None:
-        """Show the seconds that the oldest due webhook event has been waiting; 0 when none is due."""
+        """Set the seconds that the oldest due webhook event has been waiting; 0 if none is due."""
         self._webhook_oldest_due.set(seconds)
 
     def show_project_bots(self, running: int, broken: int) -> None:
-        """Show the number of project bots that this process runs, and the number of all known broken ones."""
+        """Set the number of project bots that this process runs, and the number of all known broken ones."""
         self._project_bots["running"].set(running)
         self._project_bots["broken"].set(broken)
 
 
 class _EachProcess(Collector):
-    """The CPU, memory and file descriptors of every process of this port. Any of them can answer."""
+    """Collects CPU, memory and file descriptor metrics for every process on this port."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
     def collect(self) -> Iterable[Metric]:
-        """Return the metrics of all living processes."""
+        """Return the metrics of all running processes."""
         found: dict[str, Metric] = {}
         for file in sorted(self._directory.glob("*.pid")):
             try:
                 pid = file.read_text(encoding="ascii")
             except OSError:
-                continue  # It ended just now.
+                continue  # The process has just ended.
             if not pid:
-                continue  # It begins just now.
+                continue  # The process is just starting.
             for metric in ProcessCollector(pid=partial(str, pid), registry=None).collect():
                 all_of_it = found.setdefault(metric.name, Metric(metric.name, metric.documentation, metric.type))
                 for sample in metric.samples:
@@ -195,21 +181,21 @@ class _EachProcess(Collector):
 
 
 class CountRequests:
-    """ASGI middleware that counts the answers of a FastAPI application by the template of their route."""
+    """ASGI middleware that counts a FastAPI application's responses by route template."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
         self._app = app
         self._requests = metrics.developer_requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application and count its answer."""
+        """Run the application and count its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
         async def counting_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                # A client chooses path and method freely, so both are reduced to values that this service knows.
+                # Clients can send any path and method, so both are reduced to known values.
                 method = scope["method"] if scope["method"] in _METHODS else "other"
                 route = getattr(scope.get("route"), "path_format", "unmatched")
                 self._requests.labels(method, route, str(message["status"])).inc()

@@ -1,7 +1,7 @@
 """Serve the browser SDK: the newest release at `/sdk/taproof.js`, and each release at its own path.
 
-A released bundle never changes and is never removed. A page that names one with its integrity hash (W3C Subresource
-Integrity) thus keeps working when the service is upgraded. The bundles are built in `sdk/js`.
+A released bundle never changes and is never removed. Pages that load a bundle with its integrity hash (W3C Subresource
+Integrity) therefore keep working when the service is upgraded. The bundles are built in `sdk/js`.
 """
 
 import base64
@@ -27,18 +27,18 @@ _ANY_ORIGIN: Final = (
     (b"cross-origin-resource-policy", b"cross-origin"),
 )
 _NEWEST: Final = (b"cache-control", b"public, max-age=300")
-"""Five minutes: pages soon load a corrected bundle, and a visit to several pages loads it once."""
+"""Five minutes: pages soon get a corrected bundle, and a visit to several pages loads the bundle only once."""
 _FOR_EVER: Final = (b"cache-control", b"public, max-age=31536000, immutable")
 _CODINGS: Final = 20
-"""The most codings of `Accept-Encoding` that are read: browsers send five."""
+"""The maximum number of `Accept-Encoding` codings that are read. Browsers send five."""
 
 
 class Bundle:
-    """An ASGI application that answers GET and HEAD with one release of the SDK, with gzip where accepted.
+    """An ASGI application that serves one SDK release to GET and HEAD, gzip-compressed if the client accepts it.
 
     Args:
         body: the script.
-        caching: the header `cache-control`.
+        caching: the `cache-control` header.
     """
 
     def __init__(self, body: bytes, caching: tuple[bytes, bytes]) -> None:
@@ -63,7 +63,7 @@ class Bundle:
 
 
 class SdkRelease(NamedTuple):
-    """A release of the SDK, with the path and the hash of its bytes that a page needs to load exactly this one."""
+    """An SDK release, with the path and integrity hash that a page needs to load exactly this release."""
 
     version: str
     path: str
@@ -71,16 +71,16 @@ class SdkRelease(NamedTuple):
 
 
 def sdk_release(version: str) -> SdkRelease:
-    """Return the release of the SDK that comes with this release of the service."""
+    """Return the SDK release that has this version."""
     digest = hashlib.sha384((_RELEASES / version / _NAME).read_bytes()).digest()
     return SdkRelease(version, _path(version), f"sha384-{base64.b64encode(digest).decode()}")
 
 
 class SdkFiles:
-    """An ASGI application that answers all requests below /sdk/.
+    """An ASGI application that serves all requests below /sdk/.
 
     Args:
-        version: the version of the service, and of the newest release of the SDK.
+        version: the version of the service, and of the newest SDK release.
     """
 
     def __init__(self, version: str) -> None:
@@ -97,7 +97,7 @@ class SdkFiles:
         """Answer one request."""
         app = self._apps.get(scope["path"])
         if app is None:
-            await send_error(send, NotFound(f"There is no such script. {_ABOUT_PATH} says which one is the newest."))
+            await send_error(send, NotFound(f"There is no such script. {_ABOUT_PATH} names the newest one."))
         else:
             await app(scope, receive, send)
 

@@ -1,10 +1,10 @@
-"""Turn the errors that pydantic finds in a body or a query into plain sentences."""
+"""Turn pydantic's validation errors for a body or a query string into plain sentences."""
 
 import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-# Without digits, so that a phone number or a key in the place of a name is not repeated.
+# No digits, so that a phone number or a key sent as a name is not repeated in the error.
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_.-]{1,40}")
 _SENTENCES: Final = {
     "missing": "{field} is required.",
@@ -16,22 +16,22 @@ _SENTENCES: Final = {
 }
 _MUST_BE: Final = {
     "allowed_origins": 'a list of strings, such as ["https://shop.example.com"]; [] allows any page',
-    "bot_token": 'a string: the token that @BotFather gave, or "" to go back to the service\'s own bot',
+    "bot_token": 'a string: the token from @BotFather, or "" to use the service\'s own bot again',
 }
-"""The expected values of fields, where the name of the type alone does not say enough."""
+"""The expected values of fields for which the type name is not enough."""
 
 
 def validation_sentence(errors: Sequence[Any]) -> str:
-    """Return the sentence about the first wrong field. Of the caller's data, it repeats only plain names."""
+    """Return a sentence about the first invalid field. It repeats only plain names from the caller's data."""
     error = errors[0]
     kind = error["type"]
-    # The name of a list is followed by the index of the wrong item.
+    # A list's name is followed by the index of the invalid item.
     names = [part for part in error["loc"] if isinstance(part, str)]
     field = names[-1] if names else ""
     if kind == "string_type" and len(names) < len(error["loc"]):
         kind = "list_type"
     if _PLAIN_NAME.fullmatch(field) is None:
-        return "The request has a field that is not known here. Compare it with /docs."
+        return "The request has an unknown field. Compare it with /docs."
     if kind == "literal_error":
         return f"{field} must be {error['ctx']['expected'].replace(chr(39), '')}."
     if kind in {"string_type", "list_type"} and field in _MUST_BE:

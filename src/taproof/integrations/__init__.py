@@ -1,7 +1,7 @@
 """Sign-in for web frameworks: the endpoint that receives the proof from the page, and the application's own session.
 
-`endpoint.py` has the common part, without a framework and without I/O: it checks a request and returns the answer.
+`endpoint.py` contains the common part, without a framework or I/O: it checks a request and returns the answer.
 `starlette.py` (also for FastAPI), `flask.py`, `django.py` and `django_auth.py` (for `request.user`) adapt it to one
-framework each, and only they import that framework. They import `taproof.sdk` and nothing of the server. `examples/`
-has whole applications.
+framework each; only they import that framework. They import `taproof.sdk`, but no server code. `examples/` contains
+complete applications.
 """

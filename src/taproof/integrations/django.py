@@ -4,15 +4,15 @@
     urlpatterns = [path("auth/", include("taproof.integrations.django")), …]
 
 This adds `POST /auth/taproof`, `POST /auth/taproof/sign-out` and `request.taproof_identity`. With
-`taproof.integrations.django_auth.MessengerBackend` in AUTHENTICATION_BACKENDS, `request.user` is signed in too. Then
-check rights with `request.user`: only it ends when an account is deactivated.
+`taproof.integrations.django_auth.MessengerBackend` in AUTHENTICATION_BACKENDS, `request.user` is signed in too. In that
+case, use `request.user` to check permissions: `request.taproof_identity` stays set when an account is deactivated.
 
 Settings:
     TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET: see `TaproofSettings`.
     TAPROOF_GUARD: accepts each proof only once, such as `SqliteGuard(BASE_DIR / "proofs.db")`. Without it, a cache is
-        used, which all processes must share: Redis, Memcached or the database. A full cache that drops entries may
-        accept a proof again within its five minutes, so make it large enough. A database cache needs 100,000 or more in
-        OPTIONS MAX_ENTRIES (Django's default is 300). Unsuitable caches are refused at the start.
+        used, which all processes must share: Redis, Memcached or the database. If a full cache drops entries, a proof
+        could be accepted again within its five minutes, so make the cache large enough. For a database cache, set
+        OPTIONS MAX_ENTRIES to 100,000 or more (Django's default is 300). Unsuitable caches are refused at startup.
     TAPROOF_CACHE: the name of that cache, "default" by default.
 
 The context processor `taproof.integrations.django.for_templates` adds `taproof` to every template, with `base_url`,
@@ -42,6 +42,7 @@ from django.views.decorators.http import require_POST
 from taproof.integrations.endpoint import (
     CHUNK,
     HEADERS,
+    NAMES,
     SESSION_KEY,
     Body,
     EndpointRequest,
@@ -54,17 +55,16 @@ from taproof.integrations.endpoint import (
 )
 from taproof.sdk.guard import SingleUseGuard
 
-_NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
 _MARGIN: Final = 60
 """Seconds that a proof is remembered after its expiry, because clocks differ."""
 _ROOM: Final = 100_000
-"""Entries that a database cache must hold: beyond its limit, Django drops entries that are still needed."""
+"""Minimum MAX_ENTRIES of a database cache: beyond its limit, Django drops entries that are still needed."""
 
 
 class TaproofMiddleware:
-    """Sets `request.taproof_identity`: a `SignedIn`, or a false value. The session is read only when it is used.
+    """Sets `request.taproof_identity` to a `SignedIn` or a false value, which reads the session only when it is used.
 
-    Test it with `if request.taproof_identity`. It is a lazy object, so it is never `None` itself.
+    Test it with `if request.taproof_identity`. It is a lazy object, so `is None` is never true.
 
     Raises:
         ImproperlyConfigured: a setting is missing or invalid. Servers create the middleware when they start.
@@ -78,57 +78,49 @@ class TaproofMiddleware:
         _endpoint()
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        """Answer the request with the next handler."""
+        """Set `request.taproof_identity` and call the next handler."""
         request.taproof_identity = SimpleLazyObject(lambda: current_identity(request))
         return self._get_response(request)
 
 
 class CacheGuard:
-    """Accepts each proof once by means of a Django cache, for all processes that share the cache.
+    """Accepts each proof only once, using a Django cache with an atomic `add`, for all processes that share it."""
 
-    Args:
-        cache: a cache with an atomic `add`.
-        clock: returns the time in seconds since the epoch.
-    """
-
-    def __init__(
-        self,
-        cache: Any,
-        clock: Callable[[], float] = time.time,  # noqa: TID251 — the SDK has no clock module.
-    ) -> None:
+    def __init__(self, cache: Any) -> None:
         self._cache = cache
-        self._clock = clock
 
     def take(self, session_token: str, expires_at: int) -> bool:
         """See `SingleUseGuard`."""
         key = f"taproof-proof-{hashlib.sha256(session_token.encode()).hexdigest()}"
-        return bool(self._cache.add(key, 1, max(0, expires_at - int(self._clock())) + _MARGIN))
+        seconds = max(0, expires_at - int(time.time())) + _MARGIN  # noqa: TID251 — the SDK has no clock module.
+        return bool(self._cache.add(key, 1, seconds))
 
 
 def current_identity(request: HttpRequest) -> SignedIn | None:
-    """Return the signed-in user, None if there is none."""
+    """Return the signed-in user, or None if nobody is signed in."""
     return SignedIn.from_session(request.session.get(SESSION_KEY))
 
 
 def for_templates(_: HttpRequest) -> dict[str, dict[str, str]]:
-    """Add `taproof` to templates, with the values for the button. This is a context processor."""
+    """Return the template variable `taproof`, with the values for the button. This is a context processor."""
     return {"taproof": _settings().for_pages}
 
 
 def _sign_in(request: HttpRequest) -> HttpResponse:
     """Check a proof and start a new session for its user."""
     answer = _endpoint().sign_in(_asked(request))
-    if answer.signed_in is not None and not _start_session(request, answer.signed_in, answer.session):
+    if answer.session is not None and not _start_session(request, answer.session):
         answer = refused_account()
     return _response(answer)
 
 
 def _sign_out(request: HttpRequest) -> HttpResponse:
-    """End the session, including that of `request.user`."""
+    """End the session, and sign out `request.user`."""
     answer = _endpoint().sign_out(_asked(request))
-    if answer.status == 200:
+    if answer.session is not None:
         if apps.is_installed("django.contrib.auth"):
-            # Imported here, because it fails if the application is not installed. It also sends Django's signal.
+            # Imported here, because the import fails if django.contrib.auth is not installed. `logout` also sends
+            # Django's signal.
             from django.contrib.auth import logout  # noqa: PLC0415
 
             logout(request)
@@ -137,7 +129,7 @@ def _sign_out(request: HttpRequest) -> HttpResponse:
     return _response(answer)
 
 
-# Django's CSRF token is not needed: the endpoint refuses requests of other sites itself (endpoint.py, _refusal). That
+# Django's CSRF token is not needed: the endpoint itself refuses requests from other sites (endpoint.py, _refusal). That
 # also works for pages that were cached without a token. `sensitive_variables` keeps the proof and the secret out of
 # the error reports that Django sends by e-mail.
 urlpatterns = [
@@ -146,27 +138,28 @@ urlpatterns = [
 ]
 
 
-def _start_session(request: HttpRequest, signed_in: SignedIn, held: dict[str, str | int]) -> bool:
-    """Start a new, empty session and end the previous one. Return False if the application refuses the user."""
+def _start_session(request: HttpRequest, content: dict[str, Any]) -> bool:
+    """End the previous session and start a new, empty one. Return False if the application refuses the user."""
     if apps.is_installed("django.contrib.auth"):
-        from taproof.integrations.django_auth import start_session  # noqa: PLC0415 — see `sign_out`.
+        from taproof.integrations.django_auth import start_session  # noqa: PLC0415 — see `_sign_out`.
 
-        if not start_session(request, signed_in):
+        signed_in = SignedIn.from_session(content[SESSION_KEY])
+        if signed_in is None or not start_session(request, signed_in):
             return False
     else:
         request.session.flush()
-    request.session[SESSION_KEY] = held
+    request.session.update(content)
     return True
 
 
 def _endpoint() -> SignInEndpoint:
-    # Created for each request: it is cheap, and tests that override settings need to clear no cache.
+    # Created for each request: this is cheap, and tests that override settings do not have to clear a cache.
     return SignInEndpoint(_settings(), _guard())
 
 
 def _settings() -> TaproofSettings:
     try:
-        return TaproofSettings.from_mapping({name: getattr(settings, name, None) for name in _NAMES})
+        return TaproofSettings.from_mapping({name: getattr(settings, name, None) for name in NAMES})
     except SettingsError as error:
         raise ImproperlyConfigured(str(error)) from None
 
@@ -181,21 +174,17 @@ def _guard() -> SingleUseGuard:
     if isinstance(cache, DummyCache):
         reason = "remembers nothing"
     elif isinstance(cache, FileBasedCache):
-        reason = "may add one key twice"
+        reason = "can add the same key twice"
     elif isinstance(cache, LocMemCache) and not settings.DEBUG:
-        # DEBUG means `runserver`, which is one process.
-        reason = "is not shared by the processes of a server"
-    elif isinstance(cache, BaseDatabaseCache) and cache._max_entries < _ROOM:  # noqa: SLF001 — there is no public name.
-        raise ImproperlyConfigured(
-            f"The cache {name!r} drops entries beyond {cache._max_entries}, so a proof could be used twice. Set"  # noqa: SLF001
-            f' OPTIONS = {{"MAX_ENTRIES": {_ROOM}}} or more in CACHES for it, or set TAPROOF_GUARD, such as'
-            ' SqliteGuard(BASE_DIR / "proofs.db").'
-        )
+        # DEBUG means `runserver`, which uses one process.
+        reason = "is not shared between server processes"
+    elif isinstance(cache, BaseDatabaseCache) and cache._max_entries < _ROOM:  # noqa: SLF001 — it has no public name.
+        reason = f"holds too few entries (OPTIONS MAX_ENTRIES must be {_ROOM} or more)"
     if reason is None:
         return CacheGuard(cache)
     raise ImproperlyConfigured(
-        f"The cache {name!r} {reason}, so it cannot keep a proof from being used twice. Set TAPROOF_GUARD, such as"
-        ' SqliteGuard(BASE_DIR / "proofs.db"), or let TAPROOF_CACHE name a cache in Redis, Memcached or the database.'
+        f"The cache {name!r} {reason}, so it cannot prevent a proof from being used twice. Set TAPROOF_GUARD, such as"
+        ' SqliteGuard(BASE_DIR / "proofs.db"), or set TAPROOF_CACHE to a cache in Redis, Memcached or the database.'
     )
 
 

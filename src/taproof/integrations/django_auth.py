@@ -1,4 +1,4 @@
-"""Signs users in as `request.user`: a backend of django.contrib.auth.
+"""Signs users in as `request.user`, with a backend for django.contrib.auth.
 
 AUTHENTICATION_BACKENDS = ["taproof.integrations.django_auth.MessengerBackend", …ModelBackend]
 """
@@ -17,12 +17,12 @@ from taproof.integrations.endpoint import SignedIn
 
 
 class MessengerBackend(ModelBackend):  # type: ignore[misc]  # Django has no types.
-    """Finds the user of a messenger account, and creates one at the first sign-in.
+    """Finds the user for a messenger account, and creates one at the first sign-in.
 
     If the user model has a unique field `messenger_id`, users are found by it, which is best for a new project.
-    Otherwise they are found by the user name `messenger_<id>`, and only users without a password are accepted: anybody
-    could have registered that name with a password before. If names are assigned without passwords (LDAP, other
-    sign-ins), reserve that prefix. Override `user_for` to link accounts in another way.
+    Otherwise they are found by the user name `messenger_<id>`, and only users without a password are accepted, because
+    anybody could have registered that name with a password. If user names are assigned without passwords (LDAP, other
+    sign-in methods), reserve that prefix. Override `user_for` to link accounts in another way.
     """
 
     def authenticate(
@@ -30,18 +30,18 @@ class MessengerBackend(ModelBackend):  # type: ignore[misc]  # Django has no typ
         request: HttpRequest | None,  # noqa: ARG002 — Django passes it.
         taproof_identity: SignedIn | None = None,
     ) -> Any | None:
-        """Return the user, None if the account may not sign in. Only Taproof's own view passes an identity."""
+        """Return the user, or None if the account cannot sign in. Only Taproof's own view passes an identity."""
         if not isinstance(taproof_identity, SignedIn):
             return None
         user = self.user_for(taproof_identity)
         return user if user is not None and self.user_can_authenticate(user) else None
 
     async def aauthenticate(self, request: HttpRequest | None, taproof_identity: SignedIn | None = None) -> Any | None:
-        """Call `authenticate`. The method of ModelBackend would check a password."""
+        """Call `authenticate`. ModelBackend's own method would check a password."""
         return await sync_to_async(self.authenticate)(request, taproof_identity)
 
     def user_for(self, identity: SignedIn) -> Any | None:
-        """Return the user of this messenger account, and create it if there is none. None refuses the sign-in."""
+        """Return this messenger account's user, creating it if needed. Returning None refuses the sign-in."""
         model: Any = get_user_model()
         name = f"messenger_{identity.messenger_id}"
         new = {"password": make_password(None)}
@@ -52,17 +52,17 @@ class MessengerBackend(ModelBackend):  # type: ignore[misc]  # Django has no typ
         else:
             key = {model.USERNAME_FIELD: name}
         try:
-            user, _ = model._default_manager.get_or_create(**key, defaults=new)  # noqa: SLF001 — Django's own way.
+            user, _ = model._default_manager.get_or_create(**key, defaults=new)  # noqa: SLF001 — Django's backends use it too.
         except IntegrityError:
             return None  # Another user has registered the name.
         return user if "messenger_id" in key or not user.has_usable_password() else None
 
 
 def start_session(request: HttpRequest, identity: SignedIn) -> bool:
-    """Start a new, empty session, end the previous one, and sign in `request.user` if the backend is used.
+    """End the previous session, start a new, empty one, and sign in `request.user` if the backend is used.
 
     Returns:
-        False if the account may not sign in; the session is then unchanged.
+        False if the account cannot sign in; the session is then unchanged.
     """
     user = None
     if any(isinstance(backend, MessengerBackend) for backend in get_backends()):
@@ -81,5 +81,7 @@ def _has_messenger_id(model: Any) -> bool:
     except FieldDoesNotExist:
         return False
     if not field.unique:
-        raise ImproperlyConfigured("The user model's field messenger_id must be unique: it says whose account it is.")
+        raise ImproperlyConfigured(
+            "The user model's field messenger_id must be unique, because it identifies the user."
+        )
     return True

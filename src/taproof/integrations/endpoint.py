@@ -1,10 +1,10 @@
 """The application's sign-in endpoint, independent of the framework: it checks a proof and returns the user.
 
-The button of a page sends `{"proof": "…"}` as JSON. The answer is `{"location": "/…"}`, the next page, or
-`{"error": "…"}`. This module reads and writes no socket, session or setting: the module of a framework builds the
+The page's button sends `{"proof": "…"}` as JSON. The answer is `{"location": "/…"}`, the next page, or
+`{"error": "…"}`. This module reads and writes no socket, session or setting: the framework's module builds the
 `EndpointRequest`, stores the session and sends the `EndpointResponse`.
 
-The next page is the `next` in the query of the endpoint's address (`submit-url="/auth/taproof?next=/orders"`).
+The next page is `next` in the query string of the endpoint's URL (`submit-url="/auth/taproof?next=/orders"`).
 """
 
 import hashlib
@@ -12,7 +12,9 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Final, Self
+from urllib.parse import quote, urlencode
 
 from taproof.sdk.guard import SingleUseGuard
 from taproof.sdk.proof import Identity, ProofAlreadyUsed, ProofError, verify_proof
@@ -20,33 +22,30 @@ from taproof.sdk.strict_json import read_object
 from taproof.sdk.webhook_secrets import require_webhook_secrets
 
 CHUNK: Final = 65_536
-"""Bytes to read at a time."""
+"""Number of bytes to read at a time."""
 _BODY_LIMIT: Final = 32_768
-"""Bytes: twice the longest proof that is accepted."""
+"""In bytes: twice the length of the longest accepted proof."""
 _DROPPED_LIMIT: Final = 4_194_304
 SESSION_KEY: Final = "taproof"
 """The key of the signed-in user in the framework's session."""
 HEADERS: Final = {"Cache-Control": "no-store"}
-"""The headers of every answer of the endpoint."""
-HOME: Final = "/"
+"""The headers of every answer from the endpoint."""
+_HOME: Final = "/"
 SIGN_IN_FIRST: Final = "Sign in first."
-REFUSED_ACCOUNT: Final = "This account cannot sign in here. Ask the operator of this application."
-
-_NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
+NAMES: Final = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
+"""The names of the three settings."""
 _BASE_URL: Final = re.compile(r"https?://[A-Za-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9A-Fa-f:.]+\](:[0-9]{1,5})?")
 _PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]+")
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
-# Browsers read a backslash as a slash and drop tabs and line breaks: "/\t/other.example" leads to another site too.
+# Browsers read a backslash as a slash and drop tabs and line breaks, so "/\t/other.example" also leads to another site.
 _OWN_PATH: Final = re.compile(r"/[^\\\x00-\x20\x7f]{0,2047}")
 _QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
-_DOTS: Final = frozenset({".", ".."})
-_PHONE: Final = "messenger_phone"
 _USED_PROOF: Final = "used_proof"
-"""The key in the session for the SHA-256, in hex, of the session token that the session was started with."""
+"""The session key of the SHA-256, in hex, of the session token that started the session."""
 
 
 class SettingsError(ValueError):
-    """A setting is missing or invalid. The message names every such setting and shows no value."""
+    """A setting is missing or invalid. The message names every such setting and contains no value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +69,13 @@ class TaproofSettings:
         Raises:
             SettingsError: a setting is missing or invalid. The message names all such settings.
         """
-        base_url, project_id, secret = (_text(values.get(name)) for name in _NAMES)
+        base_url, project_id, secret = (str(values.get(name) or "").strip() for name in NAMES)
         base_url = base_url.rstrip("/")
         wrong = []
         if _BASE_URL.fullmatch(base_url) is None:
-            wrong.append("TAPROOF_BASE_URL must be where browsers reach Taproof, such as https://signin.example.com.")
+            wrong.append("TAPROOF_BASE_URL must be Taproof's address for browsers, such as https://signin.example.com.")
         if _PROJECT_ID.fullmatch(project_id) is None:
-            wrong.append("TAPROOF_PROJECT_ID must be the project's id (proj_…), as Taproof's console shows it.")
+            wrong.append("TAPROOF_PROJECT_ID must be the project's id (proj_…), as shown in Taproof's console.")
         try:
             secrets = require_webhook_secrets(tuple(re.split(r"[\s,]+", secret)))
         except ValueError:
@@ -100,13 +99,7 @@ class TaproofSettings:
 class SignedIn:
     """The signed-in user, as stored in the framework's session. It never contains the proof or the session token.
 
-    Attributes:
-        messenger_id: the user's account in the messenger, digits: store the user under it.
-        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
-        messenger_username: the handle, without "@"; "" if there is none. It can pass to another person.
-        signed_in_at: the time of the sign-in, in seconds since the epoch.
-        messenger_phone: the user's phone number, such as "+4915123456789"; None unless the project collects it and the
-            user shared it. Left out of `repr`, to keep it out of logs.
+    `signed_in_at` is the time of the sign-in, in seconds since the epoch. For the other fields see `taproof.Identity`.
     """
 
     messenger_id: str
@@ -117,26 +110,26 @@ class SignedIn:
 
     @classmethod
     def from_session(cls, value: object) -> Self | None:
-        """Return the user in a session's value; None if there is none, or it is not of this release."""
+        """Return the user from a session's value; None if there is none, or if another release wrote it."""
         names = ("messenger_id", "messenger_name", "messenger_username")
         if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in names):
             return None
         if not value["messenger_id"] or type(value.get("signed_in_at")) is not int:
             return None
-        phone = value.get(_PHONE)
+        phone = value.get("messenger_phone")
         signed_in = {name: value[name] for name in (*names, "signed_in_at")}
         return cls(**signed_in, messenger_phone=phone if isinstance(phone, str) else None)
 
     def to_session(self) -> dict[str, str | int]:
-        """Return the value to store in the session: plain values, which any framework can store as JSON."""
+        """Return the value to store in the session. Any framework can store it as JSON."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class Body:
     """Collects a request's body piece by piece, up to a limit.
 
-    It reads and drops the rest, up to 4 MiB: if a body is left unread, servers close the connection and the answer is
-    lost.
+    It reads and drops the rest, up to 4 MiB: if part of a body is left unread, servers close the connection and the
+    answer is lost.
     """
 
     def __init__(self) -> None:
@@ -144,13 +137,13 @@ class Body:
         self._seen = 0
 
     def add(self, piece: bytes) -> bool:
-        """Take the next piece, an empty one at the end. Return False if no more is needed."""
+        """Add the next piece; an empty one marks the end. Return False if no more is needed."""
         self._kept += piece[: _BODY_LIMIT + 1 - len(self._kept)]
         self._seen += len(piece)
         return piece != b"" and self._seen <= _DROPPED_LIMIT
 
     def kept(self) -> bytes:
-        """Return the body, or its beginning, which is one byte longer than allowed."""
+        """Return the body. If it is too long, return its beginning, one byte longer than allowed."""
         return bytes(self._kept)
 
 
@@ -158,10 +151,10 @@ class Body:
 class EndpointRequest:
     """The parts of a request that the endpoint needs.
 
-    `scheme` and `host` are those of the application's public address, according to the framework: behind a proxy, the
+    `scheme` and `host` belong to the application's public address, according to the framework: behind a proxy, the
     framework or its server knows which forwarding headers to trust. A missing header is None. The values of a repeated
     header are joined with commas, so that it is refused whichever value a proxy used. `held` is the value under
-    `SESSION_KEY` in the caller's session, None if there is none.
+    `SESSION_KEY` in the user's session; None if there is none.
     """
 
     content_type: str | None
@@ -176,25 +169,19 @@ class EndpointRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointResponse:
-    """The answer, to send as JSON with `HEADERS`, and the user after a sign-in.
+    """The answer, to send as JSON with `HEADERS`.
 
-    If `signed_in` is set, the caller first starts a new session with the value `session` under `SESSION_KEY`.
+    If `session` is not None, the caller must first end the user's session and start a new one with this content.
+    Nothing from the previous session must be kept, because another person may have planted it.
     """
 
     status: int
     content: dict[str, str]
-    signed_in: SignedIn | None = None
-    session: dict[str, str | int] = field(default_factory=dict)
+    session: dict[str, Any] | None = None
 
 
 class SignInEndpoint:
-    """Sign-in and sign-out.
-
-    Args:
-        settings: the settings of the application.
-        guard: accepts each proof only once; all processes of the application must share it.
-        clock: returns the time in seconds since the epoch.
-    """
+    """Sign-in and sign-out. All processes of the application must share the guard."""
 
     def __init__(
         self,
@@ -207,9 +194,8 @@ class SignInEndpoint:
         self._clock = clock
 
     def sign_in(self, asked: EndpointRequest) -> EndpointResponse:
-        """Check the origin of the request, then the proof. This blocks as long as the guard does."""
-        refusal = _refusal(asked)
-        if refusal is not None:
+        """Check the origin of the request, then the proof. This blocks while the guard does."""
+        if refusal := _refusal(asked):
             return refusal
         if len(asked.body) > _BODY_LIMIT:
             return _error(413, "The request body is too large.")
@@ -218,11 +204,13 @@ class SignInEndpoint:
             return _error(400, 'The body must be JSON: {"proof": "…"}, with the proof as a string.')
         now = self._clock()
         leads_on = {"location": own_path(asked.next)}
+        settings = self._settings
+        verify = partial(verify_proof, proof, settings.webhook_secrets, project_id=settings.project_id, now=now)
         try:
-            identity = self._verify(proof, now, self._guard)
+            identity = verify(guard=self._guard)
         except ProofAlreadyUsed as error:
-            # The button repeats a request if its answer is lost; the session may have started by then.
-            if _began_with(asked.held, self._verify(proof, now, None)):
+            # The button retries a request if the answer is lost; the session may already have started.
+            if _began_with(asked.held, verify()):
                 return EndpointResponse(status=200, content=leads_on)
             return _error(401, str(error))
         except ProofError as error:
@@ -234,46 +222,49 @@ class SignInEndpoint:
             signed_in_at=int(now),
             messenger_phone=identity.messenger_phone,
         )
-        session = signed_in.to_session() | {_USED_PROOF: _digest(identity)}
-        return EndpointResponse(status=200, content=leads_on, signed_in=signed_in, session=session)
+        session = {SESSION_KEY: signed_in.to_session() | {_USED_PROOF: _digest(identity)}}
+        return EndpointResponse(status=200, content=leads_on, session=session)
 
     def sign_out(self, asked: EndpointRequest) -> EndpointResponse:
-        """Check the request; if the status of the answer is 200, the caller ends the session."""
-        return _refusal(asked) or EndpointResponse(status=200, content={"location": HOME})
-
-    def _verify(self, proof: str, now: float, guard: SingleUseGuard | None) -> Identity:
-        settings = self._settings
-        return verify_proof(proof, settings.webhook_secrets, project_id=settings.project_id, now=now, guard=guard)
+        """Check the request, then end the session."""
+        return _refusal(asked) or EndpointResponse(status=200, content={"location": _HOME}, session={})
 
 
 def own_path(path: str | None) -> str:
     """Return the path if it leads to a page of this site, else "/": a sign-in must not redirect to another site.
 
-    A router of the page may resolve dots in the path and get "//other.example". So paths with a segment of dots, or
-    with an empty segment before the last, are refused.
+    The page's router may resolve dots in the path, which can result in "//other.example". Therefore paths with a
+    segment "." or "..", or with an empty segment before the last, are refused.
     """
     if path is None or _OWN_PATH.fullmatch(path) is None:
-        return HOME
+        return _HOME
     _, *segments = _QUERY_OR_FRAGMENT.split(path, maxsplit=1)[0].split("/")
-    has_dots = any(segment.lower().replace("%2e", ".") in _DOTS for segment in segments)
-    return HOME if has_dots or "" in segments[:-1] else path
+    has_dots = any(segment.lower().replace("%2e", ".") in {".", ".."} for segment in segments)
+    return _HOME if has_dots or "" in segments[:-1] else path
+
+
+def page_address(page: str, path: str, query: str) -> str:
+    """Return the URL of the page with the button, with the requested path and query as `?next=`."""
+    requested = f"{quote(path)}?{query}" if query else quote(path)
+    return f"{page}?{urlencode({'next': requested})}"
 
 
 def refused_account() -> EndpointResponse:
-    """Return the answer for a valid proof of an account that the application refuses."""
-    return _error(403, REFUSED_ACCOUNT)
+    """Return the answer for a valid proof from an account that the application refuses."""
+    return _error(403, "This account cannot sign in here. Ask the operator of this application.")
 
 
 def _refusal(asked: EndpointRequest) -> EndpointResponse | None:
-    """Refuse requests that no page of this application sent.
+    """Refuse requests that were not sent by a page of this application.
 
-    Otherwise another site could sign in its visitors to its own account (login CSRF), or sign them out. A form cannot
-    send this content type, and a script of another site needs a preflight, which this endpoint does not answer. Scripts
-    cannot set either header, because browsers write them. Sec-Fetch-Site alone decides if it is present, since it does
-    not depend on the configured address; browsers omit it on plain HTTP, and old ones always.
+    Otherwise another site could sign its visitors in to the attacker's account (login CSRF), or sign them out. A form
+    cannot send this content type, and a script on another site needs a preflight, which this endpoint does not answer.
+    Scripts cannot set Sec-Fetch-Site or Origin, because browsers set them. If Sec-Fetch-Site is present, only it is
+    checked, because it does not depend on the configured address. Browsers omit it on plain HTTP; old ones never send
+    it.
     """
     content_type = asked.content_type or ""
-    # A comma separates repeated headers. A proxy may have used any of them.
+    # A comma separates the values of a repeated header. A proxy may have used any of them.
     if "," in content_type or content_type.partition(";")[0].strip().lower() != "application/json":
         return _error(403, "Send JSON, with Content-Type: application/json.")
     if asked.fetch_site is not None:
@@ -284,8 +275,8 @@ def _refusal(asked: EndpointRequest) -> EndpointResponse | None:
         return None
     return _error(
         403,
-        "This did not come from a page of this application."
-        " Behind a proxy, set the framework to trust its X-Forwarded-Proto and X-Forwarded-Host.",
+        "This request was not sent by a page of this application."
+        " Behind a proxy, configure the framework to trust its X-Forwarded-Proto and X-Forwarded-Host.",
     )
 
 
@@ -320,7 +311,3 @@ def _proof_of(body: bytes) -> str | None:
 
 def _error(status: int, sentence: str) -> EndpointResponse:
     return EndpointResponse(status=status, content={"error": sentence})
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else ""

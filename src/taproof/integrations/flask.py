@@ -6,22 +6,19 @@
     @signed_in
     def members(): return f"Hello {escape(current_identity().messenger_name)}"
 
-Three things to know:
+Two things to know:
 
-- `guard` has no default, because servers such as Gunicorn run several processes, and each would accept the same proof
-  once. Use `SqliteGuard` for several processes on one machine, and `MemoryGuard` for a single process.
-- Flask stores the session in the signed cookie itself. So every sign-in starts a new session, but a copied cookie stays
+- Flask stores the session in the signed cookie itself. Every sign-in starts a new session, but a copied cookie stays
   valid even after a sign-out. If an extension stores sessions on the server, make it change the session id at each
   sign-in. Set `SESSION_COOKIE_SECURE = True` and `SESSION_COOKIE_SAMESITE = "Lax"`.
 - Behind a proxy, wrap the application in Werkzeug's `ProxyFix`, so that `request.host_url` is the public address.
 
-Every template has `taproof` with `base_url`, `script_url` and `project_id`, for the button.
+Every template can use `taproof`, with `base_url`, `script_url` and `project_id`, for the button.
 """
 
 from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec
-from urllib.parse import quote, urlencode
 
 from flask import Blueprint, jsonify, redirect, request, session
 from flask.typing import ResponseReturnValue
@@ -38,6 +35,7 @@ from taproof.integrations.endpoint import (
     SignedIn,
     SignInEndpoint,
     TaproofSettings,
+    page_address,
 )
 from taproof.sdk.guard import SingleUseGuard
 
@@ -56,31 +54,24 @@ _View = Callable[_P, ResponseReturnValue]
 
 
 def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path: str = "/auth/taproof") -> Blueprint:
-    """Return the blueprint of the sign-in: `POST {path}` and `POST {path}/sign-out`.
+    """Return the sign-in blueprint: `POST {path}` and `POST {path}/sign-out`.
 
     Args:
         settings: the settings; `TaproofSettings.from_mapping(app.config)` reads them from Flask's configuration.
-        guard: accepts each proof only once; all processes must share it.
-        path: the button's `submit-url`. With `?next=/page` in it, the browser opens that page after the sign-in.
+        guard: accepts each proof only once. All processes must share it: use `SqliteGuard` on one machine, and
+            `MemoryGuard` only for a single process.
+        path: the button's `submit-url`. If the button appends `?next=/page`, the browser opens that page after sign-in.
     """
     endpoint = SignInEndpoint(settings, guard)
     blueprint = Blueprint("taproof", __name__, url_prefix=path)
 
     @blueprint.post("")
     def sign_in() -> ResponseReturnValue:
-        answer = endpoint.sign_in(_asked())
-        if answer.signed_in is not None:
-            # Keep nothing of the previous session: another person may have planted it.
-            session.clear()
-            session[SESSION_KEY] = answer.session
-        return _response(answer)
+        return _response(endpoint.sign_in(_asked()))
 
     @blueprint.post("/sign-out")
     def sign_out() -> ResponseReturnValue:
-        answer = endpoint.sign_out(_asked())
-        if answer.status == 200:
-            session.clear()
-        return _response(answer)
+        return _response(endpoint.sign_out(_asked()))
 
     @blueprint.app_context_processor
     def for_templates() -> dict[str, dict[str, str]]:
@@ -90,20 +81,13 @@ def taproof_blueprint(settings: TaproofSettings, *, guard: SingleUseGuard, path:
 
 
 def current_identity() -> SignedIn | None:
-    """Return the signed-in user, None if there is none."""
+    """Return the signed-in user, or None if nobody is signed in."""
     return SignedIn.from_session(session.get(SESSION_KEY))
 
 
 def signed_in(view: _View[_P]) -> _View[_P]:
     """Answer 401 instead of calling the view if nobody is signed in. Put this decorator below the route."""
-
-    @wraps(view)
-    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> ResponseReturnValue:
-        if current_identity() is None:
-            return jsonify(error=SIGN_IN_FIRST), 401
-        return view(*args, **kwargs)
-
-    return guarded
+    return _guarded(view, lambda: (jsonify(error=SIGN_IN_FIRST), 401))
 
 
 def signed_in_or_redirect(page: str) -> Callable[[_View[_P]], _View[_P]]:
@@ -114,18 +98,18 @@ def signed_in_or_redirect(page: str) -> Callable[[_View[_P]], _View[_P]]:
             button's `submit-url`; the sign-in endpoint checks it.
     """
 
-    def decorate(view: _View[_P]) -> _View[_P]:
-        @wraps(view)
-        def guarded(*args: _P.args, **kwargs: _P.kwargs) -> ResponseReturnValue:
-            if current_identity() is None:
-                path = quote(request.path)
-                asked_for = f"{path}?{request.query_string.decode('latin-1')}" if request.query_string else path
-                return redirect(f"{page}?{urlencode({'next': asked_for})}", 303)
-            return view(*args, **kwargs)
+    def refuse() -> ResponseReturnValue:
+        return redirect(page_address(page, request.path, request.query_string.decode("latin-1")), 303)
 
-        return guarded
+    return lambda view: _guarded(view, refuse)
 
-    return decorate
+
+def _guarded(view: _View[_P], refuse: Callable[[], ResponseReturnValue]) -> _View[_P]:
+    @wraps(view)
+    def guarded(*args: _P.args, **kwargs: _P.kwargs) -> ResponseReturnValue:
+        return refuse() if current_identity() is None else view(*args, **kwargs)
+
+    return guarded
 
 
 def _asked() -> EndpointRequest:
@@ -138,7 +122,7 @@ def _asked() -> EndpointRequest:
         origin=request.headers.get("Origin"),
         scheme=request.scheme,
         host=request.host,
-        # If the application has read the body before, Flask caches it and the stream is empty.
+        # If the application has already read the body, Flask has cached it and the stream is empty.
         body=body.kept() or request.get_data(),
         next=request.args.get("next"),
         held=session.get(SESSION_KEY),
@@ -146,4 +130,7 @@ def _asked() -> EndpointRequest:
 
 
 def _response(answer: EndpointResponse) -> ResponseReturnValue:
+    if answer.session is not None:
+        session.clear()
+        session.update(answer.session)
     return jsonify(answer.content), answer.status, HEADERS

@@ -7,19 +7,15 @@
     @app.get("/members")
     def members(user: Annotated[SignedIn, Depends(signed_in)]) -> str: …
 
-Three things to know:
+Two things to know:
 
-- `guard` has no default, because Uvicorn, Gunicorn and Granian can run several processes, and each would accept the
-  same proof once. Use `SqliteGuard` for several processes on one machine, and `MemoryGuard` for a single process.
-- `SessionMiddleware` stores the session in the signed cookie itself. So every sign-in starts a new session, but a
-  copied cookie stays valid until its `max_age`, even after a sign-out: keep that short. If a middleware stores
-  sessions on the server, make it change the session id at each sign-in.
+- `SessionMiddleware` stores the session in the signed cookie itself. Every sign-in starts a new session, but a copied
+  cookie stays valid until `max_age`, even after a sign-out: keep `max_age` short. If a middleware stores sessions on
+  the server, make it change the session id at each sign-in.
 - Behind a proxy, let the server trust its forwarding headers (`uvicorn --proxy-headers --forwarded-allow-ips …`).
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Final
-from urllib.parse import quote, urlencode
 
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -38,6 +34,7 @@ from taproof.integrations.endpoint import (
     SignedIn,
     SignInEndpoint,
     TaproofSettings,
+    page_address,
 )
 from taproof.sdk.guard import SingleUseGuard
 
@@ -51,33 +48,24 @@ __all__ = [
     "taproof_routes",
 ]
 
-_SEE_OTHER: Final = 303
-
 
 def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: str = "/auth/taproof") -> list[BaseRoute]:
-    """Return the routes of the sign-in: `POST {path}` and `POST {path}/sign-out`.
+    """Return the sign-in routes: `POST {path}` and `POST {path}/sign-out`.
 
     Args:
-        settings: the settings of the application.
-        guard: accepts each proof only once; all processes must share it.
-        path: the button's `submit-url`. With `?next=/page` in it, the browser opens that page after the sign-in.
+        settings: the application's settings.
+        guard: accepts each proof only once. All processes must share it: use `SqliteGuard` on one machine, and
+            `MemoryGuard` only for a single process.
+        path: the button's `submit-url`. If the button appends `?next=/page`, the browser opens that page after sign-in.
     """
     endpoint = SignInEndpoint(settings, guard)
 
     async def sign_in(request: Request) -> Response:
-        # In a thread, because the guard writes to a disk or calls another server.
-        answer = await run_in_threadpool(endpoint.sign_in, await _asked(request))
-        if answer.signed_in is not None:
-            # Keep nothing of the previous session: another person may have planted it.
-            request.session.clear()
-            request.session[SESSION_KEY] = answer.session
-        return _response(answer)
+        # This runs in a thread, because the guard writes to a disk or calls another server.
+        return _response(request, await run_in_threadpool(endpoint.sign_in, await _asked(request)))
 
     async def sign_out(request: Request) -> Response:
-        answer = endpoint.sign_out(await _asked(request))
-        if answer.status == 200:
-            request.session.clear()
-        return _response(answer)
+        return _response(request, endpoint.sign_out(await _asked(request)))
 
     return [
         Route(path, sign_in, methods=["POST"], name="taproof_sign_in"),
@@ -86,7 +74,7 @@ def taproof_routes(settings: TaproofSettings, *, guard: SingleUseGuard, path: st
 
 
 def current_identity(request: Request) -> SignedIn | None:
-    """Return the signed-in user, None if there is none."""
+    """Return the signed-in user, or None if nobody is signed in."""
     return SignedIn.from_session(request.session.get(SESSION_KEY))
 
 
@@ -113,9 +101,8 @@ def signed_in_or_redirect(page: str) -> Callable[[Request], Awaitable[SignedIn]]
     async def signed_in_here(request: Request) -> SignedIn:
         identity = current_identity(request)
         if identity is None:
-            raise HTTPException(
-                _SEE_OTHER, SIGN_IN_FIRST, {"Location": f"{page}?{urlencode({'next': _path(request)})}"}
-            )
+            location = page_address(page, request.scope["path"], request.url.query)
+            raise HTTPException(303, SIGN_IN_FIRST, {"Location": location})
         return identity
 
     return signed_in_here
@@ -139,15 +126,13 @@ async def _asked(request: Request) -> EndpointRequest:
 
 
 def _header(request: Request, name: str) -> str | None:
-    # `get` would return only the first of several values. WSGI servers join them too.
+    # `get` would return only the first of several values. WSGI servers also join repeated headers.
     values = request.headers.getlist(name)
     return ", ".join(values) if values else None
 
 
-def _response(answer: EndpointResponse) -> Response:
+def _response(request: Request, answer: EndpointResponse) -> Response:
+    if answer.session is not None:
+        request.session.clear()
+        request.session.update(answer.session)
     return JSONResponse(answer.content, answer.status, headers=HEADERS)
-
-
-def _path(request: Request) -> str:
-    path, query = quote(request.scope["path"]), request.url.query
-    return f"{path}?{query}" if query else path

@@ -1,5 +1,5 @@
-"""The background jobs that run beside the API.
+"""The background jobs that run next to the API.
 
-`housekeeping.py` deletes expired data. `leader.py` elects the one process that runs a job, and `loop.py` repeats a
-job and survives an outage of the store. `taproof.runtime.app` starts and stops the jobs.
+`housekeeping.py` deletes expired data. `leader.py` elects the process that runs a job. `taproof.service.loop` repeats a
+job and survives store outages. `taproof.runtime.app` starts and stops the jobs.
 """

@@ -1,4 +1,4 @@
-"""Deletes expired data once a second; if there is more to do, it continues after a short pause for requests."""
+"""Delete expired data once a second. If more is left, continue after a short pause that lets requests run."""
 
 import asyncio
 from typing import Final

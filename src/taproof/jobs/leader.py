@@ -1,13 +1,13 @@
-"""Elects one process for work that must not be done twice. The leader holds a lease.
+"""Elect one process for work that must not run twice. The leader holds a lease.
 
 | seconds | |
 |---|---|
 | 2 | between two renewals of the lease |
-| 5 | without a renewal: the holder's work is cancelled; it ends within one second |
+| 5 | without a renewal: the holder's work is cancelled and ends within one second |
 | 8 | without a renewal: the lease lapses; other processes try to take it every second |
 
 So another process takes over within ten seconds, even if the holder was killed. A holder that is cut off from the store
-has stopped two seconds before that, so the clocks of two nodes may differ by at most two seconds.
+stops two seconds before the lease lapses, so the clocks of two nodes can differ by at most two seconds.
 """
 
 import asyncio
@@ -24,28 +24,28 @@ LEASE_SECONDS: Final = 8.0
 RENEW_SECONDS: Final = 2.0
 LOSE_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 1.0
-"""Seconds that work may take to end after the lease was lost."""
+"""Seconds that the work can take to end after the lease is lost."""
 TRY_SECONDS: Final = 1.0
 FINISH_SECONDS: Final = 15.0
-"""Seconds that work may take to end when the process stops; the lease is given up after that."""
+"""Seconds that the work can take to end when the process stops; the lease is released after that."""
 
 _log = structlog.get_logger(__name__)
 
 Work = Callable[[int], Coroutine[Any, Any, None]]
-"""The work of the leader. Its argument is the time in ms since which no other process does it.
+"""The leader's work. Its argument is the time in ms since which no other process has been doing it.
 
-It runs until it is cancelled. The first cancellation lets it finish its current item; the second ends it at once.
+It runs until it is cancelled. The first cancellation lets it finish its current item; the second ends it immediately.
 """
 
 
 class Leases(Protocol):
-    """The part of the store that keeps leases."""
+    """The part of the store that stores leases."""
 
     async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:
         """Take or renew the lease `name` for `holder`; return False while another holder's lease has not lapsed."""
 
     async def release_lease(self, name: str, holder: str) -> None:
-        """Release a lease, so that another process can take it at once."""
+        """Release a lease, so that another process can take it immediately."""
 
 
 class LeaderElection:
@@ -53,10 +53,10 @@ class LeaderElection:
 
     Args:
         leases: the store of leases.
-        clock: returns the time in ms; the clocks of nodes must agree within two seconds.
-        holder: the name of this process, unique over all nodes.
+        clock: returns the time in ms; the nodes' clocks must agree within two seconds.
+        holder: the name of this process, unique across all nodes.
         name: the name of the lease.
-        work: runs in only one process.
+        work: the work that must run in only one process.
     """
 
     def __init__(self, leases: Leases, clock: Clock, holder: str, name: str, work: Work) -> None:
@@ -66,11 +66,11 @@ class LeaderElection:
         self._name = name
         self._work = work
         self._deadline = 0.0
-        """The time by the loop's clock until which this process may rely on the lease."""
+        """The event loop time until which this process can rely on the lease."""
         self._asking = asyncio.Lock()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Take the lease whenever it is free, until `stopping` is set; raises the errors of the work."""
+        """Work whenever the lease is free to take, until `stopping` is set. Raise the work's errors."""
         while not stopping.is_set():
             if await self._hold(asyncio.get_running_loop().time() + LOSE_SECONDS):
                 _log.info("lease_taken", lease=self._name)
@@ -79,7 +79,7 @@ class LeaderElection:
                 await asyncio.wait_for(stopping.wait(), TRY_SECONDS)
 
     async def _hold(self, answer_by: float) -> bool | None:
-        """Take or renew the lease. Return False if another process holds it, None if that is unknown."""
+        """Take or renew the lease. Return False if another process holds it, and None if the store did not answer."""
         asked, now = asyncio.get_running_loop().time(), self._clock()
         try:
             async with self._asking, asyncio.timeout_at(answer_by):
@@ -88,44 +88,44 @@ class LeaderElection:
         except (StoreUnavailable, TimeoutError):
             return None
         if held:
-            # Counted from before the call: the store may have answered at any time since then.
+            # Counted from before the call, because the store can have granted the lease at any time since then.
             self._deadline = asked + LOSE_SECONDS
         return held
 
     async def _do_work(self, stopping: asyncio.Event) -> None:
-        """Work until `stopping` is set, the lease is lost, or the work ends by itself, which is an error."""
+        """Work until `stopping` is set or the lease is lost. Work that ends by itself is an error."""
         working = asyncio.create_task(self._work(self._clock()))
         losing = asyncio.create_task(self._until_lost())
-        told = asyncio.create_task(stopping.wait())
+        stop_asked = asyncio.create_task(stopping.wait())
         try:
-            await asyncio.wait([working, losing, told], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([working, losing, stop_asked], return_when=asyncio.FIRST_COMPLETED)
             working.cancel()
             if not losing.done():
-                # While the lease is held, the work may finish its current item.
+                # While the lease is held, let the work finish its current item.
                 await asyncio.wait([working, losing], timeout=FINISH_SECONDS, return_when=asyncio.FIRST_COMPLETED)
             if losing.done():
-                _log.warning("lease_lost", lease=self._name, advice="Its work rests until the lease is held again.")
+                _log.warning("lease_lost", lease=self._name, advice="Its work stops until the lease is held again.")
             await asyncio.wait([working], timeout=GRACE_SECONDS)
             working.cancel()
             await asyncio.wait([working], timeout=GRACE_SECONDS)
             if working.done() and not losing.done():
-                # Not during a renewal, which would take the lease again after its release.
+                # Wait for a renewal in progress: it could take the lease again after the release.
                 async with self._asking:
                     losing.cancel()
                 await self._give_up()
         finally:
-            for task in (working, losing, told):
+            for task in (working, losing, stop_asked):
                 task.cancel()
         for task in (working, losing):
             if task.done() and not task.cancelled() and (error := task.exception()) is not None:
                 raise error
 
     async def _until_lost(self) -> None:
-        """Renew the lease until that has failed for too long or another process holds it."""
+        """Renew the lease until renewals have failed for too long or another process holds the lease."""
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(min(RENEW_SECONDS, max(0.0, self._deadline - loop.time())))
-            # Checked first: a process that was suspended must not continue during a renewal.
+            # Check this first: a process that was suspended must not continue during a renewal.
             if loop.time() >= self._deadline or await self._hold(self._deadline) is False:
                 return
 
@@ -134,5 +134,5 @@ class LeaderElection:
             async with asyncio.timeout(GRACE_SECONDS):
                 await self._leases.release_lease(self._name, self._holder)
         except (StoreUnavailable, TimeoutError):
-            return  # It lapses by itself.
+            return  # The lease lapses by itself.
         _log.info("lease_given_up", lease=self._name)

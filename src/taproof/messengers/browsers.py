@@ -11,69 +11,46 @@ from typing import Final, NamedTuple
 _AGENT_LIMIT: Final = 300
 _REMEMBERED: Final = 1024
 
+_KEPT_PROGRAMS: Final = (
+    *("Amazon Silk", "Brave", "Chrome", "Chromium", "Coc Coc", "DuckDuckGo", "Edge", "Facebook", "Firefox", "curl"),
+    *("Go-http-client", "Huawei Browser", "Instagram", "Opera", "Opera GX", "Opera Mini", "Python Requests"),
+    *("Python aiohttp", "QQ Browser", "Safari", "Samsung Internet", "UC Browser", "Vivaldi", "Whale", "Yandex Browser"),
+)
+_KEPT_SYSTEMS: Final = ("Android", "FreeBSD", "KaiOS", "Linux", "Windows", "Windows Phone", "iOS")
+"""The names that are shown as the parser returns them."""
 _PROGRAMS: Final = {
-    "Amazon Silk": "Amazon Silk",
+    **{name: name for name in _KEPT_PROGRAMS},
     "Android": "Android Browser",
-    "Brave": "Brave",
-    "Chrome": "Chrome",
     "Chrome Mobile": "Chrome",
     "Chrome Mobile WebView": "Chrome",
     "Chrome Mobile iOS": "Chrome",
-    "Chromium": "Chromium",
-    "Coc Coc": "Coc Coc",
-    "DuckDuckGo": "DuckDuckGo",
     "DuckDuckGo Mobile": "DuckDuckGo",
     "Ecosia Android": "Ecosia",
     "Ecosia iOS": "Ecosia",
-    "Edge": "Edge",
     "Edge Mobile": "Edge",
-    "Facebook": "Facebook",
-    "Firefox": "Firefox",
     "Firefox Mobile": "Firefox",
     "Firefox iOS": "Firefox",
-    "Go-http-client": "Go-http-client",
     "HeadlessChrome": "Headless Chrome",
-    "Huawei Browser": "Huawei Browser",
     "IE": "Internet Explorer",
-    "Instagram": "Instagram",
     "MiuiBrowser": "Mi Browser",
     "Mobile Safari": "Safari",
     "Mobile Safari UI/WKWebView": "Safari",
-    "Opera": "Opera",
-    "Opera GX": "Opera GX",
-    "Opera Mini": "Opera Mini",
     "Opera Mobile": "Opera",
     "Opera Touch": "Opera",
-    "Python Requests": "Python Requests",
-    "Python aiohttp": "Python aiohttp",
-    "QQ Browser": "QQ Browser",
     "QQ Browser Mobile": "QQ Browser",
-    "Safari": "Safari",
-    "Samsung Internet": "Samsung Internet",
-    "UC Browser": "UC Browser",
-    "Vivaldi": "Vivaldi",
-    "Whale": "Whale",
-    "Yandex Browser": "Yandex Browser",
-    "curl": "curl",
     "okhttp": "OkHttp",
 }
-_COMMAND_LINE: Final = "taproof-login/"
 _SYSTEMS: Final = {
-    "Android": "Android",
+    **{name: name for name in _KEPT_SYSTEMS},
     "Chrome OS": "ChromeOS",
     "Debian": "Linux",
     "Fedora": "Linux",
-    "FreeBSD": "FreeBSD",
     "Gentoo": "Linux",
-    "KaiOS": "KaiOS",
-    "Linux": "Linux",
     "Mac OS X": "macOS",
     "Red Hat": "Linux",
     "Ubuntu": "Linux",
-    "Windows": "Windows",
-    "Windows Phone": "Windows Phone",
-    "iOS": "iOS",
 }
+_COMMAND_LINE: Final = "taproof-login/"
 
 
 class Browser(NamedTuple):
@@ -89,13 +66,12 @@ UNKNOWN_BROWSER: Final = Browser()
 async def name_browser(user_agent: str) -> Browser:
     """Return the browser that a User-Agent header names.
 
-    The parser takes most of a second and 30 MB to load. The first call loads it, in a thread.
+    Loading the parser takes most of a second and 30 MB. The first call loads it, in a thread.
     """
     if not user_agent:
         return UNKNOWN_BROWSER
-    if _name.cache_info().currsize == 0:
-        return await asyncio.to_thread(_name, user_agent[:_AGENT_LIMIT])
-    return _name(user_agent[:_AGENT_LIMIT])
+    cut = user_agent[:_AGENT_LIMIT]
+    return _name(cut) if _name.cache_info().currsize else await asyncio.to_thread(_name, cut)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
@@ -107,7 +83,4 @@ def _name(user_agent: str) -> Browser:
         shown = "taproof login"
     else:
         shown = "" if program is None else _PROGRAMS.get(program.family, "")
-    return Browser(
-        shown,
-        "" if system is None else _SYSTEMS.get(system.family, ""),
-    )
+    return Browser(shown, "" if system is None else _SYSTEMS.get(system.family, ""))

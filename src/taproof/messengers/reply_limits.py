@@ -1,7 +1,7 @@
 """Limits on the messages that the bot sends to one user.
 
 An attacker may get a user to open link after link, until the user taps Confirm only to stop the prompts (MFA fatigue).
-The limits also keep a user who floods the bot from receiving as many replies.
+The limits also prevent a user who floods the bot from receiving a reply to every message.
 """
 
 from typing import Final, Literal
@@ -10,42 +10,36 @@ from taproof.core.clock import MINUTE, Clock
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate
 
 PROMPTS: Final = Rate(10, 10 * MINUTE)
-"""The limit on prompts. A session lasts ten minutes, and a person opens one or two links in that time. Ten at once
-allow for repeated attempts; after that, it is one a minute."""
+"""The limit on prompts. A session lasts ten minutes, and a person opens one or two links in that time. A burst of ten
+allows repeated attempts; after that, one prompt a minute is allowed."""
 REPLIES: Final = Rate(20, 10 * MINUTE)
 """The limit on all other replies to messages: help, and the outcome of a link."""
 
-Allowance = Literal["allowed", "told", "silent"]
-"""The decision on a prompt. "told": it is refused, and the bot must tell the user. "silent": it is refused, and the
-user already knows."""
+PromptDecision = Literal["allowed", "refused", "ignored"]
+"""The decision on a prompt. "refused": the bot must tell the user. "ignored": it is refused too, and the user already
+knows."""
 
 
 class ReplyLimits:
-    """Counts messages per user, in the memory of this process. One user's count does not affect other users.
-
-    Args:
-        clock: returns the time in ms.
-        prompts: the limit on prompts, all of which may come at once.
-        replies: the limit on other messages.
-    """
+    """Counts messages per user, in the memory of this process. One user's count does not affect other users."""
 
     def __init__(self, clock: Clock, prompts: Rate = PROMPTS, replies: Rate = REPLIES) -> None:
         self._clock = clock
         self._prompts = KeyedGcra(Gcra(prompts.number, prompts.window, prompts.number))
         self._replies = KeyedGcra(Gcra(replies.number, replies.window, replies.number))
-        self._told = KeyedGcra(Gcra(1, prompts.window, 1))
+        self._refusals = KeyedGcra(Gcra(1, prompts.window, 1))
 
-    def spend_prompt(self, user_id: int) -> Allowance:
-        """Count a prompt, if it is allowed, and return whether it is."""
+    def spend_prompt(self, user_id: int) -> PromptDecision:
+        """Return whether a prompt is allowed, and count it if so."""
         now = self._clock()
         if self._prompts.spend(user_id, now):
             return "allowed"
-        return "told" if self._told.spend(user_id, now) else "silent"
+        return "refused" if self._refusals.spend(user_id, now) else "ignored"
 
     def give_back_prompt(self, user_id: int) -> None:
-        """Take back a prompt that was not shown after all."""
+        """Uncount a prompt that was not shown."""
         self._prompts.give_back(user_id, self._clock())
 
     def spend_reply(self, user_id: int) -> bool:
-        """Count a message other than a prompt, if it is allowed, and return whether it is."""
+        """Return whether a message other than a prompt is allowed, and count it if so."""
         return self._replies.spend(user_id, self._clock())

@@ -20,11 +20,12 @@ import structlog
 import uvloop
 from granian.server.embed import Server
 from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp
 
-from taproof.api.developer import build_developer_api
+from taproof.api.developer import DeveloperApi
 from taproof.api.health import build_operations, build_watching
 from taproof.api.login import LoginApi
-from taproof.api.router import AsgiApp, Router
+from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
@@ -45,7 +46,7 @@ from taproof.service.housekeeping import Housekeeping
 from taproof.webhooks.sender import WebhookSender
 
 _FINISH_PARTS: Final = 17.0
-"""Seconds that updates, deliveries and leases get after SIGTERM; open requests get `_FINISH_REQUESTS` more."""
+"""Seconds to finish updates, deliveries and leases after SIGTERM. `_FINISH_REQUESTS` is added for open requests."""
 _FINISH_REQUESTS: Final = 12.0
 
 _log = structlog.get_logger(__name__)
@@ -53,10 +54,10 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """The additional duties of a process that shares its port with others: see `supervisor.py`."""
+    """What a process that shares its port with others needs in addition: see `supervisor.py`."""
 
     metrics: Path
-    """The directory of the metrics that all of them count."""
+    """The directory of the metrics that these processes share."""
     tell_ready: Callable[[], None]
 
 
@@ -65,23 +66,23 @@ class _Parts:
     """The background parts. They start once the server listens, and run until the process stops."""
 
     finishing: list[Coroutine[Any, Any, None]] = field(default_factory=list)
-    """Parts that stop by themselves: they see the stopping event, and finish their current work."""
+    """Parts that stop by themselves: they wait for the stopping event, and finish their current work."""
     cancelled: list[Coroutine[Any, Any, None]] = field(default_factory=list)
     """Parts that are cancelled: they have no work to finish."""
 
 
 def run(settings: Settings, sibling: Sibling | None = None) -> None:
-    """Do `serve` on uvloop: a request costs a sixth less CPU time than on the standard library's loop."""
+    """Run `serve` on uvloop: a request takes a sixth less CPU time than on the standard library's event loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(serve(settings, sibling))
 
 
 async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
-    """Run the service until SIGTERM or SIGINT, then finish the open work.
+    """Run the service until SIGTERM or SIGINT, then finish the work in progress.
 
     Args:
         settings: the settings; `listener.check_listening` has checked them.
-        sibling: set for one of several processes; without it, the start screen is printed.
+        sibling: set if this is one of several processes; if None, the start screen is printed.
 
     Raises:
         TaproofError: the operator must fix something first; the sentence says what.
@@ -94,19 +95,19 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
     async with AsyncExitStack() as stack:
         services = await stack.enter_async_context(open_services(settings, sibling.metrics if sibling else None))
         sandbox: RunningSandbox | None = None
-        apps: dict[str, AsgiApp] = {}
+        apps: dict[str, ASGIApp] = {}
         if settings.sandbox:
-            sandbox = await start_sandbox(settings, services.developers, services.projects, services.invitations)
+            sandbox = await start_sandbox(settings, services)
             stack.push_async_callback(sandbox.messenger.close)
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
             services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
         console = build_console(settings, services) if settings.serves_api else None
         if console is not None:
             apps = console_apps(console) | apps
-        messenger = _connect_messenger(settings, services, sandbox)
+        messenger = connect_messenger(settings, services, sandbox) if settings.needs_bot else None
         if messenger is not None:
             stack.push_async_callback(messenger.close)
-            apps |= webhook_apps(settings, messenger.webhook, messenger.own_webhooks)
+            apps |= webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
         server = create_server(settings, build_app(settings, services, apps))
         # Objects created so far live as long as the process, so the garbage collector skips them.
         gc.collect()
@@ -135,32 +136,17 @@ async def invite_first(settings: Settings, services: Services) -> str | None:
     return await services.invitations.invite_first() if settings.serves_api else None
 
 
-def _connect_messenger(settings: Settings, services: Services, sandbox: RunningSandbox | None) -> BotRuntime | None:
-    """Return the messenger's side of this process, if its role has one."""
-    if not settings.needs_bot:
-        return None
-    return connect_messenger(
-        settings,
-        services.decisions,
-        services.storage,
-        services.encryptor,
-        sandbox,
-        bots=services.bots,
-        show_project_bots=services.metrics.show_project_bots,
-    )
-
-
-def console_apps(console: Console) -> dict[str, AsgiApp]:
-    """Return the applications of the console by their path."""
+def console_apps(console: Console) -> dict[str, ASGIApp]:
+    """Return the console's applications by path."""
     return {"/": RedirectResponse("/console"), "/console/*": console.app}
 
 
-def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) -> dict[str, AsgiApp]:
-    """Return the applications that the messenger posts updates to, by their path, where it does."""
+def webhook_apps(settings: Settings, webhook: ASGIApp, project_bot_webhooks: ASGIApp) -> dict[str, ASGIApp]:
+    """Return the applications to which the messenger posts updates, by path; none if the bot polls."""
     if settings.bot_updates != "webhook":
         return {}
     return {
-        f"{WEBHOOK_PATH}/*": BodiesInTime(own_webhooks, BODY_SECONDS),
+        f"{WEBHOOK_PATH}/*": BodiesInTime(project_bot_webhooks, BODY_SECONDS),
         # Second, because its path is also a prefix of the first one.
         WEBHOOK_PATH: BodiesInTime(webhook, BODY_SECONDS),
     }
@@ -168,10 +154,10 @@ def webhook_apps(settings: Settings, webhook: AsgiApp, own_webhooks: AsgiApp) ->
 
 def build_console(settings: Settings, services: Services) -> Console:
     """Return the web console, in which developers manage their projects."""
-    asked = ConsoleServices(
+    console_services = ConsoleServices(
         developers=services.developers,
         projects=services.projects,
-        sessions=services.sessions,
+        session_reader=services.session_reader,
         analytics=services.analytics,
         deliveries=services.deliveries,
         audit=services.audit,
@@ -183,7 +169,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         developer_sign_ins=services.developer_sign_ins,
     )
     return Console(
-        asked,
+        console_services,
         services.encryptor,
         system_clock,
         system_entropy,
@@ -194,15 +180,15 @@ def build_console(settings: Settings, services: Services) -> Console:
     )
 
 
-def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiApp]) -> AsgiApp:
-    """Return the application with every route of this role; `others` are further applications by their path."""
+def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIApp]) -> ASGIApp:
+    """Return the application with every route of this role; `others` are more applications, by path."""
     storage, developers, projects = services.storage, services.developers, services.projects
     if not settings.serves_api:
         return build_watching(storage.ping, services.metrics)
-    developer_api = build_developer_api(
+    developer_api = DeveloperApi(
         developers,
         projects,
-        services.sessions,
+        services.session_reader,
         services.analytics,
         services.deliveries,
         audit=services.audit,
@@ -211,7 +197,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, AsgiA
         erasure=services.erasure,
         metrics=services.metrics,
         limits=services.limits,
-    )
+    ).build_app()
     login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
     operations = build_operations(storage.ping, services.metrics, developer_api)
     return Router(
@@ -237,7 +223,7 @@ async def _choose_parts(
     """Return the background parts of this role."""
     parts = _Parts()
     storage = services.storage
-    # Unique for each process of each node, and readable in the table of leases.
+    # The name is unique for each process of each node, and readable in the table of leases.
     holder = f"{socket.gethostname()} {os.getpid()} {system_entropy(8).hex()}"
 
     def lead(name: str, work: Work) -> None:
@@ -251,22 +237,17 @@ async def _choose_parts(
         lead(f"bot {messenger.bot.id}", messenger.receive_updates)
         lead("own bots", messenger.project_bots.run)
     if settings.role in {"all", "worker"}:
-        housekeeping = Housekeeping(
-            storage, system_clock, settings.session_retention_days, audit_days=settings.audit_days
-        )
-
-        async def sweep(_since: int) -> None:
-            await sweep_until(stopping, housekeeping)
-
-        lead("housekeeping", sweep)
+        days, audit_days = settings.session_retention_days, settings.audit_days
+        housekeeping = Housekeeping(storage, system_clock, days, audit_days=audit_days)
+        lead("housekeeping", lambda _since: sweep_until(stopping, housekeeping))
         post = services.webhook_client.post
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         parts.finishing.append(sender.run_until(stopping))
     return parts
 
 
-async def _learn_deeplinks(deeplinks: Deeplinks, messenger: "BotRuntime") -> None:
-    """Ask the messenger for the bot's address unless it is known; then wait until cancelled."""
+async def _learn_deeplinks(deeplinks: Deeplinks, messenger: BotRuntime) -> None:
+    """Ask the messenger for the bot's address if it is unknown, then wait until cancelled."""
     if not deeplinks.is_known:
         deeplinks.set_service_bot(await messenger.fetch_address(), messenger.bot.id)
     await asyncio.Event().wait()

@@ -1,20 +1,18 @@
-"""Run the messenger's side of a process: its bot, the bots of projects, and the way in for updates."""
+"""Run the messenger's side of a process: its bot, the project bots, and the endpoints for updates."""
 
 import asyncio
 import functools
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.core.clock import MINUTE, system_clock
-from taproof.core.encryption import Encryptor
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
-from taproof.messengers.telegram.accounts import Accounts
 from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
 from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.connection import (
@@ -29,19 +27,18 @@ from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks,
 from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import user_control_acts
+from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
-from taproof.runtime.listener import own_address
 from taproof.runtime.sandbox_mode import RunningSandbox
-from taproof.service.bots import Bots
-from taproof.service.sessions.decide import Decisions
 from taproof.service.user_control import UserControl
-from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from taproof.runtime.services import Services
 
 _USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
 _SECRET_LOOK: Final = 5.0
-"""Seconds between two checks of the webhook's secret, which changes with the master key."""
+"""Seconds between two checks of the webhook secret, which changes with the master key."""
 
 _log = structlog.get_logger(__name__)
 
@@ -52,19 +49,19 @@ class BotRuntime:
 
     bot: Bot
     webhook: WebhookEndpoint
-    """Answers the messenger's webhook calls, where updates arrive that way."""
+    """Answers the messenger's webhook calls, if updates arrive by webhook."""
     project_bots: ProjectBots
-    """Runs the bots of projects, in the one process that may do so."""
-    own_webhooks: ProjectBotWebhooks
-    """The same as `webhook` for the bots of projects, in any process."""
+    """Runs the project bots, in the one process that holds the lease."""
+    project_bot_webhooks: ProjectBotWebhooks
+    """The same as `webhook`, for project bots. It works in any process."""
     close: Callable[[], Awaitable[None]]
     _intake: UpdateIntake
     _webhook_secrets: Callable[[], list[str]]
-    """The webhook's secrets: the messenger gets the first; the others are valid while the master key is rotated."""
+    """The webhook secrets: the messenger gets the first; the others are valid while the master key is rotated."""
     _settings: Settings
 
     async def fetch_address(self) -> str:
-        """Return the beginning of the bot's links; ask the messenger until it answers."""
+        """Return the address that the bot's links begin with. Retry until the messenger answers."""
         while True:
             try:
                 address = f"https://t.me/{await fetch_username(self.bot)}"
@@ -78,7 +75,7 @@ class BotRuntime:
             await asyncio.sleep(_USERNAME_RETRY)
 
     async def receive_updates(self, since: int) -> None:
-        """Receive updates until cancelled, as the settings say. No other process has polled since `since` (ms)."""
+        """Receive updates until cancelled, by polling or webhook. No other process has polled since `since` (ms)."""
         announcing = asyncio.create_task(announce_commands(self.bot))
         try:
             await self._receive_updates(since)
@@ -97,59 +94,49 @@ class BotRuntime:
                     await asyncio.sleep(_SECRET_LOOK)
 
 
-def open_accounts(settings: Settings) -> Accounts:
-    """Return the client that asks the messenger which bots tokens belong to."""
-    return Accounts(_bot_api(settings))
-
-
-def connect_messenger(
-    settings: Settings,
-    decisions: Decisions,
-    storage: Storage,
-    encryptor: Encryptor,
-    sandbox: RunningSandbox | None,
-    *,
-    bots: Bots,
-    show_project_bots: Callable[[int, int], None],
-) -> BotRuntime:
-    """Return the messenger's side of this process, with the sandbox's bot or the one that the settings name."""
-    if sandbox is not None:
-        token = sandbox.bot_token
-    else:
-        token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    bot = Bot(_bot_api(settings), token)
-    acts = user_control_acts(UserControl(storage, decisions, system_clock), decisions)
-    # A developer who tries the sandbox signs in again and again, as the same few users.
+def connect_messenger(settings: Settings, services: "Services", sandbox: RunningSandbox | None) -> BotRuntime:
+    """Return the messenger's side of this process, with the bot of the sandbox or of the settings."""
+    storage, encryptor, decisions = services.storage, services.encryptor, services.decisions
+    token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
+    bot = Bot(open_bot_api(settings), token if sandbox is None else sandbox.bot_token)
+    handlers = user_control_handlers(UserControl(storage, decisions, system_clock), decisions)
+    # A developer who tries the sandbox signs in repeatedly, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    react = Conversation(decisions, signer, system_clock, acts, limits).on_update
+    react = Conversation(decisions, signer, system_clock, handlers, limits).on_update
     intake = UpdateIntake(bot, react, storage.bots, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
-    own_api = _bot_api(settings, limit=0)  # Shared by all of them. No call waits for a connection.
+    project_bot_api = open_bot_api(settings, limit=0)  # Shared by all project bots. No call waits for a connection.
 
-    def connect(own_token: str) -> Bot:
-        return Bot(own_api, own_token)
+    def connect(project_bot_token: str) -> Bot:
+        return Bot(project_bot_api, project_bot_token)
 
-    def own_intake(own: Bot) -> UpdateIntake:
-        return UpdateIntake(own, react, storage.bots, system_clock, own.id)
+    def project_bot_intake(project_bot: Bot) -> UpdateIntake:
+        return UpdateIntake(project_bot, react, storage.bots, system_clock, project_bot.id)
 
-    def own_secrets(bot_id: int) -> list[str]:
+    def project_bot_secrets(bot_id: int) -> list[str]:
         return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")
 
-    async def receive(own: Bot, reconnection: Reconnection) -> None:
+    async def receive(project_bot: Bot, reconnection: Reconnection) -> None:
         if settings.bot_updates == "polling":
-            await LongPolling(own, own_intake(own), system_clock(), reconnection, pace=PACE_SECONDS).run()
+            await LongPolling(
+                project_bot, project_bot_intake(project_bot), system_clock(), reconnection, pace=PACE_SECONDS
+            ).run()
         else:
-            await keep_webhook(own, f"{settings.base_url}{WEBHOOK_PATH}/{own.id}", own_secrets, reconnection)
+            await keep_webhook(
+                project_bot, f"{settings.base_url}{WEBHOOK_PATH}/{project_bot.id}", project_bot_secrets, reconnection
+            )
 
     async def close() -> None:
-        await asyncio.gather(bot.api.close(), own_api.close())
+        await asyncio.gather(bot.api.close(), project_bot_api.close())
 
     return BotRuntime(
         bot,
-        WebhookEndpoint(intake, secrets),
-        ProjectBots(bots, connect, receive, bot, show_project_bots),
-        ProjectBotWebhooks(bots, lambda own_token: own_intake(connect(own_token)), own_secrets),
+        WebhookEndpoint(intake.handle, secrets),
+        ProjectBots(services.bots, connect, receive, bot, services.metrics.show_project_bots),
+        ProjectBotWebhooks(
+            services.bots, lambda project_bot_token: project_bot_intake(connect(project_bot_token)), project_bot_secrets
+        ),
         close,
         intake,
         secrets,
@@ -157,17 +144,14 @@ def connect_messenger(
     )
 
 
-def _bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
-    if settings.sandbox:
-        return BotApiClient(f"{own_address(settings)}/sandbox", tls=_trusting_oneself(settings), limit=limit)
-    return BotApiClient(settings.bot_api_url, limit=limit)
-
-
-def _trusting_oneself(settings: Settings) -> ssl.SSLContext | None:
-    if settings.tls_cert is None:
-        return None
-    # The sandbox's bot calls this process over loopback, so the certificate need not be verified.
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    tls.check_hostname = False
-    tls.verify_mode = ssl.CERT_NONE
-    return tls
+def open_bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
+    """Return a client for the Bot API of the messenger or of the sandbox, with `limit` connections at most."""
+    if not settings.sandbox:
+        return BotApiClient(settings.bot_api_url, limit=limit)
+    tls = None
+    if settings.tls_cert is not None:
+        # The sandbox's bot calls this process over loopback, so the certificate need not be verified.
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    return BotApiClient(f"{settings.own_address}/sandbox", tls=tls, limit=limit)

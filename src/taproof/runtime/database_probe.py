@@ -1,6 +1,6 @@
 """Inspects a PostgreSQL server and its database, without changing anything.
 
-It is for the doctor, and for commands that must not create a database where one was expected.
+The doctor and the commands that must not create a missing database use it.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ import asyncpg
 from taproof.config.database_url import shown_database
 from taproof.core.clock import Clock
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.postgres.pool import sentence_about
+from taproof.storage.postgres.connection_errors import sentence_about
 
 _PATIENCE: Final = 5.0
 _OWN_WORDS: Final = (TimeoutError, asyncpg.InvalidAuthorizationSpecificationError, asyncpg.InvalidCatalogNameError)
@@ -27,7 +27,7 @@ _VERSION: Final = "SELECT coalesce(max(version), 0) FROM schema_migrations"
 
 @dataclass(frozen=True, slots=True)
 class DatabaseServer:
-    """The findings about a server and its database."""
+    """The properties of a server and its database."""
 
     version_number: int
     """In PostgreSQL's notation: 140005 is 14.5."""
@@ -37,7 +37,7 @@ class DatabaseServer:
     is_pooled: bool
     """True if the connection goes through a pooler such as PgBouncer."""
     skew: int
-    """The time that this machine's clock is ahead of the server's (ms)."""
+    """How far this machine's clock is ahead of the server's, in ms."""
     schema_version: int | None
     """0 for an empty database, None for the database of another program."""
 
@@ -68,7 +68,7 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
             raise StoreUnavailable(sentence) from None
         raise StoreUnavailable(
             f"The database {shown_database(database_url)} cannot be reached: {_reason(error)}. Check "
-            "TAPROOF_DATABASE_URL, that the server runs, and that it lets this user in."
+            "TAPROOF_DATABASE_URL, that the server is running, and that it accepts this user."
         ) from None
     if not found[6] and found[7]:
         schema_version = None

@@ -6,11 +6,11 @@ from taproof.core.errors import MessengerUnavailable
 class Deeplinks:
     """Returns the addresses that session tokens are appended to.
 
-    The address of the service's own bot may be unknown until the messenger has answered: see `set_service_bot`.
+    The address of the service's own bot may be unknown until the messenger answers: see `set_service_bot`.
 
     Args:
         service_bot: that address, if it is known from the start.
-        project_bots: the part of a link before the username of a project's own bot.
+        project_bots: the part of a link before the username of a project bot.
         bot_id: the id of the service's own bot; None while it is unknown.
     """
 
@@ -36,7 +36,7 @@ class Deeplinks:
         return self._service_bot
 
     def of_project_bot(self, username: str) -> str:
-        """Return the address for a project's own bot."""
+        """Return the address for a project bot."""
         return f"{self._project_bots}{username}"
 
     def is_service_bot(self, bot_id: int, username: str) -> bool:

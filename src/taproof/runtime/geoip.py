@@ -1,4 +1,4 @@
-"""Finds the approximate place of an IP address in a GeoIP file: an .mmdb of cities or countries, by MaxMind or DB-IP.
+"""Finds the approximate place of an IP address in a GeoIP file: an .mmdb of cities or countries, from MaxMind or DB-IP.
 
 The format: https://maxmind.github.io/MaxMind-DB/. Nothing is sent over the network.
 """
@@ -17,26 +17,24 @@ from taproof.core.errors import TaproofError
 from taproof.core.names import visible_name
 
 LOOK_EVERY: Final = MINUTE
-"""Time between two checks whether the file was replaced (ms)."""
+"""Time between two checks for a replaced file, in ms."""
 _NAME_LIMIT: Final = 60
 
 _log = structlog.get_logger(__name__)
 
 
-class GeoIpFileUnusable(TaproofError):
+class GeoIpFileUnusable(TaproofError, code="geo_ip_file_unusable"):
     """The GeoIP file cannot be read, or contains no places."""
-
-    code = "geo_ip_file_unusable"
 
     def __init__(self, reason: str) -> None:
         super().__init__(
-            f"{called('geoip_file')} cannot be used: {reason}. Give the .mmdb file of a City or Country database, such "
-            "as GeoLite2-City.mmdb or dbip-city-lite.mmdb, or leave it out."
+            f"{called('geoip_file')} cannot be used: {reason}. Set it to the .mmdb file of a City or Country database, "
+            "such as GeoLite2-City.mmdb or dbip-city-lite.mmdb, or leave it out."
         )
 
 
 class GeoIpFile:
-    """Finds places in a file, and reads the file again after it was replaced.
+    """Finds places in a file, and reads the file again when it is replaced.
 
     The file is mapped into memory, so an update must replace it as a whole, as `geoipupdate` and `mv` do. Truncating
     the file while it is in use kills the process.
@@ -55,7 +53,7 @@ class GeoIpFile:
         self._version = _version(path)
         self._reader = open_geoip(path)
         self._looked_at = clock()
-        self._told = False
+        self._damage_is_logged = False
 
     def find_place(self, address: str) -> str:
         """Return "Berlin, Germany", "Germany", or "" if the place is unknown."""
@@ -71,13 +69,13 @@ class GeoIpFile:
         try:
             return _place(self._reader.get(ip))
         except maxminddb.InvalidDatabaseError:
-            if not self._told:
+            if not self._damage_is_logged:
                 _log.error("geoip_file_damaged", advice=f"Replace the file of {called('geoip_file')}.")
-            self._told = True
+            self._damage_is_logged = True
             return ""
 
     def _look_again(self) -> None:
-        """Open the file again if it was replaced; if that fails, keep using the old one."""
+        """Open the file again if it has been replaced; if that fails, keep using the old one."""
         now = self._clock()
         if 0 <= now - self._looked_at < LOOK_EVERY:
             return
@@ -89,11 +87,11 @@ class GeoIpFile:
         try:
             reader = open_geoip(self._path)
         except GeoIpFileUnusable as error:
-            _log.error("geoip_file_unusable", reason=str(error), advice="The one that was read before is used on.")
+            _log.error("geoip_file_unusable", reason=str(error), advice="The previous file stays in use.")
             return
         self._reader.close()
         self._reader = reader
-        self._told = False
+        self._damage_is_logged = False
         _log.info("geoip_file_read", type=reader.metadata().database_type)
 
 
@@ -113,11 +111,11 @@ def open_geoip(path: Path) -> maxminddb.Reader:
     except OSError as error:
         raise GeoIpFileUnusable(error.strerror or "it cannot be read") from None
     except (maxminddb.InvalidDatabaseError, ValueError):
-        raise GeoIpFileUnusable("it is no MaxMind DB file, or a damaged one") from None
+        raise GeoIpFileUnusable("it is not a MaxMind DB file, or is damaged") from None
     kind = reader.metadata().database_type
     if not any(word in kind for word in ("City", "Country", "Enterprise", "Location")):
         reader.close()
-        raise GeoIpFileUnusable(f"its type is {visible_name(kind)[:_NAME_LIMIT]}, which tells no places")
+        raise GeoIpFileUnusable(f"its type is {visible_name(kind)[:_NAME_LIMIT]}, which contains no places")
     return reader
 
 

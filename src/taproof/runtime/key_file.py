@@ -1,7 +1,7 @@
-"""The master key file: created once, beside the database, readable by its owner only, with one key per line.
+"""The master key file: created once, next to the database, readable by its owner only, with one key per line.
 
-During a rotation it has two lines: the first key encrypts, and both decrypt. The file is only replaced as a whole, so a
-reader sees it before or after a change.
+During a rotation it has two lines: the first key encrypts, and both decrypt. The file is always replaced as a whole, so
+a reader sees either the old or the new content.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ from taproof.core.encryption import Encryptor, new_master_key, split_master_keys
 from taproof.core.entropy import Entropy
 from taproof.core.errors import MasterKeyWrong, TaproofError
 
-_ADVICE: Final = "The keys that were read before are used on. Put back the right file."
+_ADVICE: Final = "The previous keys stay in use. Put back the right file."
 
 _Version = tuple[int, int, int, int]
 """Identifies a version of the file: inode, size, and the times of modification and of status change in ns."""
@@ -25,48 +25,43 @@ _Version = tuple[int, int, int, int]
 _log = structlog.get_logger(__name__)
 
 
-class MasterKeyUnreadable(TaproofError):
+class MasterKeyUnreadable(TaproofError, code="master_key_unreadable"):
     """The master key file cannot be read or created."""
 
-    code = "master_key_unreadable"
 
-
-class MasterKeyUnwritable(TaproofError):
+class MasterKeyUnwritable(TaproofError, code="master_key_unwritable"):
     """The master key file cannot be replaced."""
 
-    code = "master_key_unwritable"
 
+class KeyRotationUnderWay(TaproofError, code="key_rotation_under_way"):
+    """Another command is rotating the master key."""
 
-class KeyRotationUnderWay(TaproofError):
-    """Another command rotates the master key."""
-
-    code = "key_rotation_under_way"
-    sentence = "Another command is rotating the master key of this database. Wait until it has ended."
+    sentence = "Another command is rotating the master key of this database. Wait until it ends."
 
 
 def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> str:
     """Return the content of the file; create the file (mode 0600) if it is missing and `may_make` is true.
 
     The key is first written under another name and then linked into place, which fails if the file exists. So if two
-    processes start at once, one key wins, and no partial key is ever read.
+    processes start at the same time, one key wins, and no partial key is ever read.
 
     Raises:
-        MasterKeyWrong: the file is missing, but the database was already used with a key.
+        MasterKeyWrong: the file is missing, but the database has been used with a key.
         MasterKeyUnreadable: the file cannot be read or written; the sentence says why.
     """
     try:
         if not path.exists():
             if not may_make:
                 raise MasterKeyWrong(
-                    f"This database was made with a master key that is neither in TAPROOF_MASTER_KEY nor in the file "
-                    f"{path}, which is missing. Put back the key file that belongs to this database, or set "
+                    f"This database was created with a master key that is neither in TAPROOF_MASTER_KEY nor in the "
+                    f"file {path}, which is missing. Put back the key file that belongs to this database, or set "
                     "TAPROOF_MASTER_KEY to that key."
                 )
             _make(path, new_master_key(entropy), entropy(8).hex())
         return _read(path)[0]
     except (OSError, UnicodeDecodeError) as error:
         raise MasterKeyUnreadable(
-            f"The master key file {path} cannot be read or made: {error}. Check its owner and mode, or set "
+            f"The master key file {path} cannot be read or created: {error}. Check its owner and mode, or set "
             "TAPROOF_MASTER_KEY."
         ) from error
 
@@ -74,8 +69,8 @@ def read_or_make_master_key(path: Path, entropy: Entropy, *, may_make: bool) -> 
 class KeyFile:
     """Follows the key file while the process runs. An `Encryptor` calls `newer` before each use.
 
-    So no value is encrypted under a key that was already replaced, and the key of a value that another process has just
-    encrypted is known. Checking an unchanged file takes a microsecond.
+    So no value is encrypted under a replaced key, and the process knows the key of a value that another process has
+    just encrypted. Checking an unchanged file takes a microsecond.
     """
 
     def __init__(self, path: Path) -> None:
@@ -140,12 +135,12 @@ def read_master_keys(path: Path) -> list[str]:
 def write_master_keys(path: Path, keys: Sequence[str]) -> None:
     """Replace the file and keep its owner. The caller must hold `held_key_file`.
 
-    If the process is killed or the power fails, the file is either the complete old or the complete new one.
+    If the process is killed or the power fails, the file has either the complete old or the complete new content.
 
     Raises:
         MasterKeyUnwritable: nothing was changed; the sentence says why.
     """
-    # Always the same name, so that the next call removes the draft of a killed process, which is just as secret.
+    # The name is always the same, so that the next call removes a killed process's draft, which contains the keys too.
     draft = path.with_name(f".{path.name}.new")
     with _sentences(path):
         draft.unlink(missing_ok=True)
@@ -155,7 +150,7 @@ def write_master_keys(path: Path, keys: Sequence[str]) -> None:
         except BaseException:
             draft.unlink(missing_ok=True)
             raise
-        _sync_directory(path.parent)
+        sync_directory(path.parent)
 
 
 def _write_new(path: Path, keys: Sequence[str], like: os.stat_result | None = None) -> None:
@@ -178,7 +173,7 @@ def _make(path: Path, key: str, unique: str) -> None:
             path.hardlink_to(draft)
     finally:
         draft.unlink(missing_ok=True)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
 def _read(path: Path) -> tuple[str, _Version]:
@@ -188,8 +183,8 @@ def _read(path: Path) -> tuple[str, _Version]:
         text = file.read().strip()
     if len(split_master_keys(text)) > 1:
         # The first key may be so new that its file would not survive a power failure. Sync it before anything is
-        # encrypted under it. A single key needs no sync: it was in the file before, beside another.
-        _sync_directory(path.resolve().parent)
+        # encrypted under it. A single key needs no sync: it was in the file before, together with another.
+        sync_directory(path.resolve().parent)
     return text, version
 
 
@@ -197,7 +192,8 @@ def _version(found: os.stat_result) -> _Version:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _sync_directory(path: Path) -> None:
+def sync_directory(path: Path) -> None:
+    """Make the names of new files in a directory survive a power failure."""
     directory = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(directory)
@@ -211,6 +207,6 @@ def _sentences(path: Path) -> Iterator[None]:
         yield
     except (OSError, UnicodeDecodeError) as error:
         raise MasterKeyUnwritable(
-            f"The master key file {path} cannot be replaced: {error}. Run this as the user that the file belongs to, "
-            "where its directory can be written."
+            f"The master key file {path} cannot be replaced: {error}. Run this command as the file's "
+            "owner, and make sure that its directory is writable."
         ) from error

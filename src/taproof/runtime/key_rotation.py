@@ -1,8 +1,8 @@
 """Rotates the master key in the key file of a SQLite database while the service runs.
 
-    [old]  ->  [new, old]  ->  everything encrypted under the new one  ->  [new]
+    [old]  ->  [new, old]  ->  everything encrypted under the new key  ->  [new]
 
-Only the file records the progress of a rotation, so the next command continues one that was interrupted. Every process
+Only the file records the progress of a rotation, so the next command continues an interrupted one. Every process
 checks the file before it encrypts or decrypts. So the new key is used as soon as it is in the file, and every process
 can decrypt what it encrypts. The new key is durable before anything is encrypted under it (`key_file._read`). The old
 one is removed only after two passes over all encrypted values.
@@ -28,10 +28,9 @@ a worker holds a delivery for 30 s (service/webhooks.py), and the messenger lear
 RotationStep = Literal["made", "taken_up", "waiting", "resealed", "removed"]
 
 
-class StillEncrypting(TaproofError):
+class StillEncrypting(TaproofError, code="still_encrypting"):
     """Other processes still encrypt under the old key."""
 
-    code = "still_encrypting"
     sentence = (
         "Something still encrypts under the old key. Make sure that every process of the service runs this release and "
         "uses this key file. Then run this command again."
@@ -53,7 +52,7 @@ async def rotate_key_file(
     entropy: Entropy,
     *,
     settle_seconds: float,
-    told: Callable[[RotationStep, int], None] = lambda *_: None,
+    on_progress: Callable[[RotationStep, int], None] = lambda *_: None,
 ) -> Rotated:
     """Add a new key to the file, encrypt all values under it, and remove the old key.
 
@@ -63,17 +62,17 @@ async def rotate_key_file(
         encryptor: follows the file.
         entropy: returns random bytes.
         settle_seconds: the pause between two passes over the database: `SETTLE_SECONDS`, except in tests.
-        told: called at each step, and after each write with the number of values encrypted so far.
+        on_progress: called at each step, and after each write with the number of values encrypted so far.
 
     Raises:
-        KeyRotationUnderWay: another process rotates the key.
+        KeyRotationUnderWay: another process is rotating the key.
         MasterKeyUnwritable: the file cannot be replaced.
         StillEncrypting: the file has both keys, and nothing is lost.
-        StoreUnavailable: as above.
+        StoreUnavailable: the database failed; the file has both keys.
     """
 
     async def settle() -> None:
-        told("waiting", round(settle_seconds))
+        on_progress("waiting", round(settle_seconds))
         await asyncio.sleep(settle_seconds)
 
     with held_key_file(path) as real:
@@ -82,11 +81,13 @@ async def rotate_key_file(
         if not taken_up:
             keys = [new_master_key(entropy), *keys]
             write_master_keys(real, keys)
-        told("taken_up" if taken_up else "made", 0)
-        reencryptor = Reencryptor(storage, encryptor, entropy, told=lambda so_far: told("resealed", so_far))
+        on_progress("taken_up" if taken_up else "made", 0)
+        reencryptor = Reencryptor(
+            storage, encryptor, entropy, on_progress=lambda so_far: on_progress("resealed", so_far)
+        )
         reencrypted = await reencryptor.reencrypt(settle)
         if reencrypted.left:
             raise StillEncrypting
         write_master_keys(real, keys[:1])
-        told("removed", reencrypted.reencrypted)
+        on_progress("removed", reencrypted.reencrypted)
     return Rotated(reencrypted, taken_up)

@@ -1,11 +1,12 @@
-"""The parts that `--sandbox` adds to the service: the pretend messenger with its bot, the demo, and their data."""
+"""The parts that `--sandbox` adds to the service: the simulated messenger with its bot, the demo, and their data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from starlette.responses import RedirectResponse
+from starlette.types import ASGIApp
 
-from taproof.api.router import AsgiApp
 from taproof.config.settings import Settings
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
@@ -13,9 +14,9 @@ from taproof.core.entropy import system_entropy
 from taproof.sandbox.demo.server import Demo
 from taproof.sandbox.seed import Seed, seed
 from taproof.sandbox.server import Sandbox
-from taproof.service.developers import Developers
-from taproof.service.invitations import Invitations
-from taproof.service.projects import Projects
+
+if TYPE_CHECKING:
+    from taproof.runtime.services import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,27 +27,25 @@ class RunningSandbox:
     bot_id: int
     bot_token: str
     seed: Seed
-    apps: Mapping[str, AsgiApp]
+    apps: Mapping[str, ASGIApp]
     link_base: str
     invitation: str | None
     """The code of an invitation that links a messenger account to the developer; None if one is linked."""
 
 
-async def start_sandbox(
-    settings: Settings, developers: Developers, projects: Projects, invitations: Invitations
-) -> RunningSandbox:
+async def start_sandbox(settings: Settings, services: "Services") -> RunningSandbox:
     """Create the sandbox messenger and the demo, with their own developer and project."""
-    # Each start has a new bot, because update ids of an earlier run have no meaning for this one.
+    # Each start has a new bot, because update ids of an earlier run mean nothing to this one.
     number = 10**9 + int.from_bytes(system_entropy(4))
     token = f"{number}:{system_entropy(16).hex()}sbx"
     messenger = Sandbox(token, "taproof_sandbox_bot", system_clock, system_entropy, settings.base_url)
-    seeded = await seed(developers, projects)
+    seeded = await seed(services.developers, services.projects)
+    actor = Actor(seeded.developer, "service")
 
     async def read_webhook_secret() -> str:
-        itself = Actor(seeded.developer, "service")
-        return (await projects.read_webhook_secret(itself, seeded.project.id)).webhook_secret
+        return (await services.projects.read_webhook_secret(actor, seeded.project.id)).webhook_secret
 
-    apps: dict[str, AsgiApp] = {
+    apps: dict[str, ASGIApp] = {
         "/sandbox/*": messenger.app,
         "/demo/*": Demo(seeded.project.id, read_webhook_secret, system_clock, system_entropy).app,
         "/": RedirectResponse("/demo"),
@@ -54,6 +53,5 @@ async def start_sandbox(
     link_base = settings.messenger_link_base or f"{settings.base_url}/sandbox/phone"
     invitation = None
     if seeded.developer.messenger_id is None:
-        created = await invitations.invite_again(Actor(seeded.developer, "service"), seeded.developer)
-        invitation = created.code
+        invitation = (await services.invitations.invite_again(actor, seeded.developer)).code
     return RunningSandbox(messenger, number, token, seeded, apps, link_base, invitation)

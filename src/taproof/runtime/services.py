@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -19,7 +20,8 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
-from taproof.runtime.bot_runtime import open_accounts
+from taproof.messengers.telegram.accounts import fetch_account
+from taproof.runtime.bot_runtime import open_bot_api
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.geoip import place_finder
 from taproof.runtime.store import open_encryptor, open_plans, open_projects, open_storage
@@ -62,21 +64,21 @@ class Services:
     console_sessions: ConsoleSessions
     developer_sign_ins: DeveloperSignIns
     invitations: Invitations
-    sessions: SessionReader
+    session_reader: SessionReader
     analytics: AnalyticsReader
     audit: AuditLog
     deliveries: Deliveries
     webhooks: Webhooks
     webhook_client: WebhookClient
     recorded: asyncio.Event
-    """Set when an event may be due, so that the sender of this process looks at once."""
+    """Set when an event may be due, so that this process's sender checks immediately."""
     metrics: Metrics
     limits: RateLimits
 
 
 @asynccontextmanager
 async def open_services(settings: Settings, shared_metrics: Path | None = None) -> AsyncIterator[Services]:
-    """Yield the use cases on the store of the settings."""
+    """Yield the use cases, on the configured store."""
     async with AsyncExitStack() as stack:
         storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
         stack.push_async_callback(storage.close)
@@ -102,8 +104,8 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
         )
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
-        accounts = open_accounts(settings)
-        stack.push_async_callback(accounts.close)
+        bot_api = open_bot_api(settings)
+        stack.push_async_callback(bot_api.close)
         yield Services(
             storage=storage,
             encryptor=encryptor,
@@ -123,7 +125,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 system_clock,
                 system_entropy,
                 projects=projects,
-                ask=accounts.fetch_account,
+                ask=partial(fetch_account, bot_api),
                 is_service_bot=deeplinks.is_service_bot,
                 limited=metrics.rate_limited["bot_token"].inc,
             ),
@@ -132,7 +134,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 storage, encryptor, sign_in_sessions, system_clock, system_entropy, waiting=waiting
             ),
             invitations=Invitations(storage, system_clock, system_entropy),
-            sessions=SessionReader(storage, encryptor, system_clock),
+            session_reader=SessionReader(storage, encryptor, system_clock),
             analytics=AnalyticsReader(storage, system_clock),
             audit=AuditLog(storage),
             deliveries=Deliveries(

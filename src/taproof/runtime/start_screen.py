@@ -1,13 +1,12 @@
-"""The start screen, which `taproof serve` prints once it serves: the addresses and files of the service."""
+"""The start screen, which `taproof serve` prints when it accepts requests: the addresses and files of the service."""
 
 from importlib.metadata import version
 from urllib.parse import urlsplit
 
 import typer
 
-from taproof.config.database_url import is_postgres, shown_database
+from taproof.config.database_url import is_postgres, master_key_file, shown_database
 from taproof.config.settings import Settings
-from taproof.runtime.store import master_key_file
 from taproof.sandbox.seed import Seed
 
 
@@ -17,7 +16,7 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
     Args:
         settings: the settings of the service.
         seed: the initial data of the sandbox.
-        invitation: the code of an invitation, to the first developer or, in the sandbox, to the one that is there.
+        invitation: the code of an invitation, for the first developer or, in the sandbox, the existing one.
         link_known: whether sign-ins can already be started.
     """
     base = settings.base_url
@@ -25,7 +24,7 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
     if settings.serves_api:
         lines += [("API", f"{base}/api/v1"), ("API reference", f"{base}/docs"), ("Console", f"{base}/console")]
         if invitation is not None:
-            # In the fragment, which browsers do not send and no server logs.
+            # The code is in the fragment, which browsers do not send and no server logs.
             lines += [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: {_purpose(seed)}")]
     if seed is not None:
         lines += [
@@ -46,24 +45,24 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
     ]
     if settings.master_key is None and not is_postgres(settings.database_url):
         lines.append(("Master key", f"{master_key_file(settings.database_url).absolute()}   <- back this up too"))
-    kind = "the sandbox: pretend users, for development and CI only" if settings.sandbox else "listening"
+    kind = "the sandbox: simulated users, for development and CI only" if settings.sandbox else "listening"
     typer.echo(f"\nTaproof {version('taproof')} — {kind}\n")
     for label, value in lines:
         typer.echo(f"  {label:<14}{value}")
     if settings.serves_api and not link_known:
-        typer.echo("\nSign-ins can start once the bot's name is known: the log says bot_known.")
+        typer.echo("\nSign-ins can start when the bot's name is known. Then the log shows bot_known.")
     typer.echo("\nStop it with Ctrl+C.\n")
 
 
 def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
-    """Return a warning if the links use another port: an application's TAPROOF_BASE_URL is set in this terminal."""
+    """Return a warning if the links use another port, because TAPROOF_BASE_URL is set for an application."""
     address = urlsplit(settings.base_url)
     if not settings.sandbox or address.scheme != "http" or (address.port or 80) == settings.port:
         return []
-    return [("", f"^ the links above lead elsewhere: unset TAPROOF_BASE_URL, or end it with :{settings.port}")]
+    return [("", f"^ the links above use another address: unset TAPROOF_BASE_URL, or end it with :{settings.port}")]
 
 
 def _purpose(seed: Seed | None) -> str:
     if seed is None:
-        return "it creates the first developer, within 24 hours"
+        return "it creates the first developer, and is valid for 24 hours"
     return f"it links a messenger account to {seed.developer.email}"

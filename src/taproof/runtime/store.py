@@ -1,14 +1,13 @@
 """Opens the store and its master key: the part of the composition root that every command needs.
 
-It is separate from `app.py`, which imports the whole service. That takes seconds, which `taproof developers add` should
-not. Each driver is imported when it is used, so that a service on one store does not need the other.
+It is separate from `app.py`, which imports the whole service. That takes seconds, too long for `taproof developers
+add`. Each driver is imported when it is used, so that a service on one store does not need the other driver.
 """
 # ruff: noqa: PLC0415 — see above.
 
 from collections.abc import Callable
-from pathlib import Path
 
-from taproof.config.database_url import database_file, is_postgres
+from taproof.config.database_url import database_file, is_postgres, master_key_file
 from taproof.config.options import NO_MASTER_KEY
 from taproof.config.settings import Settings
 from taproof.core.clock import system_clock
@@ -22,10 +21,8 @@ from taproof.service.projects import Projects
 from taproof.storage.protocol import Storage
 
 
-class MasterKeyMissing(TaproofError):
+class MasterKeyMissing(TaproofError, code="master_key_missing"):
     """There is no master key, and none may be created."""
-
-    code = "master_key_missing"
 
 
 async def open_storage(database_url: str, *, pgbouncer: bool = False) -> Storage:
@@ -42,12 +39,12 @@ async def open_storage(database_url: str, *, pgbouncer: bool = False) -> Storage
 async def migrate(database_url: str) -> tuple[int, int]:
     """Migrate the schema; return its version before and after."""
     if is_postgres(database_url):
-        from taproof.storage.postgres.pool import migrate_postgres
+        from taproof.storage.postgres import connection as postgres_connection
 
-        return await migrate_postgres(database_url, system_clock())
-    from taproof.storage.sqlite.connection import migrate_file
+        return await postgres_connection.migrate_database(database_url, system_clock())
+    from taproof.storage.sqlite import connection as sqlite_connection
 
-    return migrate_file(database_file(database_url), system_clock())
+    return sqlite_connection.migrate_database(database_file(database_url), system_clock())
 
 
 async def has_database(database_url: str) -> bool:
@@ -63,24 +60,18 @@ async def has_database(database_url: str) -> bool:
     return bool((await ask_server(database_url, system_clock)).schema_version)
 
 
-def master_key_file(database_url: str) -> Path:
-    """Return the path of the master key file, for SQLite without TAPROOF_MASTER_KEY."""
-    path = database_file(database_url)
-    return path.with_name(f"{path.name}.key")
-
-
 async def open_encryptor(settings: Settings, storage: Storage) -> Encryptor:
     """Return the encryptor for this store's master key; it follows changes of a key file.
 
     Raises:
-        MasterKeyWrong: the key is not that of the store.
+        MasterKeyWrong: the key does not match the store.
         MasterKeyMissing: the store is PostgreSQL, and no key is set.
     """
     newer: Callable[[], str | None] | None = None
     if settings.master_key is not None:
         key = settings.master_key.get_secret_value()
     elif is_postgres(settings.database_url):
-        # The other nodes would not know a file on this node and would create their own keys.
+        # The other nodes would not know a file on this node and would create different keys.
         raise MasterKeyMissing(NO_MASTER_KEY)
     else:
         path = master_key_file(settings.database_url)

@@ -1,8 +1,8 @@
 """Several processes on one port: `taproof serve --workers N`.
 
-The supervisor checks and migrates once, forks the processes, and then only watches them. It keeps no store, event loop
-or thread, so forking is simple and fast. It replaces a process that dies. When it is stopped, it stops the processes,
-waits, and kills those that are left. Each process reads a pipe whose other end only the supervisor holds, so the
+The supervisor checks and migrates once, forks the processes, and then only watches them. It has no open store, event
+loop or thread, so forking is simple and fast. It replaces a process that dies. When stopped, it stops the processes,
+waits, and kills those that still run. Each process reads a pipe whose other end only the supervisor holds, so the
 processes stop by themselves if the supervisor is killed.
 
 All processes count metrics in one directory (http/metrics.py). Work for one process needs a lease (jobs/leader.py).
@@ -15,7 +15,6 @@ import os
 import select
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -31,7 +30,7 @@ from taproof.config.settings import Settings
 from taproof.core.errors import TaproofError
 from taproof.http.metrics import forget_process, share_metrics
 from taproof.runtime import app
-from taproof.runtime.listener import check_listening
+from taproof.runtime.listener import bind_socket, check_listening
 from taproof.runtime.services import open_services
 from taproof.runtime.start_screen import print_screen
 
@@ -39,24 +38,23 @@ STOP_SECONDS: Final = 32.0
 """Seconds that processes may take to stop: a little longer than all waits of `app.serve`."""
 LONGEST_PAUSE: Final = 30.0
 STEADY_SECONDS: Final = 60.0
-"""Seconds of life after which a process is replaced after one second again."""
+"""Uptime in seconds that resets the pause before a replacement to one second."""
 GIVE_UP_AFTER: Final = 3
-"""Average deaths per process before any process has served, at which the supervisor gives up."""
+"""Average deaths per process, before any process is ready, at which the supervisor gives up."""
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 _log = structlog.get_logger(__name__)
 
 
-class ProcessesKeepDying(TaproofError):
-    """The processes of --workers (TAPROOF_WORKERS) end before they serve."""
+class ProcessesKeepDying(TaproofError, code="processes_keep_dying"):
+    """The processes of --workers (TAPROOF_WORKERS) end before they are ready."""
 
-    code = "processes_keep_dying"
-    sentence = "The processes of --workers (TAPROOF_WORKERS) die before they serve. The lines above say why."
+    sentence = "The processes of --workers (TAPROOF_WORKERS) die before they are ready. See the log lines above."
 
 
 @dataclass(slots=True)
-class _Place:
-    """The place of one of the N processes: its pid, or the time to fill it again. Times are monotonic, in seconds."""
+class _WorkerSlot:
+    """The slot of one of the N processes: its pid, or the time to fill it again. Times are monotonic, in seconds."""
 
     number: int
     pid: int = 0
@@ -74,7 +72,8 @@ def run(settings: Settings) -> None:
     """
     check_listening(settings)
     invitation = asyncio.run(_prepare(settings))
-    with _hold_port(settings):
+    # Reserve the port, even while no process listens. A socket that does not listen gets no connections.
+    with bind_socket(settings.host, settings.port, shared=True):
         directory = Path(tempfile.mkdtemp(prefix="taproof-metrics-"))
         try:
             _Supervisor(settings, directory, invitation).run()
@@ -83,22 +82,12 @@ def run(settings: Settings) -> None:
 
 
 async def _prepare(settings: Settings) -> str | None:
-    """Migrate the schema and check the store's mode and key, before N processes do so at once.
+    """Migrate the schema and check the store's mode and key, before N processes do so at the same time.
 
     Return the code of an invitation for the first developer; None if there is a developer.
     """
     async with open_services(settings) as services:
         return await app.invite_first(settings, services)
-
-
-def _hold_port(settings: Settings) -> socket.socket:
-    """Reserve the port, even while no process listens. A socket that is bound but not listening gets no connections."""
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    held = socket.socket(family, socket.SOCK_STREAM)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    held.bind((settings.host, settings.port))
-    return held
 
 
 class _Supervisor:
@@ -108,13 +97,13 @@ class _Supervisor:
         self._settings = settings
         self._invitation = invitation
         self._directory = directory
-        self._places = [_Place(number) for number in range(1, settings.workers + 1)]
+        self._slots = [_WorkerSlot(number) for number in range(1, settings.workers + 1)]
         self._lifeline, self._life = os.pipe()
         self._ready, self._tell_ready = os.pipe()
         self._woken, wake = os.pipe()
         for pipe in (wake, self._woken, self._ready):
             os.set_blocking(pipe, False)
-        # Signals arrive as bytes of a pipe, so none is missed between a check and a wait.
+        # Signals arrive as bytes in a pipe, so none is missed between a check and a wait.
         signal.set_wakeup_fd(wake)
         for number in _SIGNALS:
             signal.signal(number, lambda *_: None)
@@ -126,26 +115,26 @@ class _Supervisor:
         # Processes share the current memory until something writes to it, as the garbage collector would.
         gc.collect()
         gc.freeze()
-        for place in self._places:
-            self._fill(place)
+        for slot in self._slots:
+            self._fill(slot)
         try:
             while not self._is_told_to_stop(self._until_next_fill()):
                 self._note_ready()
                 self._bury()
-                if self._early_deaths >= GIVE_UP_AFTER * len(self._places):
-                    _log.error("processes_given_up", advice="They die before they serve: see the lines above.")
+                if self._early_deaths >= GIVE_UP_AFTER * len(self._slots):
+                    _log.error("processes_given_up", advice="They die before they are ready. See the log lines above.")
                     raise ProcessesKeepDying
-                for place in self._places:
-                    if not place.pid and time.monotonic() >= place.fill_at:
-                        self._fill(place)
+                for slot in self._slots:
+                    if not slot.pid and time.monotonic() >= slot.fill_at:
+                        self._fill(slot)
         finally:
             self._stop()
 
     # ---- watching
 
     def _until_next_fill(self) -> float | None:
-        """Return the seconds until an empty place is filled, or None if none is empty."""
-        due = [place.fill_at for place in self._places if not place.pid]
+        """Return the seconds until an empty slot is filled, or None if none is empty."""
+        due = [slot.fill_at for slot in self._slots if not slot.pid]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def _is_told_to_stop(self, seconds: float | None) -> bool:
@@ -155,30 +144,30 @@ class _Supervisor:
 
     def _note_ready(self) -> None:
         for number in _read(self._ready):
-            self._places[number - 1].is_ready = True
+            self._slots[number - 1].is_ready = True
             self._early_deaths = 0
-        if not self._has_served and all(place.is_ready for place in self._places):
+        if not self._has_served and all(slot.is_ready for slot in self._slots):
             self._has_served = True
             link_known = self._settings.messenger_link_base is not None
             print_screen(self._settings, None, self._invitation, link_known=link_known)
 
     def _bury(self) -> None:
         """Record the processes that died, and set the time to replace them."""
-        for place in self._places:
-            if not place.pid or (status := _ended(place.pid)) is None:
+        for slot in self._slots:
+            if not slot.pid or (status := _ended(slot.pid)) is None:
                 continue
             now = time.monotonic()
-            if not place.is_ready:
+            if not slot.is_ready:
                 self._early_deaths += 1
-            if now - place.started_at >= STEADY_SECONDS:
-                place.pause = 1.0
+            if now - slot.started_at >= STEADY_SECONDS:
+                slot.pause = 1.0
             code = os.waitstatus_to_exitcode(status)
             cause = f"exit code {code}" if code >= 0 else signal.Signals(-code).name
-            _log.error("process_died", process=place.number, pid=place.pid, cause=cause, replaced_in=place.pause)
-            forget_process(self._directory, place.number)
-            place.pid, place.is_ready = 0, False
-            place.fill_at = now + place.pause
-            place.pause = min(2 * place.pause, LONGEST_PAUSE)
+            _log.error("process_died", process=slot.number, pid=slot.pid, cause=cause, replaced_in=slot.pause)
+            forget_process(self._directory, slot.number)
+            slot.pid, slot.is_ready = 0, False
+            slot.fill_at = now + slot.pause
+            slot.pause = min(2 * slot.pause, LONGEST_PAUSE)
 
     # ---- stopping
 
@@ -196,26 +185,26 @@ class _Supervisor:
                 time.sleep(0.01)
 
     def _is_any_left(self) -> bool:
-        for place in self._places:
-            if place.pid and _ended(place.pid) is not None:
-                place.pid = 0
-        return any(place.pid for place in self._places)
+        for slot in self._slots:
+            if slot.pid and _ended(slot.pid) is not None:
+                slot.pid = 0
+        return any(slot.pid for slot in self._slots)
 
     def _signal_all(self, number: signal.Signals) -> None:
-        for place in self._places:
-            if place.pid:
-                os.kill(place.pid, number)
+        for slot in self._slots:
+            if slot.pid:
+                os.kill(slot.pid, number)
 
     # ---- starting
 
-    def _fill(self, place: _Place) -> None:
-        """Fork the process of a place."""
-        place.started_at = time.monotonic()
-        # Blocked until the child has removed this process's handlers: a SIGTERM in between would be lost.
+    def _fill(self, slot: _WorkerSlot) -> None:
+        """Fork the process of a slot."""
+        slot.started_at = time.monotonic()
+        # Signals are blocked until the child has removed this process's handlers. Otherwise, a SIGTERM could be lost.
         signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
-        place.pid = os.fork()
-        if place.pid == 0:
-            self._become(place.number)
+        slot.pid = os.fork()
+        if slot.pid == 0:
+            self._become(slot.number)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
 
     def _become(self, number: int) -> Never:
@@ -244,12 +233,12 @@ class _Supervisor:
             os._exit(code)
 
     def _end_with_supervisor(self) -> None:
-        """Wait in a thread for the end of the supervisor, then stop as on SIGTERM, or exit after `STOP_SECONDS`.
+        """In a thread, wait for the supervisor to end, then stop as on SIGTERM, or exit after `STOP_SECONDS`.
 
-        It runs in a thread because an event loop that hangs would not notice.
+        It uses a thread because a hanging event loop would not notice.
         """
         os.read(self._lifeline, 1)
-        shutil.rmtree(self._directory, ignore_errors=True)  # The supervisor did not. Open files stay usable.
+        shutil.rmtree(self._directory, ignore_errors=True)  # The supervisor did not remove it. Open files stay usable.
         os.kill(os.getpid(), signal.SIGTERM)
         time.sleep(STOP_SECONDS)
         os._exit(1)
@@ -270,6 +259,6 @@ def _read(pipe: int) -> bytes:
 
 
 def _tell(pipe: int, number: int) -> None:
-    """Write one byte; the supervisor may have ended."""
+    """Write one byte. Ignore errors, because the supervisor may have ended."""
     with contextlib.suppress(OSError):
         os.write(pipe, bytes([number]))

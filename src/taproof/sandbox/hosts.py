@@ -1,4 +1,4 @@
-"""The host names of this sandbox. Its pages answer under no others, and webhooks on other hosts must use HTTPS."""
+"""The host names of this sandbox. Its pages answer only at these names, and webhooks on other hosts must use HTTPS."""
 
 from urllib.parse import urlsplit
 
@@ -12,12 +12,12 @@ class OwnHosts:
         self._host = (urlsplit(base_url).hostname or "").lower()
 
     def include(self, host: str) -> bool:
-        """Tell whether `host`, without a port, is one of the sandbox's own."""
+        """Return whether `host`, without a port, is one of the sandbox's own."""
         host = host.lower().rstrip(".")
         return host == self._host or host.endswith(".localhost") or is_loopback(host)
 
     def include_authority(self, authority: str) -> bool:
-        """Tell the same for the value of a Host header, which may have a port."""
+        """Return the same for the value of a Host header, which may have a port."""
         try:
             parts = urlsplit(f"//{authority}")
             _ = parts.port

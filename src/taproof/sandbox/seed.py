@@ -24,7 +24,7 @@ class Seed:
 
 
 async def seed(developers: Developers, projects: Projects) -> Seed:
-    """Find or create the developer and the project, and replace the access token of the last start."""
+    """Find or create the developer and the project, and replace the access token from the last start."""
     try:
         developer = await developers.create_developer(EMAIL, "business")
     except DeveloperExists:

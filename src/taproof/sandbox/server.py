@@ -6,36 +6,33 @@ from typing import Final
 import structlog
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
-from taproof.core.errors import InternalError
 from taproof.sandbox.control.api import ControlApi
 from taproof.sandbox.control.bots import BOTS_PATH, BotsControl
 from taproof.sandbox.control.errors import (
     HostNotAllowed,
     SandboxError,
+    SandboxFailed,
     SandboxMethodNotAllowed,
     SandboxPathNotFound,
-    error_response,
 )
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.phone.page import phone_routes
 from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.faults import Faults
-from taproof.sandbox.telegram.people import People
 from taproof.sandbox.telegram.server import PREFIX, BotApi
 
 _log = structlog.get_logger(__name__)
 
 
 class Sandbox:
-    """The pretend messenger, with the service's own bot. The control API can add more bots.
+    """The simulated messenger, with the service's own bot. The control API can add more bots.
 
     `app` answers full paths: /sandbox, /sandbox/phone, /sandbox/users, /sandbox/bots, /sandbox/faults,
     /sandbox/bot<token>/<method>.
@@ -51,21 +48,21 @@ class Sandbox:
     def __init__(self, bot_token: str, bot_username: str, clock: Clock, entropy: Entropy, base_url: str) -> None:
         own_hosts = OwnHosts(base_url)
         self._faults = Faults()
-        self.bots: Final = SandboxBots(People(), own_hosts, clock, entropy, base_url)
+        self.bots: Final = SandboxBots(own_hosts, clock, entropy, base_url)
         self.bots.add(bot_username, token=bot_token)
-        self.app: Final = Starlette(
+        app = Starlette(
             routes=[
                 *phone_routes(),
                 *ControlApi(self.bots, self._faults, own_hosts).routes,
                 *BotsControl(self.bots).routes,
                 Route(PREFIX + "{call:path}", BotApi(self.bots, self._faults)),
             ],
-            middleware=[Middleware(_Gate, own_hosts=own_hosts)],
-            exception_handlers={SandboxError: _on_error, HTTPException: _on_http_exception},
+            exception_handlers={SandboxError: _on_error, HTTPException: _on_http_exception, Exception: _on_bug},
         )
+        self.app: Final = _Gate(app, own_hosts)
 
     def stop_waiting(self) -> None:
-        """End every long poll at once and refuse new ones, so that a draining server need not wait for them."""
+        """End every long poll immediately and refuse new ones, so that a stopping server does not wait for them."""
         self.bots.close()
 
     async def close(self) -> None:
@@ -76,7 +73,7 @@ class Sandbox:
 
 
 class _Gate:
-    """Middleware that refuses hosts other than the sandbox's own, and answers 500 to unexpected errors.
+    """ASGI middleware that refuses hosts other than the sandbox's own, and logs unexpected errors.
 
     Another site can point its own name to this machine (DNS rebinding), so that its pages share the sandbox's origin.
     The Host header reveals this. Calls of the Bot API are exempt, since they need a token.
@@ -87,42 +84,35 @@ class _Gate:
         self._own_hosts = own_hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
-        is_own = len(hosts) == 1 and self._own_hosts.include_authority(hosts[0])
-        is_bot_call = scope["path"].startswith(PREFIX) and not scope["path"].startswith(BOTS_PATH)
-        if not is_own and not is_bot_call:
-            await error_response(HostNotAllowed())(scope, receive, send)
-            return
-        started = False
-
-        async def noting_send(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
+        app = self._app
+        if scope["type"] == "http":
+            hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+            is_own = len(hosts) == 1 and self._own_hosts.include_authority(hosts[0])
+            is_bot_call = scope["path"].startswith(PREFIX) and not scope["path"].startswith(BOTS_PATH)
+            if not is_own and not is_bot_call:
+                app = HostNotAllowed().response()
         try:
-            await self._app(scope, receive, noting_send)
+            await app(scope, receive, send)
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 — if it propagated, the server would log its message.
             stack = "".join(traceback.format_tb(error.__traceback__))
             _log.error("sandbox_failed", error=type(error).__name__, stack=stack)
-            if not started:
-                headers = {"X-Error-Code": InternalError.code}
-                answer = JSONResponse({"error": InternalError.sentence}, InternalError.status, headers)
-                await answer(scope, receive, send)
 
 
 async def _on_error(_: Request, error: Exception) -> Response:
     assert isinstance(error, SandboxError)  # noqa: S101 — it is registered only for this type.
-    return error_response(error)
+    return error.response()
 
 
 async def _on_http_exception(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)  # noqa: S101 — it is registered only for this type.
-    if error.status_code == 405:
-        return error_response(SandboxMethodNotAllowed(), dict(error.headers or {}))
-    return error_response(SandboxPathNotFound())
+    refusal = SandboxMethodNotAllowed() if error.status_code == 405 else SandboxPathNotFound()
+    response = refusal.response()
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _on_bug(_: Request, __: Exception) -> Response:
+    """Answer 500. Starlette then raises the error again, and `_Gate` logs it."""
+    return SandboxFailed().response()

@@ -1,21 +1,21 @@
-"""The errors of API calls. `except TaproofApiError` catches all of them; the subclasses say what to do."""
+"""The errors that API calls raise. `except TaproofApiError` catches all of them; each subclass is one cause."""
 
 import re
 from typing import Final
 
 _LONGEST_SENTENCE: Final = 500
 _SECRET: Final = re.compile(r"\b(?:tap|sk|whsec)_[A-Za-z0-9+/=_-]+|[A-Za-z0-9._~-]{43,}|[0-9]{3,}:[A-Za-z0-9_-]{20,}")
-"""Possible credentials, session tokens, code verifiers, proofs and bot tokens: an answer may echo what was sent."""
+"""Possible credentials, session tokens, code verifiers, proofs and bot tokens: an answer may echo the request."""
 
 
 class TaproofApiError(Exception):
-    """A call did not succeed. No message contains a credential, a token or a proof.
+    """A call failed. No message contains a credential, a token or a proof.
 
     Attributes:
         sentence: the problem and the remedy, in the service's words if it sent any.
-        status: the HTTP status of the answer; None if there was none.
+        status: the HTTP status of the answer; None if there was no answer.
         code: the answer's `X-Error-Code`, such as "project_not_found" or "plan_limit_reached"; "" if it has none.
-        retry_after: the seconds after which the service asks for a retry; None if it did not say.
+        retry_after: the seconds to wait before a retry, as the service requests; None if it sent no `Retry-After`.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class TaproofApiError(Exception):
 
 
 class InvalidRequest(TaproofApiError):
-    """The service refuses the request (400 and most of 4xx): the sentence names the field or the reason."""
+    """The service refuses the request (400 and most other 4xx): the sentence names the field or the reason."""
 
 
 class AuthenticationFailed(TaproofApiError):
@@ -49,27 +49,25 @@ class ServiceUnavailable(TaproofApiError):
 
 
 class ConnectionFailed(TaproofApiError):
-    """There was no answer: no connection, an invalid certificate, or a connection that was lost or too slow.
+    """No answer arrived: no connection, an invalid certificate, or a connection that was lost or too slow.
 
-    The service may have carried out a call that is not a read: check before you repeat it.
+    The service may have received and carried out the call. Check before you repeat a call that changes something.
     """
 
 
 class UnexpectedAnswer(TaproofApiError):
-    """The answer is not one of a Taproof service: a redirect, not JSON, too long, or with a field of a wrong type."""
+    """The answer is not from a Taproof service: a redirect, not JSON, too long, or with a field of the wrong type."""
+
+
+_KINDS: Final = {401: AuthenticationFailed, 403: AuthenticationFailed, 404: NotFound, 429: RateLimited}
 
 
 def error_of(
     status: int, said: object, *, code: str = "", retry_after: float | None = None, address: str
 ) -> TaproofApiError:
-    """Return the error for an answer other than 200.
+    """Return the error for an answer with a status other than 200.
 
-    Args:
-        status: the answer's HTTP status.
-        said: the field `error` of its body. It is untrusted: another server may have answered.
-        code: its `X-Error-Code`.
-        retry_after: its `Retry-After`, in seconds.
-        address: the address of the service.
+    `said` is the `error` field of the answer's body. It is untrusted: another server may have answered.
     """
     kind = _kind(status)
     printable = re.sub(r"[^\x20-\x7e\xa0-\u2027\u202f-\U0010ffff]+", " ", said) if isinstance(said, str) else ""
@@ -87,12 +85,6 @@ def error_of(
 
 
 def _kind(status: int) -> type[TaproofApiError]:
-    if status in {401, 403}:
-        return AuthenticationFailed
-    if status == 404:
-        return NotFound
-    if status == 429:
-        return RateLimited
     if 400 <= status < 500:
-        return InvalidRequest
+        return _KINDS.get(status, InvalidRequest)
     return ServiceUnavailable if 500 <= status < 600 else UnexpectedAnswer

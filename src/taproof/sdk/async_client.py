@@ -2,24 +2,10 @@
 # ruff: noqa: PLC0415 — only the first client imports httpx, so that taproof can be imported without it.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from taproof.sdk import developer_calls, session_calls
-from taproof.sdk.exchange import Call, CallResult, NoResponse, Pause, Request, Response, Service, present
-from taproof.sdk.http_request import (
-    CONNECT,
-    IDLE_CONNECTIONS,
-    NO_CONNECTION,
-    NO_HOST,
-    TOO_SLOW,
-    WRONG_CERTIFICATE,
-    fixed_headers,
-    is_tls_failure,
-    json_body,
-    own_headers,
-    tls_context,
-)
+from taproof.sdk import developer_calls, http_request, session_calls
+from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service, present
 from taproof.sdk.service_address import service_at
 
 P = ParamSpec("P")
@@ -30,7 +16,7 @@ T = TypeVar("T")
 def _awaiting(
     call: Callable[Concatenate[Service, P], Call[R]],
 ) -> Callable[Concatenate["AsyncClient", P], Coroutine[Any, Any, R]]:
-    """Return the method that makes a call."""
+    """Return the method of `AsyncClient` that makes this call."""
 
     async def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> R:
         return await self._carry_out(call(self._service, *args, **kwargs))
@@ -42,7 +28,7 @@ def _awaiting(
 def _iterating(
     pages: Callable[Concatenate[Service, P], developer_calls.Pages[T]],
 ) -> Callable[Concatenate["AsyncClient", P], AsyncIterator[T]]:
-    """Return the method that goes through all pages of a list, with `async for`."""
+    """Return the method of `AsyncClient` that iterates over all pages of this list, with `async for`."""
 
     def method(self: "AsyncClient", /, *args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
         return self._iterate(pages(self._service, *args, **kwargs))
@@ -52,21 +38,13 @@ def _iterating(
 
 
 class AsyncClient:
-    """Calls one Taproof service. It has the methods of `Client`, to await, and its lists, for `async for`.
+    """Calls one Taproof service. It has the same methods as `Client`; await them, and use `async for` for lists.
 
-    Use it in an `async with` block, or await `aclose`. Cancelling a call closes its connection.
-
-    Args:
-        base_url: the service's address, such as https://signin.example.com. http:// is allowed for loopback only.
-        access_token: `tap_…`, for the developer API.
-        secret_key: `sk_…`, for sign-ins that the server starts.
-        project_id: `proj_…`, for public sign-ins, or with secret_key to ensure that the key belongs to this project.
-        timeout: seconds for one call, including retries and pauses. `wait_for_user` has its own.
-        ca_file: a file of PEM certificates to trust instead of the machine's.
+    Use it in an `async with` block, or await `aclose`. Cancelling a call closes its connection. The arguments are the
+    same as for `Client`.
 
     Raises:
-        ValueError: an argument is not valid. OSError: `ca_file` cannot be read.
-        ImportError: httpx is not installed.
+        ImportError: httpx is not installed. For the other errors, see `Client`.
     """
 
     def __init__(
@@ -87,15 +65,15 @@ class AsyncClient:
         self._service = service_at(
             base_url, access_token=access_token, secret_key=secret_key, project_id=project_id, timeout=timeout
         )
-        context = tls_context(self._service, ca_file)
+        context = http_request.tls_context(self._service, ca_file)
         # As in `Client`, the environment is ignored: no proxy and no credentials from .netrc.
         self._http = httpx.AsyncClient(
-            headers=fixed_headers(),
+            headers=http_request.fixed_headers(),
             verify=True if context is None else context,
-            # Each request also has a limit for its whole time, set where it is sent.
-            timeout=httpx.Timeout(None, connect=CONNECT),
-            # No limit of connections, because a call that waits for a user must not block another.
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=IDLE_CONNECTIONS),
+            # `_send` also limits the total time of each request.
+            timeout=httpx.Timeout(None, connect=http_request.CONNECT),
+            # The number of connections is not limited, because a call that waits for a user must not block another.
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=http_request.IDLE_CONNECTIONS),
             follow_redirects=False,
             trust_env=False,
         )
@@ -136,9 +114,7 @@ class AsyncClient:
         """Return the client."""
         return self
 
-    async def __aexit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Close the client."""
         await self.aclose()
 
@@ -177,27 +153,26 @@ class AsyncClient:
             with anyio.fail_after(request.seconds):
                 return await self._exchange(request)
         except TimeoutError:
-            return NoResponse(TOO_SLOW, sent=True)
+            return http_request.TOO_SLOW
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            if is_tls_failure(error):
-                return NoResponse(WRONG_CERTIFICATE, sent=False, lasting=True)
-            return NoResponse(NO_CONNECTION, sent=False)
+            return http_request.WRONG_CERTIFICATE if http_request.is_tls_failure(error) else http_request.NO_CONNECTION
         except (httpx.InvalidURL, UnicodeError):
-            # Not an HTTPError, and raised before anything is sent: 999.1.1.1 is no address, and xn-- is no name (IDNA).
-            return NoResponse(NO_HOST, sent=False, lasting=True)
+            # These are not HTTPErrors, and are raised before anything is sent: 999.1.1.1 is not an address, and xn--
+            # is not a valid name (IDNA).
+            return http_request.NO_HOST
         except httpx.HTTPError:
-            return NoResponse("the connection was lost, or no answer came in time", sent=True)
+            return http_request.CONNECTION_LOST
 
-    async def _exchange(self, request: Request) -> Response:
+    async def _exchange(self, request: Request) -> HttpResponse:
         async with self._http.stream(
             request.method,
             self._service.address + request.path,
-            content=json_body(request),
-            headers=own_headers(request),
+            content=request.content(),
+            headers=request.headers,
         ) as response:
             body = bytearray()
             async for chunk in response.aiter_raw():
                 body += chunk
                 if len(body) > request.answer_limit:
-                    return Response(response.status_code, dict(response.headers), None)
-            return Response(response.status_code, dict(response.headers), bytes(body))
+                    return HttpResponse(response.status_code, dict(response.headers), None)
+            return HttpResponse(response.status_code, dict(response.headers), bytes(body))

@@ -1,7 +1,7 @@
-"""Carry requests out with urllib3, with a limit for the time that a whole answer takes.
+"""Sends requests with urllib3, with a time limit for the whole answer.
 
-The timeout of a socket counts for each read. A status line, header, chunk or trailer that drips in would never meet
-it, nor would interim answers without end. Only the first `Client` imports this module, and so urllib3.
+A socket's timeout applies to each read. A status line, header, chunk or trailer that arrives byte by byte would never
+exceed it, and neither would endless interim answers. Only the first `Client` imports this module, and with it urllib3.
 """
 
 import http.client
@@ -14,20 +14,8 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, ReadTimeoutError
 
-from taproof.sdk.exchange import CallResult, NoResponse, Request, Response, Service
-from taproof.sdk.http_request import (
-    CONNECT,
-    IDLE_CONNECTIONS,
-    NO_CONNECTION,
-    NO_HOST,
-    TOO_SLOW,
-    WRONG_CERTIFICATE,
-    fixed_headers,
-    is_tls_failure,
-    json_body,
-    own_headers,
-    tls_context,
-)
+from taproof.sdk import http_request
+from taproof.sdk.exchange import CallResult, HttpResponse, Request, Service
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -36,7 +24,7 @@ _CHUNK: Final = 65_536
 
 
 class _TimedReader(io.RawIOBase):
-    """Reads from a socket. All reads together may take the timeout that the socket has at the start, in seconds."""
+    """Reads from a socket. The socket's timeout at the start, in seconds, limits the total time of all reads."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -47,7 +35,7 @@ class _TimedReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int | None:
-        """Read as `io.RawIOBase` does; raises TimeoutError at the deadline."""
+        """Read like `io.RawIOBase`; raise TimeoutError at the deadline."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -55,7 +43,7 @@ class _TimedReader(io.RawIOBase):
         return self._unbuffered.readinto(buffer)
 
     def close(self) -> None:
-        # The socket is closed when the last of its files is.
+        # The socket closes when the last file object made from it closes.
         self._unbuffered.close()
         super().close()
 
@@ -86,78 +74,66 @@ class _TlsPool(urllib3.HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
 
 
-class _TimedPools(urllib3.PoolManager):
-    """A `PoolManager` that ends each request, including the body of its answer, within the `total` of its `Timeout`.
-
-    The name lookup is not counted, because nothing can interrupt it. Each address of a name has the full time to
-    connect.
-    """
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
-        self.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
-
-
 class BlockingHttp:
-    """The connections to one service. Any number of threads may share them.
+    """The connections to one service. Any number of threads can share them.
 
-    Args:
-        service: its address is called.
-        ca_file: a file of PEM certificates to trust instead of the machine's.
-        user_agent: is sent instead of the SDK's own name.
+    A request's time limit includes reading the answer's body. It does not include the name lookup, because nothing
+    can interrupt that. Each address of a host has the full time to connect.
+
+    `ca_file` is a file of PEM certificates to trust instead of the machine's. `user_agent` replaces the SDK's default.
     """
 
     def __init__(self, service: Service, *, ca_file: str | None = None, user_agent: str = "") -> None:
         self._address = service.address
-        self._headers = fixed_headers() | ({"User-Agent": user_agent} if user_agent else {})
-        self._pool = _TimedPools(maxsize=IDLE_CONNECTIONS, ssl_context=tls_context(service, ca_file))
+        self._headers = http_request.fixed_headers() | ({"User-Agent": user_agent} if user_agent else {})
+        self._pool = urllib3.PoolManager(
+            maxsize=http_request.IDLE_CONNECTIONS, ssl_context=http_request.tls_context(service, ca_file)
+        )
+        self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._pool.clear()
 
     def send(self, request: Request) -> CallResult:
-        """Make one request, without a retry."""
+        """Send one request, without retries."""
         try:
-            response = self._open(request)
+            response = self._pool.request(
+                request.method,
+                self._address + request.path,
+                body=request.content(),
+                headers=self._headers | request.headers,
+                timeout=urllib3.Timeout(total=request.seconds, connect=http_request.CONNECT),
+                retries=False,
+                redirect=False,
+                preload_content=False,
+                decode_content=False,
+            )
             try:
                 body = _read_body(response, request.answer_limit)
             except BaseException:
-                # More bytes of this answer may still arrive. The next request must not read them as its own.
+                # More bytes of this answer may still arrive. The next request must not read them as its own answer.
                 response.close()
                 raise
             headers = {name.lower(): value for name, value in response.headers.items()}
             if body is None:
                 response.close()
             response.release_conn()
-            return Response(response.status, headers, body)
+            return HttpResponse(response.status, headers, body)
         except ReadTimeoutError:
-            return NoResponse(TOO_SLOW, sent=True)
+            return http_request.TOO_SLOW
         except (NewConnectionError, ConnectTimeoutError):
-            return NoResponse(NO_CONNECTION, sent=False)
+            return http_request.NO_CONNECTION
         except LocationParseError:
-            return NoResponse(NO_HOST, sent=False, lasting=True)
+            return http_request.NO_HOST
         except HTTPError as error:
-            if is_tls_failure(error):
-                return NoResponse(WRONG_CERTIFICATE, sent=False, lasting=True)
-            return NoResponse("the connection was lost, or no answer came in time", sent=True)
-
-    def _open(self, request: Request) -> urllib3.BaseHTTPResponse:
-        return self._pool.request(
-            request.method,
-            self._address + request.path,
-            body=json_body(request),
-            headers=self._headers | own_headers(request),
-            timeout=urllib3.Timeout(total=request.seconds, connect=CONNECT),
-            retries=False,
-            redirect=False,
-            preload_content=False,
-            decode_content=False,
-        )
+            return (
+                http_request.WRONG_CERTIFICATE if http_request.is_tls_failure(error) else http_request.CONNECTION_LOST
+            )
 
 
 def _read_body(response: urllib3.BaseHTTPResponse, limit: int) -> bytes | None:
-    """Return the body, or None when it is longer than `limit`."""
+    """Return the body, or None if it is longer than `limit` bytes."""
     body = bytearray()
     while chunk := response.read1(_CHUNK):
         body += chunk

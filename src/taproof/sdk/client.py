@@ -3,7 +3,6 @@
 
 import time
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from taproof.sdk import developer_calls, session_calls
@@ -28,7 +27,7 @@ def _blocking(call: Callable[Concatenate[Service, P], Call[R]]) -> Callable[Conc
 def _iterating(
     pages: Callable[Concatenate[Service, P], developer_calls.Pages[T]],
 ) -> Callable[Concatenate["Client", P], Iterator[T]]:
-    """Return the method of `Client` that goes through all pages of this list."""
+    """Return the method of `Client` that iterates over all pages of this list."""
 
     def method(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return self._iterate(pages(self._service, *args, **kwargs))
@@ -38,12 +37,12 @@ def _iterating(
 
 
 class Client:
-    """Calls one Taproof service. Any number of threads may share it.
+    """Calls one Taproof service. Any number of threads can share it.
 
-    Every method may raise a `TaproofApiError`. Requests are repeated until `timeout` if that is safe: reads, and
-    requests that the service certainly did not carry out. The pauses follow `Retry-After`, or grow.
+    Every method can raise a `TaproofApiError`. Requests are retried until `timeout` if that is safe: reads, and
+    requests that the service certainly did not carry out. The pauses follow `Retry-After`, or grow exponentially.
 
-    Use it in a `with` block, or `close` it.
+    Use it in a `with` block, or call `close`.
 
     Args:
         base_url: the service's address, such as https://signin.example.com. http:// is allowed for loopback only.
@@ -51,7 +50,7 @@ class Client:
         secret_key: `sk_…`, for sign-ins that the server starts.
         project_id: `proj_…`, for public sign-ins, or with secret_key to ensure that the key belongs to this project.
         timeout: seconds for one call, including retries and pauses. `wait_for_user` has its own. The name lookup is not
-            counted, and each address of the host that does not respond may take 10 seconds.
+            counted, and each address of the host that does not respond can take up to 10 seconds.
         ca_file: a file of PEM certificates to trust instead of the machine's.
 
     Raises:
@@ -111,9 +110,7 @@ class Client:
         """Return the client."""
         return self
 
-    def __exit__(
-        self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Close the client."""
         self.close()
 

@@ -1,6 +1,6 @@
-"""The calls of the developer endpoints, `/api/v1/dev/*`, named like their operations in the API reference.
+"""The calls to the developer endpoints, `/api/v1/dev/*`, named after their operations in the API reference.
 
-The clients have methods with these names, parameters and docstrings; the client passes `service`.
+The clients have methods with the same names, parameters and docstrings, except for `service`, which the client passes.
 """
 
 import re
@@ -31,7 +31,7 @@ from taproof.sdk.retries import ask
 T = TypeVar("T")
 
 _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
-"""Bytes of a page of deliveries: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
+"""Maximum size of a page of deliveries, in bytes: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
@@ -41,8 +41,8 @@ class _Erased:
 
 
 def read_account(service: Service) -> Call[Account]:
-    """Return the account of the access token. This is also a way to check the token."""
-    return read(Account, (yield from _ask(service, "GET", "/me")))
+    """Return the account that the access token belongs to. Use this also to check whether the token works."""
+    return _read(service, Account, "GET", "/me")
 
 
 def list_projects(service: Service) -> Call[list[Project]]:
@@ -65,18 +65,18 @@ def create_project(
 ) -> Call[CreatedProject]:
     """Create a project. Store its `secret_key`: it is shown only once.
 
-    Arguments of None are not sent. Older services refuse the arguments after `collect_phone`.
+    Arguments of None are not sent.
 
     Args:
         service: given by the client.
         name: the name that users see in the messenger, up to 100 characters.
-        webhook_url: an https:// address that receives webhooks; "" for none.
-        public_access: whether browsers may start sign-ins with only the project id.
-        collect_phone: whether users are asked for their number; on the pro and business plans only.
-        phone_required: whether users must share it to sign in; True by default.
-        show_context: whether the messenger shows the origin of a sign-in; True by default.
-        match_code: "on" for a number that the page shows and the user must choose; "off" by default.
-        allowed_origins: the only sites whose pages may start sign-ins, such as "https://shop.example.com"; any site by
+        webhook_url: the https:// address that receives webhooks; "" for none.
+        public_access: whether browsers can start sign-ins with only the project id.
+        collect_phone: whether users are asked for their phone number; on the pro and business plans only.
+        phone_required: whether users must share their phone number to sign in; True by default.
+        show_context: whether the messenger shows where a sign-in was started; True by default.
+        match_code: "on" for a number that the page shows and the user must choose in the messenger; "off" by default.
+        allowed_origins: the only sites whose pages can start sign-ins, such as "https://shop.example.com"; any site by
             default.
         bot_token: the token of the project's own bot, from @BotFather. It is not shown again.
     """
@@ -91,12 +91,12 @@ def create_project(
         "allowed_origins": _origins(allowed_origins),
         "bot_token": bot_token,
     }
-    return read(CreatedProject, (yield from _ask(service, "POST", "/projects", _present(body))))
+    return _read(service, CreatedProject, "POST", "/projects", _present(body))
 
 
 def read_project(service: Service, project_id: str) -> Call[Project]:
     """Return one project."""
-    return read(Project, (yield from _ask(service, "GET", f"/projects/{_id(project_id)}")))
+    return _read(service, Project, "GET", f"/projects/{_id(project_id)}")
 
 
 def update_project(
@@ -114,7 +114,7 @@ def update_project(
     allowed_origins: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[Project]:
-    """Change a project. Omitted fields stay as they are. For their meaning see `create_project`.
+    """Change a project. Omitted fields stay as they are. For the fields, see `create_project`.
 
     A `webhook_url` of "" removes the webhook, a `bot_token` of "" removes the project's own bot, and `allowed_origins`
     of () allows all sites again.
@@ -131,7 +131,7 @@ def update_project(
         "allowed_origins": _origins(allowed_origins),
         "bot_token": bot_token,
     }
-    return read(Project, (yield from _ask(service, "PATCH", f"/projects/{_id(project_id)}", _present(given))))
+    return _read(service, Project, "PATCH", f"/projects/{_id(project_id)}", _present(given))
 
 
 def delete_project(service: Service, project_id: str) -> Call[None]:
@@ -140,51 +140,50 @@ def delete_project(service: Service, project_id: str) -> Call[None]:
 
 
 def regenerate_secrets(service: Service, project_id: str) -> Call[ProjectSecrets]:
-    """Replace the secret key and the webhook secret. The old ones stop working at once."""
-    return read(ProjectSecrets, (yield from _ask(service, "POST", f"/projects/{_id(project_id)}/regenerate")))
+    """Replace the secret key and the webhook secret. The old ones stop working immediately."""
+    return _read(service, ProjectSecrets, "POST", f"/projects/{_id(project_id)}/regenerate")
 
 
 def read_webhook_secret(service: Service, project_id: str) -> Call[WebhookSecret]:
     """Return the webhook secret, and the next one during a rotation."""
-    return read(WebhookSecret, (yield from _ask(service, "GET", f"/projects/{_id(project_id)}/webhook-secret")))
+    return _read(service, WebhookSecret, "GET", f"/projects/{_id(project_id)}/webhook-secret")
 
 
 def rotate_webhook_secret(service: Service, project_id: str, *, overlap_hours: int = 24) -> Call[WebhookSecret]:
     """Create the next webhook secret, which replaces the current one after `overlap_hours`."""
     path = f"/projects/{_id(project_id)}/webhook-secret/rotate"
-    return read(WebhookSecret, (yield from _ask(service, "POST", path, {"overlap_hours": overlap_hours})))
+    return _read(service, WebhookSecret, "POST", path, {"overlap_hours": overlap_hours})
 
 
 def promote_webhook_secret(service: Service, project_id: str) -> Call[WebhookSecret]:
     """End a rotation now: the next webhook secret replaces the current one."""
-    path = f"/projects/{_id(project_id)}/webhook-secret/promote"
-    return read(WebhookSecret, (yield from _ask(service, "POST", path)))
+    return _read(service, WebhookSecret, "POST", f"/projects/{_id(project_id)}/webhook-secret/promote")
 
 
 def send_webhook_test(service: Service, project_id: str) -> Call[Delivery]:
-    """Send one event of type webhook.test to the webhook URL and return the result, within 10 seconds."""
-    return read(Delivery, (yield from _ask(service, "POST", f"/projects/{_id(project_id)}/webhook-test")))
+    """Send one event of type webhook.test to the webhook URL, and return the result within 10 seconds."""
+    return _read(service, Delivery, "POST", f"/projects/{_id(project_id)}/webhook-test")
 
 
 def read_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
     """Return one webhook delivery with its latest attempts."""
-    return read(Delivery, (yield from _ask(service, "GET", f"/deliveries/{_id(delivery_id)}")))
+    return _read(service, Delivery, "GET", f"/deliveries/{_id(delivery_id)}")
 
 
 def resend_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
-    """Send an event again now, with all retries if needed, in any status."""
-    return read(Delivery, (yield from _ask(service, "POST", f"/deliveries/{_id(delivery_id)}/resend")))
+    """Send an event again immediately, whatever its status. Failed attempts are retried as for a new event."""
+    return _read(service, Delivery, "POST", f"/deliveries/{_id(delivery_id)}/resend")
 
 
 def read_session(service: Service, session_id: str) -> Call[Session]:
     """Return one session."""
-    return read(Session, (yield from _ask(service, "GET", f"/sessions/{_id(session_id)}")))
+    return _read(service, Session, "GET", f"/sessions/{_id(session_id)}")
 
 
 def erase_user(service: Service, messenger_id: str) -> Call[bool]:
-    """Erase a messenger account's sessions in your projects, with its id, names and phone number, and their webhooks.
+    """Erase a messenger user's data in your projects: sessions, with id, names and phone number, and webhook events.
 
-    This cannot be undone. Counts do not change. Returns whether there was anything to erase.
+    This cannot be undone. Counts do not change. Return whether there was anything to erase.
     """
     return read(_Erased, (yield from _ask(service, "DELETE", f"/users/{_id(messenger_id)}"))).erased
 
@@ -192,9 +191,9 @@ def erase_user(service: Service, messenger_id: str) -> Call[bool]:
 def read_analytics(
     service: Service, *, days: Literal[7, 30, 90] = 30, project_id: str | None = None
 ) -> Call[Analytics]:
-    """Return the analytics of the last UTC days, of one project or of all: totals, days, and funnel."""
+    """Return analytics for the last `days` UTC days, for one project or all: totals, daily numbers and the funnel."""
     path = _with_query("/analytics", {"days": days, "project_id": project_id})
-    return read(Analytics, (yield from _ask(service, "GET", path)))
+    return _read(service, Analytics, "GET", path)
 
 
 def list_access_tokens(service: Service) -> Call[list[AccessToken]]:
@@ -211,28 +210,28 @@ def create_access_token(
 ) -> Call[CreatedAccessToken]:
     """Create another access token for your account. Store its `access_token`: it is shown only once.
 
-    It cannot have more scopes than the client's token or expire later.
+    The new token cannot have more scopes than the client's token or expire later.
 
     Args:
         service: given by the client.
-        name: its purpose.
-        expires_at: the time of expiry, with its time zone; by default, that of the client's token.
-        scopes: its rights; by default, those of the client's token.
+        name: a name that describes its purpose.
+        expires_at: the time of expiry, with a time zone; by default, the same as the client's token.
+        scopes: what the token can do; by default, the same as the client's token.
     """
     given = None if scopes is None else list(scopes)
     body = _present({"name": name, "expires_at": _written("expires_at", expires_at), "scopes": given})
-    return read(CreatedAccessToken, (yield from _ask(service, "POST", "/tokens", body)))
+    return _read(service, CreatedAccessToken, "POST", "/tokens", body)
 
 
 def delete_access_token(service: Service, token_id: str, *, keep_created: bool = False) -> Call[None]:
-    """Revoke an access token and all tokens created with it, at once and permanently.
+    """Revoke an access token and all tokens created with it, immediately and permanently.
 
-    It may be the client's own token.
+    This can be the client's own token.
 
     Args:
         service: given by the client.
         token_id: `tok_…`.
-        keep_created: keep the tokens created with it valid.
+        keep_created: do not revoke the tokens created with it.
     """
     path = _with_query(f"/tokens/{_id(token_id)}", {"created": "keep" if keep_created else None})
     yield from _ask(service, "DELETE", path)
@@ -243,7 +242,7 @@ def delete_access_token(service: Service, token_id: str, *, keep_created: bool =
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T]):
-    """A paginated list; `page` reads one page of it."""
+    """A paginated list; `page` reads one page."""
 
     service: Service
     path: str
@@ -253,13 +252,13 @@ class Pages(Generic[T]):
     answer_limit: int = ANSWER_LIMIT
 
     def page(self, cursor: str | None) -> Call[tuple[list[T], str | None]]:
-        """Return the items of a page and the cursor of the next page, None after the last one."""
+        """Return a page's items and the next page's cursor; the cursor is None for the last page."""
         path = _with_query(self.path, {**self.query, "cursor": cursor})
         answer = yield from _ask(self.service, "GET", path, answer_limit=self.answer_limit)
         items, following = _list(self.result, answer, self.field), answer.get("next_cursor")
-        # A repeated cursor would never end.
+        # With a repeated cursor, the iteration would never end.
         if not (following is None or isinstance(following, str)) or (cursor is not None and following == cursor):
-            raise UnexpectedAnswer("The service's answer has no next_cursor that leads on.", status=200)
+            raise UnexpectedAnswer("The service's answer has no valid next_cursor.", status=200)
         return items, following
 
 
@@ -277,12 +276,12 @@ def list_sessions(
 
     Args:
         service: given by the client.
-        project_id: only this project.
-        status: only sessions in this status.
-        since: only those started at this time or later, with its time zone.
-        until: only those started before this time.
-        messenger_id: only those that this messenger account confirmed.
-        page_size: items that one request reads, 1 to 200.
+        project_id: only sessions of this project.
+        status: only sessions with this status.
+        since: only sessions started at this time or later; a datetime with a time zone.
+        until: only sessions started before this time; a datetime with a time zone.
+        messenger_id: only sessions that this messenger account confirmed.
+        page_size: number of items per request, 1 to 200.
     """
     query = {
         "project_id": project_id,
@@ -309,8 +308,8 @@ def list_deliveries(
         service: given by the client.
         project_id: the project.
         event: only events of this type, such as "auth.confirmed".
-        status: only deliveries in this status, such as "failed".
-        page_size: items that one request reads, 1 to 200.
+        status: only deliveries with this status, such as "failed".
+        page_size: number of items per request, 1 to 200.
     """
     query = {"event": event, "status": status, "limit": page_size}
     return Pages(service, f"/projects/{_id(project_id)}/deliveries", query, "deliveries", Delivery, _DELIVERIES_LIMIT)
@@ -345,6 +344,10 @@ def _ask(
     return (yield from ask(service, request))
 
 
+def _read(service: Service, result: type[T], method: str, path: str, body: Mapping[str, Any] | None = None) -> Call[T]:
+    return read(result, (yield from _ask(service, method, path, body)))
+
+
 def _list(result: type[T], answer: Mapping[str, Any], field: str) -> list[T]:
     items = answer.get(field)
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
@@ -368,9 +371,11 @@ def _with_query(path: str, given: Mapping[str, Any]) -> str:
 
 
 def _id(value: str) -> str:
-    # It becomes part of a path, so it must not change the path.
+    # The id becomes part of the path, so it must not contain "/" or "..".
     if not isinstance(value, str) or _ID.fullmatch(value) is None:
-        raise ValueError("An id is letters, digits and _ only, such as proj_…, evt_…, sess_… or a messenger_id.")
+        raise ValueError(
+            "An id contains only letters, digits, _ and -, such as proj_…, evt_…, sess_… or a messenger_id."
+        )
     return value
 
 
@@ -378,5 +383,5 @@ def _written(name: str, moment: datetime | None) -> str | None:
     if moment is None:
         return None
     if moment.tzinfo is None:
-        raise ValueError(f"{name} must be a datetime with its time zone, such as datetime(2030, 1, 1, tzinfo=UTC).")
+        raise ValueError(f"{name} must be a datetime with a time zone, such as datetime(2030, 1, 1, tzinfo=UTC).")
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

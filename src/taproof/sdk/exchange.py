@@ -1,11 +1,12 @@
-"""The steps of a call. The calls of the API do no input or output themselves (sans-I/O).
+"""The steps of a call. API calls do no I/O themselves (sans-I/O).
 
-A call is a generator. It yields a `Request` and is sent a `Response` or `NoResponse`, or it yields a `Pause` and is
-sent None after it. Its return value is the result. `client.py` carries calls out with urllib3, `async_client.py` with
-httpx.
+A call is a generator. It yields a `Request` and receives an `HttpResponse` or `NoResponse`, or it yields a `Pause` and
+receives None afterwards. Its return value is the result. `client.py` runs calls with urllib3, and `async_client.py`
+with httpx.
 """
 
 import inspect
+import json
 import secrets
 import time
 from collections.abc import Callable, Generator, Mapping
@@ -15,7 +16,7 @@ from typing import Any, Final, TypeVar, get_args
 R = TypeVar("R")
 
 ANSWER_LIMIT: Final = 1_048_576
-"""The longest body of an answer, in bytes, unless the request sets another limit."""
+"""Maximum length of an answer's body, in bytes, unless the request sets another limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +24,12 @@ class Request:
     """One HTTP request.
 
     Attributes:
-        method: "GET", "POST", "PATCH" or "DELETE".
-        path: below the service's address, beginning with "/", with its query.
-        bearer: the credential that it is made with; None for a public one.
-        body: what is sent as JSON; None for no body.
-        repeatable: True if a second request does no harm, even when the first one was received.
-        seconds: the time limit for all of it. The sender sets it.
-        answer_limit: the longest body of the answer, in bytes.
+        path: the path below the service's address, beginning with "/", and the query.
+        bearer: the credential; None for a public request.
+        body: sent as JSON; None for no body.
+        repeatable: True if a second request does no harm, even if the first one was received.
+        seconds: the time limit for the request and its answer. The sender sets it.
+        answer_limit: the maximum length of the answer's body, in bytes.
     """
 
     method: str
@@ -40,6 +40,20 @@ class Request:
     seconds: float = 0.0
     answer_limit: int = ANSWER_LIMIT
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of this request, in addition to those that every request has."""
+        headers = {} if self.bearer is None else {"Authorization": f"Bearer {self.bearer}"}
+        return headers if self.body is None else headers | {"Content-Type": "application/json"}
+
+    def content(self) -> bytes | None:
+        """Return the body as JSON.
+
+        Raises:
+            TypeError, ValueError: a value cannot be written as JSON.
+        """
+        return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
+
 
 @dataclass(frozen=True, slots=True)
 class Pause:
@@ -49,7 +63,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Response:
+class HttpResponse:
     """An answer. Header names are in lower case; `body` is None if it is longer than the request allows."""
 
     status: int
@@ -67,8 +81,8 @@ class NoResponse:
     """True if a retry cannot help."""
 
 
-CallResult = Response | NoResponse
-Call = Generator[Request | Pause, CallResult | None, R]
+CallResult = HttpResponse | NoResponse
+Call = Generator[Request | Pause, Any, R]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +90,10 @@ class Service:
     """The values that all calls of a client share: the address, the credentials, the clocks and a source of randomness.
 
     Attributes:
-        address: without "/" at its end.
-        timeout: seconds for one call in all, with its retries.
-        monotonic: a clock that never goes back, in seconds.
+        timeout: seconds for one call, including its retries.
+        monotonic: a clock that never runs backwards, in seconds.
         wall_clock: seconds since the epoch, for a `Retry-After` that is a date.
-        chance: returns a number from 0 to 1. It spreads the retries of clients that failed at the same time.
+        chance: returns a random number from 0 to 1, to spread the retries of clients that failed at the same time.
     """
 
     address: str
@@ -93,21 +106,10 @@ class Service:
     chance: Callable[[], float] = field(default=secrets.SystemRandom().random, repr=False)
 
 
-def send(request: Request) -> Generator[Request, CallResult | None, CallResult]:
-    """Make one request and return its outcome."""
-    outcome = yield request
-    if outcome is None:
-        raise TypeError("A request must be answered with its outcome.")
-    return outcome
-
-
 def present(method: Any, call: Callable[..., Any], returned: Any = None) -> None:
     """Set the name, docstring and signature of a client's method from its call, for `help` and the reference.
 
-    Args:
-        method: the method; it takes the client where the call takes the service.
-        call: the call.
-        returned: the generic type that the method wraps around the result of the call, such as `Iterator`.
+    `returned` is the generic type that the method wraps around the call's result, such as `Iterator`.
     """
     signature = inspect.signature(call)
     result = get_args(signature.return_annotation)[-1]

@@ -1,7 +1,7 @@
 """Guards for `verify_proof`, which accept each proof only once.
 
-A proof is valid for five minutes, and a copy of it could be sent again in that time. A guard remembers the SHA-256 of
-the session token, never the token, until the proof has expired.
+A proof is valid for five minutes, and a copy could be sent again during that time. A guard stores the SHA-256 of the
+session token, never the token itself, until the proof has expired.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 _MARGIN: Final = 60
-"""Seconds that a token is remembered after its expiry: a machine's clock may be set back a little."""
+"""Seconds that a token is remembered after its expiry, in case a machine's clock is set back a little."""
 _BUSY: Final = 30.0
 """Seconds that `take` waits for other processes before it fails."""
 
@@ -27,19 +27,19 @@ class SingleUseGuard(Protocol):
     def take(self, session_token: str, expires_at: int) -> bool:
         """Return True for the first call with this token, and False for every later one.
 
-        Of any number of concurrent calls, exactly one may return True. A guard that cannot decide must raise; the proof
-        is then refused.
+        Of any number of concurrent calls, exactly one must return True. A guard that cannot decide must raise an
+        exception; the proof is then refused.
 
         Args:
-            session_token: the token of the sign-in. Store only a hash of it.
+            session_token: the session token of the sign-in. Store only a hash of it.
             expires_at: the time until which to remember it, in seconds since the epoch.
         """
 
 
 class MemoryGuard:
-    """Remembers proofs in this process, for applications with only one process. Its threads may share it.
+    """Remembers proofs in this process, for applications with only one process. Its threads can share the guard.
 
-    It holds only the proofs of the last minutes. A restart forgets them; `SqliteGuard` does not.
+    It remembers only the proofs of the last few minutes, and none after a restart. `SqliteGuard` survives restarts.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:  # noqa: TID251 — as in proof.py.
@@ -62,14 +62,14 @@ class MemoryGuard:
 
 
 class SqliteGuard:
-    """Remembers proofs in a file, for all processes of one machine and over restarts.
+    """Remembers proofs in a file, for all processes on one machine and across restarts.
 
     `take` writes to the disk before it returns, so that neither `kill -9` nor a power cut undoes it.
 
     Args:
-        path: the file, in an existing directory; it is created if it does not exist. It must be on a disk of this
-            machine: locks on network file systems are not reliable.
-        clock: the time in seconds since the epoch, for tests.
+        path: the file, in an existing directory; the file is created if it does not exist. It must be on a local disk,
+            because locks on network file systems are not reliable.
+        clock: returns the time in seconds since the epoch; for tests.
 
     Raises:
         sqlite3.Error: the file cannot be used. `take` raises it too; the proof is then refused.
@@ -97,9 +97,9 @@ class SqliteGuard:
 
     def _connect(self) -> sqlite3.Connection:
         # Each `take` opens a connection. A shared connection would need protection from other threads and from
-        # forked processes, and it would save little: the disk takes most of the time.
+        # forked processes, and would save little: most of the time is spent writing to the disk.
         connection = sqlite3.connect(self._path, timeout=_BUSY, isolation_level=None)
-        # It uses the rollback journal: SQLite in some supported Python versions can damage a file in WAL mode.
+        # The file uses the rollback journal: SQLite in some supported Python versions can damage a file in WAL mode.
         # A write is committed when the journal file is deleted. EXTRA then syncs the directory. With FULL, a power cut
         # could bring the journal back and undo the write.
         connection.execute("PRAGMA synchronous = EXTRA")
@@ -111,5 +111,5 @@ def _digest(session_token: str) -> bytes:
 
 
 def _forget_at(expires_at: int, now: float) -> float:
-    # Never in the past, even if `expires_at` comes from another clock.
+    # The time is never in the past, even if `expires_at` was set by another machine's clock.
     return max(expires_at, now) + _MARGIN

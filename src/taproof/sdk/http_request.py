@@ -1,21 +1,23 @@
-"""The headers, body and limits of every request, whichever HTTP library sends it."""
+"""The headers, limits and failures that requests have in common, for both HTTP libraries."""
 # ruff: noqa: PLC0415 — importlib.metadata is slow to import, and only a client needs it.
 
-import json
 import ssl
 import sys
 from typing import Final
 
-from taproof.sdk.exchange import Request, Service
+from taproof.sdk.exchange import NoResponse, Service
 
 IDLE_CONNECTIONS: Final = 32
-"""Connections that are kept for later calls. More may be open at a time."""
+"""Maximum number of idle connections kept for later calls. More can be open at the same time."""
 CONNECT: Final = 10.0
-"""Seconds of a request's time that may pass until the connection is made."""
-NO_CONNECTION: Final = "no connection came about"
-NO_HOST: Final = "the address names no host that there can be"
-TOO_SLOW: Final = "no complete answer came in time"
-WRONG_CERTIFICATE: Final = "its TLS certificate does not hold, or it does not speak TLS there"
+"""Maximum time to connect, in seconds. It is part of the request's time."""
+NO_CONNECTION: Final = NoResponse("no connection could be made", sent=False)
+NO_HOST: Final = NoResponse("the address contains no valid host name", sent=False, lasting=True)
+TOO_SLOW: Final = NoResponse("no complete answer came in time", sent=True)
+CONNECTION_LOST: Final = NoResponse("the connection was lost, or no answer came in time", sent=True)
+WRONG_CERTIFICATE: Final = NoResponse(
+    "its TLS certificate is not valid, or it does not use TLS", sent=False, lasting=True
+)
 
 
 def fixed_headers() -> dict[str, str]:
@@ -24,30 +26,15 @@ def fixed_headers() -> dict[str, str]:
 
     try:
         version = metadata.version("taproof")
-    except metadata.PackageNotFoundError:  # Copied into an application instead of installed.
+    except metadata.PackageNotFoundError:  # The package was copied into an application instead of installed.
         version = "unknown"
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    # Answers are short. Without compression, a small answer cannot expand without limit.
+    # Answers are short, so they need no compression. Without it, a small answer cannot expand without limit.
     return {
         "Accept": "application/json",
         "Accept-Encoding": "identity",
         "User-Agent": f"taproof/{version} Python/{python}",
     }
-
-
-def own_headers(request: Request) -> dict[str, str]:
-    """Return the headers of this request."""
-    headers = {} if request.bearer is None else {"Authorization": f"Bearer {request.bearer}"}
-    return headers if request.body is None else headers | {"Content-Type": "application/json"}
-
-
-def json_body(request: Request) -> bytes | None:
-    """Return the body as JSON.
-
-    Raises:
-        TypeError, ValueError: an argument cannot be written as JSON.
-    """
-    return None if request.body is None else json.dumps(request.body, allow_nan=False).encode()
 
 
 def tls_context(service: Service, ca_file: str | None) -> ssl.SSLContext | None:
@@ -56,7 +43,7 @@ def tls_context(service: Service, ca_file: str | None) -> ssl.SSLContext | None:
 
 
 def is_tls_failure(error: BaseException | None) -> bool:
-    """Return whether a certificate was refused. A retry would not help then."""
+    """Return whether a certificate was refused, in which case a retry would not help."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError | ssl.CertificateError):
             return True

@@ -21,7 +21,7 @@ _ALGORITHMS: Final = ["HS256"]
 _LONGEST_PROOF: Final = 16_384
 _COMPACT_FORM: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _LATEST: Final = 2**53
-"""Seconds: far beyond any date, and exact as a float, which a leeway may be."""
+"""In seconds: far beyond any date, and exact as a float, because the leeway can be a float."""
 _FUTURE_TOLERANCE: Final = 60
 """Seconds that `iat` may be in the future: the clocks of two servers never agree exactly."""
 _NAMES: Final = ("messenger_name", "messenger_username")
@@ -31,7 +31,7 @@ _TIMES: Final = ("iat", "exp")
 
 
 class ProofError(Exception):
-    """The proof does not prove the user's identity: do not sign them in. No message contains the proof or a secret."""
+    """The proof is not accepted: do not sign the user in. No message contains the proof or a secret."""
 
 
 class ProofMalformed(ProofError):
@@ -39,23 +39,23 @@ class ProofMalformed(ProofError):
 
 
 class ProofSignatureInvalid(ProofError):
-    """It was not signed with HS256 and any of the secrets given: forged, altered, or signed before a rotation."""
+    """The proof was not signed with HS256 and a given secret: it is forged, altered, or from before a rotation."""
 
 
 class ProofWrongProject(ProofError):
-    """It was signed for another project."""
+    """The proof was signed for another project."""
 
 
 class ProofExpired(ProofError):
-    """It is more than five minutes old."""
+    """The proof is more than five minutes old."""
 
 
 class ProofNotYetValid(ProofError):
-    """It was issued in the future: one of the two servers' clocks is wrong."""
+    """The proof was issued in the future: one of the two servers' clocks is wrong."""
 
 
 class ProofAlreadyUsed(ProofError):
-    """It is valid, but the guard has seen it before: somebody copied it, or the user sent it twice."""
+    """The proof is valid, but the guard has seen it before: somebody copied it, or the user sent it twice."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +63,13 @@ class Identity:
     """The user who signed in: the claims of a valid proof (service-spec.md, Proof).
 
     Attributes:
-        messenger_id: the user's account in the messenger, digits. Only this never changes: store the user under it.
+        messenger_id: the id of the user's messenger account, in digits. Only this never changes: use it as the key.
         messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
-        messenger_username: the user's handle, without "@"; "" if there is none. It can pass to another person.
+        messenger_username: the user's handle, without "@"; "" if there is none. Another person can take it over.
         messenger_phone: the user's phone number as the messenger knows it, such as "+4915123456789" (E.164); None
-            unless the project collects it and the user shared it. Left out of `repr`, to keep it out of logs.
+            unless the project collects it and the user shared it. Omitted from `repr`, to keep it out of logs.
         project_id: the project of the sign-in.
-        session_token: the token of the sign-in. Left out of `repr`, to keep it out of logs.
+        session_token: the session token of the sign-in. Omitted from `repr`, to keep it out of logs.
         issuer: always "taproof" (the claim `iss`).
         issued_at: the time of issue, in seconds since the epoch (the claim `iat`).
         expires_at: the time of expiry, in seconds since the epoch (the claim `exp`).
@@ -95,17 +95,17 @@ def verify_proof(
     guard: SingleUseGuard | None = None,
     now: float | None = None,
 ) -> Identity:
-    """Check a proof and return the identity in it. The check is local and calls no service.
+    """Check a proof and return the identity that it contains. The check is local; no service is called.
 
     Pass two more arguments in production. A proof is valid for five minutes, so a copy could be sent again: pass a
-    `guard` that all of your servers share. A proof for another application must not sign in to yours: pass
-    `project_id`, above all if `secret` contains the secrets of several projects.
+    `guard` that all of your servers share. A proof for another application must not sign a user in to yours: pass
+    `project_id`, especially if `secret` contains the secrets of several projects.
 
     Args:
         proof: the JWT that the client received from the verify endpoint. It is untrusted input.
         secret: the project's webhook secret, the whole `whsec_…` string. During a rotation, pass several.
         project_id: the only project whose proofs are accepted; None accepts any proof signed with the secret.
-        leeway: seconds that a proof is accepted after its expiry, for a clock that is fast.
+        leeway: seconds that a proof is accepted after its expiry, in case a clock is wrong.
         guard: accepts each proof only once, such as a `SqliteGuard`. It is called last, for valid proofs only.
         now: the time in seconds since the epoch, for tests; the machine's clock by default.
 
@@ -120,17 +120,17 @@ def verify_proof(
     claims = _signed_claims(proof, secrets)
     _require_form(claims)
     if project_id is not None and claims["project_id"] != project_id:
-        raise ProofWrongProject("The proof was made for another project than this application's.")
+        raise ProofWrongProject("The proof was made for a different project than this application's.")
     instant = time.time() if now is None else now  # noqa: TID251 — the SDK has no clock module; tests pass `now`.
     # Written so that a leeway of NaN refuses the proof: every comparison with NaN is false.
     if not instant < claims["exp"] + leeway:
-        raise ProofExpired("The proof has expired. Start a new sign-in; a proof holds for five minutes.")
+        raise ProofExpired("The proof has expired. Start a new sign-in; a proof is valid for five minutes.")
     if not claims["iat"] <= instant + _FUTURE_TOLERANCE + leeway:
         raise ProofNotYetValid("The proof was issued in the future. Compare this server's clock with the service's.")
-    # The guard remembers the proof as long as it is accepted, including the leeway, within the range it can store.
+    # The guard remembers the proof while it can be accepted, including the leeway, up to the latest time it can store.
     remember_until = math.ceil(min(claims["exp"] + leeway, _LATEST))
     if guard is not None and not guard.take(claims["session_token"], remember_until):
-        raise ProofAlreadyUsed("The proof was used before. Start a new sign-in; a proof signs in once.")
+        raise ProofAlreadyUsed("The proof was used before. Start a new sign-in; a proof can be used only once.")
     return Identity(
         messenger_id=claims["messenger_id"],
         messenger_name=claims["messenger_name"],
@@ -145,7 +145,7 @@ def verify_proof(
 
 
 def _signed_claims(proof: str, secrets: tuple[str, ...]) -> dict[str, Any]:
-    """Return the payload if any of the secrets signed it. The claims are not checked yet."""
+    """Return the payload if it was signed with one of the secrets. The claims are not checked yet."""
     for secret in secrets:
         try:
             _require_one_spelling(proof)
@@ -154,22 +154,24 @@ def _signed_claims(proof: str, secrets: tuple[str, ...]) -> dict[str, Any]:
         except jwt.InvalidSignatureError:
             continue
         except jwt.InvalidAlgorithmError:
-            # `from None` here and below: PyJWT's error may quote the proof.
+            # `from None` here and below: PyJWT's error could quote the proof.
             raise ProofSignatureInvalid("The proof is not signed with HS256.") from None
         except (jwt.InvalidTokenError, ValueError, RecursionError):
-            raise ProofMalformed("The proof is not a JWT that Taproof makes.") from None
-    raise ProofSignatureInvalid("The proof's signature fits no secret given. Use the project's current webhook secret.")
+            raise ProofMalformed("The proof is not a JWT made by Taproof.") from None
+    raise ProofSignatureInvalid(
+        "The proof's signature matches none of the given secrets. Use the project's current webhook secret."
+    )
 
 
 def _require_one_spelling(proof: str) -> None:
-    """Raise ValueError unless each part has its only valid encoding and the header asks for no extension."""
+    """Raise ValueError unless each part is encoded in its only valid way and the header requests no extension."""
     parts = proof.split(".")
     decoded = [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in parts]
     if [base64.urlsafe_b64encode(each).rstrip(b"=").decode() for each in decoded] != parts:
-        raise ValueError("The last character of a part has bits that nothing reads.")
+        raise ValueError("The last character of a part has unused bits that are not zero.")
     header = read_object(decoded[0])
     if "crit" in header or "b64" in header or not is_text(header.get("kid", "")):
-        raise ValueError("The header asks for an extension, or its kid is no string.")
+        raise ValueError("The header requests an extension, or its kid is not a string.")
 
 
 def _require_form(claims: dict[str, Any]) -> None:
@@ -179,15 +181,15 @@ def _require_form(claims: dict[str, Any]) -> None:
     """
     for name in (*_NAMES, *_IDENTIFIERS):
         if not is_text(claims.get(name)):
-            raise ProofMalformed(f"The proof's claim {name} must be there, as a string.")
+            raise ProofMalformed(f"The proof's claim {name} is required and must be a string.")
     for name in _IDENTIFIERS:
         if not claims[name]:
             raise ProofMalformed(f"The proof's claim {name} must not be empty.")
     if _PHONE in claims and not is_phone(claims[_PHONE]):
         raise ProofMalformed(f"The proof's claim {_PHONE} must be a phone number like +4915123456789.")
     for name in _TIMES:
-        # `type`, because to `isinstance` a JSON true is an int.
+        # This uses `type`, because `isinstance` accepts a JSON true as an int.
         if type(claims.get(name)) is not int or not 0 <= claims[name] <= _LATEST:
-            raise ProofMalformed(f"The proof's claim {name} must be there, as whole seconds since the epoch.")
+            raise ProofMalformed(f"The proof's claim {name} is required and must be whole seconds since the epoch.")
     if claims.get("iss") != _ISSUER:
-        raise ProofMalformed("The proof was not issued by Taproof: its claim iss is another.")
+        raise ProofMalformed("The proof was not issued by Taproof: its claim iss is different.")

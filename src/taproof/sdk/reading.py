@@ -1,9 +1,10 @@
-"""Turns the service's JSON into frozen results: checks each field's declared type, and drops unknown fields."""
+"""Converts the service's JSON to frozen results: checks each field's declared type, and drops unknown fields."""
 
+import json
 import types
 import typing
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Hashable, Mapping
+from dataclasses import is_dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin
@@ -13,81 +14,66 @@ from taproof.sdk.api_errors import UnexpectedAnswer
 T = TypeVar("T")
 
 
-def read(result: type[T], document: Mapping[str, Any]) -> T:
-    """Return the dataclass `result` with the fields of the same names in `document`.
+def json_object(body: bytes | None) -> dict[str, Any]:
+    """Return the JSON object in `body`; {} for anything else."""
+    try:
+        found = json.loads(body or b"")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
-    A missing field gets the default of its class, for older services.
+
+def read(result: type[T], document: Mapping[str, Any]) -> T:
+    """Return an instance of the dataclass `result`, with the fields of the same names from `document`.
+
+    A missing field counts as null.
 
     Raises:
-        UnexpectedAnswer: a field without default is missing, or a field has another type. The message names the field
-            and shows no value.
+        UnexpectedAnswer: a field has the wrong type. The message names the field and contains no value.
     """
     values = {}
-    for name, (kind, required) in _fields(cast("Hashable", result)).items():
-        if name in document or required:
-            try:
-                values[name] = _value(kind, document.get(name))
-            except (TypeError, ValueError, OverflowError):
-                raise UnexpectedAnswer(
-                    f"The service's answer has no {name}, or another than expected. Is the service newer than this SDK?"
-                    " Update the package taproof.",
-                    status=200,
-                ) from None
+    for name, kind in _types(cast("Hashable", result)).items():
+        try:
+            values[name] = _value(kind, document.get(name))
+        except (TypeError, ValueError, OverflowError):
+            raise UnexpectedAnswer(
+                f"The service's answer has no valid {name}. If the service is newer than this SDK, update taproof.",
+                status=200,
+            ) from None
     return result(**values)
 
 
 @cache
-def _fields(result: Hashable) -> dict[str, tuple[Any, bool]]:
-    """Return the type of each field, and whether it is required."""
-    hints = typing.get_type_hints(result)
-    if not is_dataclass(result):
-        raise TypeError(f"{result} is no dataclass.")
-    return {
-        each.name: (hints[each.name], each.default is MISSING and each.default_factory is MISSING)
-        for each in fields(result)
-    }
+def _types(result: Hashable) -> dict[str, Any]:
+    """Return the type of each field; cached, because resolving annotations is slow."""
+    return typing.get_type_hints(result)
 
 
 def _value(kind: Any, value: Any) -> Any:
-    """Return `value` as the type `kind`; raises ValueError if it has another type."""
+    """Return `value` as the type `kind`; raise ValueError if it has another type."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin in {types.UnionType, typing.Union}:
-        # The only unions here are those with None.
+        # The results use only unions with None.
         return None if value is None else _value(arguments[0], value)
-    if origin is Literal:
-        return _checked(value, value in arguments)
     if origin is tuple:
-        return tuple(_value(arguments[0], each) for each in _checked(value, isinstance(value, list)))
-    if origin is dict:
-        return _checked(value, isinstance(value, dict))
+        return tuple(_value(arguments[0], each) for each in _value(list, value))
     if is_dataclass(kind):
-        return read(cast("type[Any]", kind), _checked(value, isinstance(value, dict)))
-    return _SIMPLE[kind](value)
-
-
-def _checked(value: Any, holds: object) -> Any:
-    if not holds:
-        raise ValueError("Of another type.")
+        return read(cast("type[Any]", kind), _value(dict, value))
+    if kind is datetime:
+        return _instant(_value(str, value))
+    if kind is date:
+        return date.fromisoformat(_value(str, value))
+    if kind is float and type(value) is int:
+        return float(value)
+    # This uses `type`, because `isinstance` accepts a JSON true as an int.
+    fits = value in arguments if origin is Literal else type(value) is (origin or kind)
+    if not fits:
+        raise ValueError("The value has another type.")
     return value
 
 
-def _number(value: Any) -> float:
-    # In Python a bool is an int, in JSON it is no number.
-    return float(_checked(value, isinstance(value, int | float) and not isinstance(value, bool)))
-
-
-def _instant(value: Any) -> datetime:
-    moment = datetime.fromisoformat(_checked(value, isinstance(value, str)))
+def _instant(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
-        raise ValueError("Without an offset.")
+        raise ValueError("The time has no offset.")
     return moment.astimezone(UTC)
-
-
-_SIMPLE: dict[Any, Callable[[Any], Any]] = {
-    str: lambda value: _checked(value, isinstance(value, str)),
-    bool: lambda value: _checked(value, isinstance(value, bool)),
-    int: lambda value: _checked(value, isinstance(value, int) and not isinstance(value, bool)),
-    float: _number,
-    datetime: _instant,
-    date: lambda value: date.fromisoformat(_checked(value, isinstance(value, str))),
-}

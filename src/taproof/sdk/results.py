@@ -1,6 +1,6 @@
-"""The results of the developer API, as frozen values. Every time is an aware datetime in UTC.
+"""The results of the developer API, as frozen dataclasses. Every time is an aware datetime in UTC.
 
-A status, an event or an action is a plain string, because newer services may have more of them.
+Statuses, events and actions are plain strings, because a newer service may add more.
 """
 
 from dataclasses import dataclass, field
@@ -10,13 +10,9 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """The usage of an account's plan. A limit of None means that there is no limit.
+    """The usage of an account's plan. A limit of None means unlimited.
 
-    Attributes:
-        projects: the number of projects.
-        projects_limit: the most projects allowed.
-        sign_ins_this_month: sign-ins started in this UTC month and confirmed; a user counts once a day.
-        sign_ins_limit: the most sign-ins allowed in a month.
+    `sign_ins_this_month` counts confirmed sign-ins that started in this UTC month; each user counts once a day.
     """
 
     projects: int
@@ -27,21 +23,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The developer account of the access token.
-
-    Attributes:
-        id: the id of the account.
-        email: the e-mail address of the developer.
-        plan: "free", "pro" or "business".
-        created_at: the time of creation.
-        usage: the usage of the plan; None from an older service.
-    """
+    """The developer account of the access token. The plan is "free", "pro" or "business"."""
 
     id: str
     email: str
     plan: str
     created_at: datetime
-    usage: Usage | None = None
+    usage: Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,27 +44,18 @@ class WebhookTurnedOff:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project. From an older service, the last six fields are None.
+    """A project. For its settings, see `create_project`.
 
     Attributes:
-        id: `proj_…`.
-        name: the name that users see in the messenger.
-        secret_key_preview: enough of the secret key to recognise it.
-        webhook_url: the URL that receives webhooks; "" for none.
-        is_active: False while the project is paused and starts no new sign-ins.
-        public_access: whether the public session endpoints accept it.
-        collect_phone: whether it asks for phone numbers.
-        created_at: the time of creation.
-        sessions_count: the number of sign-ins ever started.
-        confirmed_count: the number of confirmed sign-ins.
+        secret_key_preview: the start and end of the secret key, to recognise it.
+        is_active: False while the project is paused and no new sign-ins can start.
+        sessions_count, confirmed_count: the total number of sign-ins started and confirmed.
         webhook_failing_since: the time since which all attempts have failed; None while the webhook works.
-        webhook_turned_off: the reason if the service has emptied `webhook_url`; None otherwise.
-        phone_required: with `collect_phone`, whether users must share their number to sign in.
-        show_context: whether the messenger shows the origin of a sign-in: site, browser, place.
-        match_code: "on" if the user must choose in the messenger the number that the page shows; otherwise "off".
-        allowed_origins: the only sites whose pages may start sign-ins, such as "https://shop.example.com"; () for any.
+        webhook_turned_off: why the service cleared `webhook_url`; None if it did not.
+        allowed_origins: the only sites whose pages can start sign-ins; () for any site.
         bot_username: the username of the project's own bot; None if it uses the service's bot.
-        bot_broken_at: the time since which its own bot does not work, as after a revoked token; None while it works.
+        bot_broken_at: the time when the project's own bot stopped working, such as after its token was revoked; None
+            while it works.
     """
 
     id: str
@@ -89,19 +68,19 @@ class Project:
     created_at: datetime
     sessions_count: int
     confirmed_count: int
-    webhook_failing_since: datetime | None = None
-    webhook_turned_off: WebhookTurnedOff | None = None
-    phone_required: bool | None = None
-    show_context: bool | None = None
-    match_code: str | None = None
-    allowed_origins: tuple[str, ...] | None = None
-    bot_username: str | None = None
-    bot_broken_at: datetime | None = None
+    webhook_failing_since: datetime | None
+    webhook_turned_off: WebhookTurnedOff | None
+    phone_required: bool
+    show_context: bool
+    match_code: str
+    allowed_origins: tuple[str, ...]
+    bot_username: str | None
+    bot_broken_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedProject(Project):
-    """A new project with its secrets, which are left out of `repr`. The secret key is shown only once."""
+    """A new project with its secrets, which are omitted from `repr`. The secret key is shown only once."""
 
     secret_key: str = field(repr=False)
     webhook_secret: str = field(repr=False)
@@ -109,7 +88,7 @@ class CreatedProject(Project):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectSecrets:
-    """The new secrets of a project, left out of `repr`. The secret key is shown only once."""
+    """A project's new secrets, which are omitted from `repr`. The secret key is shown only once."""
 
     secret_key: str = field(repr=False)
     webhook_secret: str = field(repr=False)
@@ -117,17 +96,15 @@ class ProjectSecrets:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSecret:
-    """The secret that signs proofs and webhooks.
+    """The secret that signs proofs and webhooks. The secrets are omitted from `repr`.
 
-    Attributes:
-        webhook_secret: the current secret. Left out of `repr`, as the next one.
-        next_webhook_secret: the next secret during a rotation: accept both. None otherwise.
-        promoted_at: the time when the next secret replaces the current one.
+    During a rotation, also accept `next_webhook_secret`, which replaces the current secret at `promoted_at`. When no
+    rotation is in progress, both are None.
     """
 
     webhook_secret: str = field(repr=False)
-    next_webhook_secret: str | None = field(default=None, repr=False)
-    promoted_at: datetime | None = None
+    next_webhook_secret: str | None = field(repr=False)
+    promoted_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +113,7 @@ class Session:
 
     `messenger_id` and `messenger_name` are "" and `messenger_username` is None until the user confirms. After that,
     `messenger_username` is "" if the user has none. `messenger_phone`, such as "+4915123456789", is None unless it was
-    collected, and left out of `repr`. `reported_at` is the time when the user tapped "This wasn't me"; None otherwise.
+    collected; it is omitted from `repr`. `reported_at` is the time when the user tapped "This wasn't me", or None.
     """
 
     id: str
@@ -149,7 +126,7 @@ class Session:
     created_at: datetime
     confirmed_at: datetime | None
     messenger_phone: str | None = field(default=None, repr=False)
-    reported_at: datetime | None = None
+    reported_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +134,11 @@ class DeliveryAttempt:
     """One attempt to deliver a webhook.
 
     Attributes:
-        number: counts from 1, over all resends.
-        started_at: the time of its start.
-        duration_ms: its duration.
-        status: the HTTP status of the receiver's answer; None if there was none.
-        error: the reason why the receiver did not accept the event, and what to do; None if it did.
-        error_code: the same reason for programs.
-        answer: the start of the receiver's answer.
+        number: the attempt's number, counted from 1 across all resends.
+        status: the HTTP status of the receiver's answer; None if there was no answer.
+        error: why the receiver did not accept the event, and what to do; None if it accepted the event.
+        error_code: the same reason as a code for programs.
+        answer: the start of the receiver's answer; None if there was no answer.
     """
 
     number: int
@@ -171,8 +146,8 @@ class DeliveryAttempt:
     duration_ms: int
     status: int | None
     error: str | None
-    error_code: str | None = None
-    answer: str | None = None
+    error_code: str | None
+    answer: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,14 +157,12 @@ class Delivery:
     Attributes:
         id: the id of the event, `evt_…`.
         event: "auth.confirmed", "auth.cancelled" or "webhook.test".
-        project_id: the project of the event.
-        session_id: the session of the event; None for a test.
+        session_id: the id of the event's session; None for a test.
         status: "due", "delivered", "failed" or "ended".
-        created_at: the time of the event.
         next_attempt_at: the time of the next attempt; None unless the event is due.
-        sending: whether it is being sent now.
-        finished_at: the time of its end; None while it is due.
-        interrupted_attempts: the number of attempts that the end of a process interrupted.
+        sending: whether the event is being sent now.
+        finished_at: the time when the delivery finished; None while it is due.
+        interrupted_attempts: the number of attempts that were interrupted because the process stopped.
         attempts: the latest attempts, oldest first.
     """
 
@@ -208,7 +181,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsDay:
-    """The outcomes of the sign-ins started on one UTC day; `reported` is None from an older service."""
+    """The outcomes of the sign-ins started on one UTC day."""
 
     date: date
     sessions: int
@@ -217,15 +190,12 @@ class AnalyticsDay:
     cancelled: int
     expired: int
     unique_users: int
-    reported: int | None = None
+    reported: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalyticsFunnel:
-    """The number of sign-ins in the window that reached each step.
-
-    `reported` counts those where the user tapped "This wasn't me"; None from an older service.
-    """
+    """The number of sign-ins in the period that reached each step. `reported`: the user tapped "This wasn't me"."""
 
     requested: int
     opened: int
@@ -233,7 +203,7 @@ class AnalyticsFunnel:
     used: int
     cancelled: int
     expired: int
-    reported: int | None = None
+    reported: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,9 +216,9 @@ class ProjectName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analytics:
-    """The figures of the sign-ins started in the window.
+    """The figures for the sign-ins started in the period.
 
-    `conversion_rate` is the percentage of confirmed sign-ins. `daily` has every UTC day of the window, today last.
+    `conversion_rate` is the percentage of confirmed sign-ins. `daily` has every UTC day of the period, today last.
     """
 
     total_sessions: int
@@ -266,13 +236,11 @@ class AccessToken:
 
     Attributes:
         id: `tok_…`.
-        name: its purpose.
         preview: its first and last characters.
-        created_at: the time of creation.
         last_used_at: the time of its last use, to the minute; None if it was never used.
-        expires_at: the time of expiry; None if it is valid until it is revoked.
-        scopes: its rights: "read", "write", "tokens".
-        created_with: the id of the access token that created it; None if it was created otherwise.
+        expires_at: the time of expiry; None if the token is valid until it is revoked.
+        scopes: what the token can do: "read", "write", "tokens".
+        created_with: the id of the access token that created this one; None if it was created in another way.
     """
 
     id: str
@@ -287,7 +255,7 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedAccessToken(AccessToken):
-    """A new access token. `access_token` is its plaintext, which is shown only once and left out of `repr`."""
+    """A new access token. `access_token` is its plaintext, which is shown only once and omitted from `repr`."""
 
     access_token: str = field(repr=False)
 
@@ -298,12 +266,11 @@ class AuditEntry:
 
     Attributes:
         id: `aud_…`.
-        created_at: the time of the action.
-        action: the action, such as "project.updated".
+        action: such as "project.updated".
         actor: an e-mail address, "command line" or "Taproof".
-        via: the way of the action, such as "access_token".
-        via_id: the id of that access token or console session; "" for others.
-        address: the IP address of the caller, or "".
+        via: how the change was made, such as "access_token".
+        via_id: the id of the access token or console session used; "" for others.
+        address: the IP address of the caller; "" if unknown.
         subject: the id of the changed object.
         details: the values that were set; the fields depend on the action.
     """

@@ -1,94 +1,68 @@
-"""Repeats requests while that is safe and the caller's time allows it."""
+"""Retries requests while that is safe and the caller's time limit allows it."""
 
 import email.utils
-import json
 import math
 from dataclasses import replace
 from typing import Any, Final
 
 from taproof.sdk.api_errors import ConnectionFailed, TaproofApiError, UnexpectedAnswer, error_of
-from taproof.sdk.exchange import Call, CallResult, Pause, Request, Response, Service, send
+from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service
+from taproof.sdk.reading import json_object
 
-TRANSIENT: Final = frozenset({429, 502, 503, 504})
+_TRANSIENT: Final = frozenset({429, 502, 503, 504})
 """Statuses of temporary failures."""
 _REFUSALS: Final = frozenset({429, 503})
-"""The statuses among them that, with `Retry-After`, mean that the service did nothing."""
+"""Those temporary failures that, with `Retry-After`, mean that the service did not carry out the request."""
 _ATTEMPTS: Final = 5
 _FIRST_PAUSE: Final = 0.5
 _LONGEST_PAUSE: Final = 8.0
-"""Seconds between two attempts if the service does not say."""
+"""Maximum seconds between two attempts if the service sends no `Retry-After`."""
 _LONGEST_RETRY_AFTER: Final = 86_400.0
 _LEAST: Final = 0.1
 
 
 def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
-    """Make a request, repeat it while that is safe, and return the JSON object of the answer.
+    """Send a request, retry it while that is safe, and return the JSON object from the answer.
 
     Raises:
-        TaproofApiError: there was no such answer in time.
+        TaproofApiError: the request failed, or no valid answer arrived in time.
     """
     deadline = service.monotonic() + service.timeout
-    # A read that hangs is abandoned early enough to be repeated.
+    # A read that hangs is abandoned early enough to be retried.
     share = 3 if request.repeatable else 1
     attempt = 0
     while True:
         # A pause may have lasted longer than intended.
         left = max(_LEAST, deadline - service.monotonic())
-        outcome = yield from send(replace(request, seconds=min(left, service.timeout / share)))
-        error = failure(service, outcome)
-        if error is None:
+        outcome: CallResult = yield replace(request, seconds=min(left, service.timeout / share))
+        try:
             return document(service, outcome)
-        attempt += 1
-        pause = retry_pause(service, error, attempt)
-        if attempt == _ATTEMPTS or not _may_repeat(request, outcome, error) or service.monotonic() + pause >= deadline:
-            raise error
+        except TaproofApiError as error:
+            attempt += 1
+            pause = retry_pause(service, error, attempt)
+            is_last = attempt == _ATTEMPTS or service.monotonic() + pause >= deadline
+            if is_last or not _may_repeat(request, outcome, error):
+                raise
         yield Pause(pause)
 
 
-def failure(service: Service, outcome: CallResult) -> TaproofApiError | None:
-    """Return the error of an outcome; None if it is an answer of status 200."""
-    if not isinstance(outcome, Response):
-        return ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
-    if outcome.status == 200:
-        return None
-    return error_of(
-        outcome.status,
-        json_object(outcome.body).get("error"),
-        code=outcome.headers.get("x-error-code", ""),
-        retry_after=_retry_after(outcome.headers.get("retry-after", ""), service.wall_clock()),
-        address=service.address,
-    )
-
-
-def retry_pause(service: Service, error: TaproofApiError, failures: int) -> float:
-    """Return the seconds to wait before the next attempt, after `failures` failures in a row.
-
-    The pause is at least what the service asks for. Otherwise it doubles with each failure, and half of it is random.
-    """
-    doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures - 1, 10))
-    if error.retry_after is not None:
-        return error.retry_after + _FIRST_PAUSE * service.chance()
-    return doubled * (0.5 + 0.5 * service.chance())
-
-
-def is_passing(outcome: CallResult) -> bool:
-    """Return whether a failure may be temporary."""
-    return outcome.status in TRANSIENT if isinstance(outcome, Response) else not outcome.lasting
-
-
-def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -> bool:
-    if not is_passing(outcome):
-        return False
-    if request.repeatable:
-        return True
-    if isinstance(outcome, Response):
-        return outcome.status in _REFUSALS and error.retry_after is not None
-    return not outcome.sent
-
-
 def document(service: Service, outcome: CallResult) -> dict[str, Any]:
-    """Return the JSON object of an answer of status 200; raises UnexpectedAnswer if there is none."""
-    found = json_object(outcome.body) if isinstance(outcome, Response) else {}
+    """Return the JSON object from an answer with status 200.
+
+    Raises:
+        TaproofApiError: there was no answer, it has another status, or it is not a JSON object.
+    """
+    if not isinstance(outcome, HttpResponse):
+        raise ConnectionFailed(f"{service.address} cannot be reached: {outcome.reason}.")
+    found = json_object(outcome.body)
+    if outcome.status != 200:
+        raise error_of(
+            outcome.status,
+            found.get("error"),
+            code=outcome.headers.get("x-error-code", ""),
+            retry_after=_retry_after(outcome.headers.get("retry-after", ""), service.wall_clock()),
+            address=service.address,
+        )
     if not found:
         raise UnexpectedAnswer(
             f"{service.address} did not answer with JSON of the expected length. Is base_url the address of a Taproof"
@@ -98,17 +72,35 @@ def document(service: Service, outcome: CallResult) -> dict[str, Any]:
     return found
 
 
-def json_object(body: bytes | None) -> dict[str, Any]:
-    """Return the JSON object in `body`; {} for anything else."""
-    try:
-        found = json.loads(body or b"")
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
+def retry_pause(service: Service, error: TaproofApiError, failures: int) -> float:
+    """Return the seconds to wait before the next attempt, after `failures` failures in a row.
+
+    The pause is at least as long as `Retry-After` requests. Without it, the pause doubles with each failure, and up to
+    half of it is random.
+    """
+    doubled = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2.0 ** min(failures - 1, 10))
+    if error.retry_after is not None:
+        return error.retry_after + _FIRST_PAUSE * service.chance()
+    return doubled * (0.5 + 0.5 * service.chance())
+
+
+def is_passing(outcome: CallResult) -> bool:
+    """Return whether a failure may be temporary."""
+    return outcome.status in _TRANSIENT if isinstance(outcome, HttpResponse) else not outcome.lasting
+
+
+def _may_repeat(request: Request, outcome: CallResult, error: TaproofApiError) -> bool:
+    if not is_passing(outcome):
+        return False
+    if request.repeatable:
+        return True
+    if isinstance(outcome, HttpResponse):
+        return outcome.status in _REFUSALS and error.retry_after is not None
+    return not outcome.sent
 
 
 def _retry_after(value: str, now: float) -> float | None:
-    """Return the seconds that `Retry-After` asks for (RFC 9110, 10.2.3: whole seconds or a date), None for neither."""
+    """Return the seconds that `Retry-After` requests (RFC 9110, 10.2.3: whole seconds or a date); None if invalid."""
     text = value.strip()
     if text.isascii() and text.isdigit():
         return min(float(text[:20]), _LONGEST_RETRY_AFTER)

@@ -1,23 +1,24 @@
-"""The calls of the session endpoints (service-spec.md, Endpoints; docs: long poll)."""
+"""The calls to the session endpoints (service-spec.md, Endpoints; docs: long poll)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
+from taproof.sdk.api_errors import TaproofApiError
 from taproof.sdk.code_challenge import code_challenge, new_code_verifier
-from taproof.sdk.exchange import Call, Pause, Request, Service, send
+from taproof.sdk.exchange import Call, CallResult, Pause, Request, Service
 from taproof.sdk.reading import read
-from taproof.sdk.retries import ask, document, failure, is_passing, retry_pause
+from taproof.sdk.retries import ask, document, is_passing, retry_pause
 
 SignInStatus = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 
 _WAIT: Final = 25.0
-"""Seconds that the service should hold a call; proxies usually allow 60 (docs: long poll)."""
+"""Seconds that the service should hold a call; proxies usually allow 60 seconds (docs: long poll)."""
 _INTERVAL: Final = 2.0
 """Seconds between two calls that the service does not hold (service-spec.md, Limits)."""
 _ON_THE_WAY: Final = 10.0
-"""Seconds that an answer may take in addition to the wait that the call asks for."""
+"""Seconds that an answer can take in addition to the wait that the call requests."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,13 +26,13 @@ class SignIn:
     """A started sign-in. Reading its result needs all of these values: keep them on the server.
 
     Attributes:
-        session_token: the token of the sign-in. Left out of `repr`, as the next two, to keep it out of logs.
+        session_token: the session token. Omitted from `repr`, like the next two, to keep it out of logs.
         deeplink: the link that the user opens; show it as a link or a QR code.
         code_verifier: proves that the reader of the result started the sign-in. Keep it secret.
         expires_at: the time when the link stops working.
-        project_id: the project of the sign-in; None if only the secret key named it.
-        match_code: the number that the user must choose in the messenger, such as "42": show it beside the link. None
-            unless the project's `match_code` is on. Left out of `repr` too.
+        project_id: the project of the sign-in; None if the client has only a secret key.
+        match_code: the number that the user must choose in the messenger, such as "42": show it next to the link. None
+            unless the project's `match_code` is on. Also omitted from `repr`.
     """
 
     session_token: str = field(repr=False)
@@ -44,14 +45,7 @@ class SignIn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessengerUser:
-    """The user who tapped Confirm.
-
-    Attributes:
-        messenger_id: the user's account in the messenger, digits. Only this never changes.
-        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
-        messenger_username: the user's handle, without "@"; None if there is none. It can pass to another person.
-        messenger_phone: the user's number, such as "+4915123456789"; None unless it was collected. Left out of `repr`.
-    """
+    """The user who tapped Confirm. For the fields, see `Identity`; `messenger_username` is None if there is none."""
 
     messenger_id: str
     messenger_name: str
@@ -68,7 +62,7 @@ class SignInResult:
             result was already received.
         user: the user who confirmed; None unless the status is "confirmed".
         confirmed_at: the time of the confirmation; None unless the status is "confirmed".
-        proof: the signed proof for `verify_proof`; None unless the status is "confirmed". Left out of `repr`.
+        proof: the signed proof for `verify_proof`; None unless the status is "confirmed". Omitted from `repr`.
     """
 
     status: SignInStatus
@@ -83,19 +77,6 @@ class SignInResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Created:
-    session_token: str = field(repr=False)
-    deeplink: str = field(repr=False)
-    expires_at: datetime
-    match_code: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Status:
-    status: SignInStatus
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Confirmed:
     confirmed_at: datetime
     proof: str = field(repr=False)
@@ -104,52 +85,42 @@ class _Confirmed:
 def create_session(service: Service) -> Call[SignIn]:
     """Start a sign-in. Show the user its `deeplink`, and its `match_code` if it has one, then call `wait_for_user`.
 
-    With a secret key, the call uses the server's endpoint, otherwise the public one for `project_id`. It is not
-    repeated once the service may have received it.
+    With a secret key, the call uses the endpoint for servers; otherwise, the public one for `project_id`. It is not
+    retried once the service may have received it.
 
     Raises:
-        TaproofApiError: such as AuthenticationFailed, or InvalidRequest while the project is paused.
+        TaproofApiError: such as AuthenticationFailed, or InvalidRequest if the project is paused.
         ValueError: the client has neither secret_key nor project_id.
     """
     code_verifier = new_code_verifier()
     body = {"code_challenge": code_challenge(code_verifier), "code_challenge_method": "S256"}
     answer = yield from ask(service, _request(service, "generate", service.project_id, body))
-    created = read(_Created, answer)
-    return SignIn(
-        session_token=created.session_token,
-        deeplink=created.deeplink,
-        code_verifier=code_verifier,
-        expires_at=created.expires_at,
-        project_id=service.project_id,
-        match_code=created.match_code,
-    )
+    return read(SignIn, answer | {"code_verifier": code_verifier, "project_id": service.project_id})
 
 
 def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
     """Read the status of a sign-in once, without waiting.
 
     Raises:
-        TaproofApiError: such as NotFound if there is no such sign-in, or another client started it.
-        ValueError: the client has neither secret_key nor project_id.
+        TaproofApiError: such as NotFound if the sign-in does not exist or another client started it.
     """
-    return _result((yield from ask(service, _question(service, sign_in, {}))))
+    return _result((yield from ask(service, _question(service, sign_in))))
 
 
 def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) -> Call[SignInResult]:
     """Wait until the user has decided or the sign-in has ended, and return the result.
 
-    The call returns as soon as the user taps. Temporary failures are retried: lost connections, 502, 503, 504 and 429.
-    Retries respect `Retry-After`; if it goes beyond `timeout`, the last attempt is made just before the timeout. If an
-    answer is lost, the same result can be read again within a minute.
+    The call returns as soon as the user taps a button. Temporary failures are retried: lost connections, 502, 503, 504
+    and 429. Retries respect `Retry-After`; if it is later than `timeout`, the last attempt is made just before the
+    timeout. If an answer is lost, the same result can be read again within a minute.
 
     Args:
         service: given by the client.
-        sign_in: what `create_session` returned.
-        timeout: the longest wait in seconds. After it, the status is "pending": call again to continue waiting.
+        sign_in: the value that `create_session` returned.
+        timeout: the maximum wait in seconds. After that, the status is "pending": call again to continue waiting.
 
     Raises:
-        TaproofApiError: the service refused the request, or still failed at the timeout.
-        ValueError: the client has neither secret_key nor project_id.
+        TaproofApiError: the service refused the request, or requests still failed at the timeout.
     """
     deadline = service.monotonic() + timeout
     failures = 0
@@ -158,38 +129,36 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
         left = max(0.0, deadline - begun)
         # The last call ends a little earlier, so that its answer arrives in time.
         wait = round(min(_WAIT, max(0.0, left - _INTERVAL)), 3)
-        request = _question(service, sign_in, {"wait": wait}, seconds=min(wait + _ON_THE_WAY, max(left, _INTERVAL)))
-        outcome = yield from send(request)
-        error = failure(service, outcome)
-        if error is None:
-            failures = 0
+        seconds = min(wait + _ON_THE_WAY, max(left, _INTERVAL))
+        outcome: CallResult = yield replace(_question(service, sign_in, wait=wait), seconds=seconds)
+        try:
             result = _result(document(service, outcome))
-            if result.status != "pending":
-                return result
-            # An early answer comes from an old service or one that holds too many calls. Then poll instead.
-            held = service.monotonic() - begun
-            pause = 0.0 if wait >= 1 and held >= wait - 0.5 else _INTERVAL
-            if service.monotonic() + pause >= deadline:
-                return result
-        else:
+        except TaproofApiError as error:
             failures += 1
             # The last call begins early enough for its answer to arrive in time.
             left = deadline - _INTERVAL - service.monotonic()
             if not is_passing(outcome) or left <= 0:
-                raise error
+                raise
             pause = min(retry_pause(service, error, failures), left)
+        else:
+            failures = 0
+            if result.status != "pending":
+                return result
+            # A service that already holds too many calls answers early. In that case, poll instead.
+            held = service.monotonic() - begun
+            pause = 0.0 if wait >= 1 and held >= wait - 0.5 else _INTERVAL
+            if service.monotonic() + pause >= deadline:
+                return result
         if pause:
             yield Pause(pause)
 
 
-def _question(service: Service, sign_in: SignIn, more: Mapping[str, Any], *, seconds: float = 0.0) -> Request:
-    body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **more}
-    return _request(service, "verify", sign_in.project_id or service.project_id, body, seconds=seconds)
+def _question(service: Service, sign_in: SignIn, **wait: float) -> Request:
+    body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **wait}
+    return _request(service, "verify", sign_in.project_id or service.project_id, body)
 
 
-def _request(
-    service: Service, verb: str, project_id: str | None, body: dict[str, Any], *, seconds: float = 0.0
-) -> Request:
+def _request(service: Service, verb: str, project_id: str | None, body: dict[str, Any]) -> Request:
     if service.secret_key is None and project_id is None:
         raise ValueError("Give the client project_id (proj_…) for a public sign-in, or secret_key (sk_…).")
     return Request(
@@ -197,20 +166,14 @@ def _request(
         path=f"/api/v1/{verb}" if service.secret_key else f"/api/v1/{verb}/public",
         bearer=service.secret_key,
         body=body if project_id is None else body | {"project_id": project_id},
-        # With the verifier, verify can return the same answer again.
+        # With the code verifier, verify can return the same answer again.
         repeatable=verb == "verify",
-        seconds=seconds,
     )
 
 
 def _result(answer: Mapping[str, Any]) -> SignInResult:
-    status = read(_Status, answer).status
+    status = answer.get("status")
     if status != "confirmed":
-        return SignInResult(status=status)
-    confirmed = read(_Confirmed, answer)
-    return SignInResult(
-        status=status,
-        user=read(MessengerUser, answer),
-        confirmed_at=confirmed.confirmed_at,
-        proof=confirmed.proof,
-    )
+        return read(SignInResult, {"status": status})
+    confirmed, user = read(_Confirmed, answer), read(MessengerUser, answer)
+    return SignInResult(status=status, user=user, confirmed_at=confirmed.confirmed_at, proof=confirmed.proof)

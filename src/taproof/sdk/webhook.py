@@ -15,34 +15,34 @@ from taproof.sdk.strict_json import is_phone, is_text, read_object
 from taproof.sdk.webhook_secrets import WRONG_SETTING, require_webhook_secrets
 
 _LONGEST_BODY: Final = 65_536
-"""Bytes: many times the size of any event."""
+"""In bytes: many times the size of any event."""
 _STANDARD_HEADERS: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
 _SERVICE_SIGNATURE: Final = "x-service-signature"
 _TIMESTAMP: Final = re.compile(r"[0-9]{1,12}")
 _INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z")
 _INSTANTS: Final = {"auth.confirmed": "confirmed_at", "auth.cancelled": "cancelled_at", "webhook.test": "created_at"}
-"""The known events, each with the field of its time."""
+"""The known events, each with the name of its time field."""
 _DECISIONS: Final = ("auth.confirmed", "auth.cancelled")
 
 
 class WebhookError(Exception):
-    """The request is not proven to come from the service: ignore it. No message contains the request or a secret."""
+    """The request may not come from the service: ignore it. No message contains the request or a secret."""
 
 
 class WebhookMalformed(WebhookError):
-    """It is not a Taproof webhook: a header is missing, or the body is not an event."""
+    """The request is not a Taproof webhook: a header is missing, or the body is not an event."""
 
 
 class WebhookSignatureInvalid(WebhookError):
-    """It was not signed with any of the secrets given: forged, altered, or signed before or after a rotation."""
+    """The webhook was not signed with a given secret: it is forged, altered, or from before or after a rotation."""
 
 
 class WebhookTooOld(WebhookError):
-    """It was signed longer ago than the tolerance: an old request was sent again, or a clock is wrong."""
+    """The webhook was signed longer ago than the tolerance: an old request was sent again, or a clock is wrong."""
 
 
 class WebhookFromFuture(WebhookError):
-    """It was signed further in the future than the tolerance: one of the two servers' clocks is wrong."""
+    """The webhook was signed further in the future than the tolerance: one of the two servers' clocks is wrong."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,21 +50,18 @@ class WebhookEvent:
     """The event of a valid webhook.
 
     Attributes:
-        id: `evt_…`, the same on every attempt: process each only once.
-        type: "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to other types, from a newer service.
+        id: `evt_…`, the same on every attempt: process each event only once.
+        type: "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to any other type.
         project_id: the project of the event.
-        session_token: the token of the sign-in; None for other events. Left out of `repr`, to keep it out of logs.
-        messenger_id: the user's account in the messenger, digits: store the user under it. Like the next two fields,
-            it is set for "auth.confirmed" only.
-        messenger_name: the display name that the user chose. Anybody can choose any name: escape it, do not trust it.
-        messenger_username: the user's handle, without "@"; None if there is none. It can pass to another person.
-        messenger_phone: the user's phone number as the messenger knows it, such as "+4915123456789" (E.164); None
-            unless the project collects it and the user shared it. Left out of `repr`.
-        occurred_at: the time of the decision or of the test, in seconds since the epoch, to the millisecond; None for
-            the events of a newer service.
+        session_token: the session token of the sign-in; None for other events. Omitted from `repr`, to keep it out of
+            logs.
+        messenger_id, messenger_name, messenger_username, messenger_phone: the user, as in `Identity`, for
+            "auth.confirmed" only. The username is None if there is none.
+        occurred_at: the time of the user's decision or of the test, in seconds since the epoch, to the millisecond;
+            None for unknown events from a newer service.
         signed_at: the time when this attempt was signed, in seconds since the epoch; None if the request has only
-            `X-Service-Signature`, which signs no time.
-        data: the whole body, for the fields of a newer service. Left out of `repr`.
+            `X-Service-Signature`, which does not cover a time.
+        data: the whole body, including fields that a newer service adds. Omitted from `repr`.
     """
 
     id: str
@@ -88,20 +85,20 @@ def verify_webhook(
     *,
     now: float | None = None,
 ) -> WebhookEvent:
-    """Check a webhook and return its event. The check is local and calls no service.
+    """Check a webhook and return its event. The check is local; no service is called.
 
     If the request has any of the Standard Webhooks headers, all three are checked: `webhook-id`, `webhook-timestamp`
-    and `webhook-signature`. Otherwise `X-Service-Signature` is checked. It signs no time: an attacker who has seen one
-    request can remove the three headers and send it again at any time.
+    and `webhook-signature`. Otherwise `X-Service-Signature` is checked. That signature does not cover a time: an
+    attacker who has seen one request can remove the three headers and send it again later.
 
-    So store the ids of processed events where all of your servers find them, and process none twice. The service may
-    also send an event more than once, and events in any order.
+    Therefore store the ids of processed events in storage that all of your servers share, and process no event twice.
+    The service may also send an event more than once, and send events in any order.
 
     Args:
-        body: the bytes of the request's body, exactly as received; not JSON that was parsed and written again.
+        body: the bytes of the request's body, exactly as received; not JSON that was parsed and serialized again.
         headers: the request's headers, in any case and any order, as any web framework provides them.
         secret: the project's webhook secret, the whole `whsec_…` string. During a rotation, pass several.
-        tolerance: seconds that `webhook-timestamp` may be in the past or in the future.
+        tolerance: seconds that `webhook-timestamp` can be in the past or in the future.
         now: the time in seconds since the epoch, for tests; the machine's clock by default.
 
     Raises:
@@ -111,10 +108,10 @@ def verify_webhook(
     """
     keys = [(each, _standard_key(each)) for each in require_webhook_secrets(secret)]
     if not isinstance(body, bytes):
-        raise TypeError("Give the request's body as the bytes that came, before anything has parsed or decoded it.")
+        raise TypeError("Pass the request's body as the received bytes, before anything parses or decodes it.")
     given = _signature_headers(headers)
     if len(body) > _LONGEST_BODY:
-        raise WebhookMalformed("The body is too long for an event of Taproof.")
+        raise WebhookMalformed("The body is too long for a Taproof event.")
     signed_at = None
     if any(name in given for name in _STANDARD_HEADERS):
         signed_at = _require_standard_signature(body, given, [key for _, key in keys])
@@ -128,42 +125,46 @@ def verify_webhook(
         _require_service_signature(body, given[_SERVICE_SIGNATURE], [each for each, _ in keys])
     else:
         raise WebhookMalformed("The request is not signed: it has neither webhook-signature nor X-Service-Signature.")
-    event = _event(_parsed(body), signed_at)
+    try:
+        data = read_object(body)
+    except (ValueError, RecursionError):  # `from None`: the error contains the body.
+        raise WebhookMalformed("The body is not an event as a JSON object.") from None
+    event = _event(data, signed_at)
     if signed_at is not None and given["webhook-id"] != event.id:
         raise WebhookMalformed("The header webhook-id is not the id of the event in the body.")
     return event
 
 
 def _standard_key(secret: str) -> bytes:
-    """Return the key of Standard Webhooks: the part after the prefix, base64-decoded."""
+    """Return the key for Standard Webhooks: the part after the prefix, base64-decoded."""
     encoded = secret.removeprefix("whsec_")
     try:
         key = base64.b64decode(encoded, validate=True)
     except binascii.Error:
         raise ValueError(WRONG_SETTING) from None
-    # Another encoding of the same key would match one kind of signature and not the other.
+    # A different encoding of the same key would match one kind of signature but not the other.
     if not key or base64.b64encode(key).decode() != encoded:
         raise ValueError(WRONG_SETTING)
     return key
 
 
 def _signature_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the signature headers, by their names in lower case."""
+    """Return the signature headers, keyed by lower-case name."""
     items = getattr(headers, "items", None)
     if items is None:
-        raise TypeError("Give the request's headers as a mapping of names to values.")
+        raise TypeError("Pass the request's headers as a mapping of names to values.")
     found: dict[str, str] = {}
     for name, value in items():
         if not isinstance(name, str):
-            raise TypeError("Give the names of the request's headers as strings.")
+            raise TypeError("Pass the names of the request's headers as strings.")
         lowered = name.lower()
         if lowered not in _STANDARD_HEADERS and lowered != _SERVICE_SIGNATURE:
             continue
         if not isinstance(value, str):
-            raise TypeError(f"Give the value of the header {lowered} as one string.")
-        # With two values, a proxy may have used one and this check the other.
+            raise TypeError(f"Pass the value of the header {lowered} as one string.")
+        # With two values, a proxy could use one and this check the other.
         if lowered in found:
-            raise WebhookMalformed(f"The header {lowered} came twice.")
+            raise WebhookMalformed(f"The header {lowered} is repeated.")
         found[lowered] = value
     return found
 
@@ -186,31 +187,22 @@ def _require_standard_signature(body: bytes, given: dict[str, str], keys: Sequen
             if _same(signature, expected):
                 return int(timestamp)
     raise WebhookSignatureInvalid(
-        "No signature in webhook-signature fits a secret given. Check the bytes exactly as they came, and use the"
+        "No signature in webhook-signature matches a given secret. Pass the body exactly as received, and use the"
         " project's current webhook secret."
     )
 
 
 def _require_service_signature(body: bytes, signature: str, secrets: Sequence[str]) -> None:
-    for secret in secrets:
-        if _same(signature, hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()):
-            return
-    raise WebhookSignatureInvalid(
-        "X-Service-Signature fits no secret given. Check the bytes exactly as they came, and use the project's current"
-        " webhook secret."
-    )
+    if not any(_same(signature, hmac.new(each.encode(), body, hashlib.sha256).hexdigest()) for each in secrets):
+        raise WebhookSignatureInvalid(
+            "X-Service-Signature matches no given secret. Pass the body exactly as received, and use the project's"
+            " current webhook secret."
+        )
 
 
 def _same(given: str, expected: str) -> bool:
     """Compare in constant time, so that an attacker learns nothing about `expected`."""
     return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
-
-
-def _parsed(body: bytes) -> dict[str, Any]:
-    try:
-        return read_object(body)
-    except (ValueError, RecursionError):  # `from None`: the error holds the body.
-        raise WebhookMalformed("The body is not the JSON object of an event.") from None
 
 
 def _event(data: dict[str, Any], signed_at: int | None) -> WebhookEvent:
@@ -240,7 +232,7 @@ def _event(data: dict[str, Any], signed_at: int | None) -> WebhookEvent:
 def _text(data: dict[str, Any], name: str, *, may_be_empty: bool = False) -> str:
     value = data.get(name)
     if not is_text(value) or not (value or may_be_empty):
-        raise WebhookMalformed(f"The body's field {name} must be there, as a string.")
+        raise WebhookMalformed(f"The body's field {name} is required and must be a string.")
     return value
 
 
@@ -258,6 +250,6 @@ def _instant(data: dict[str, Any], name: str) -> float:
     if _INSTANT.fullmatch(value) is not None:
         try:
             return datetime.fromisoformat(value).timestamp()
-        except ValueError:  # Such as a thirteenth month.
+        except ValueError:  # For example, month 13.
             pass
     raise WebhookMalformed(f"The body's field {name} must be a time like 2026-11-20T22:44:03.127Z.")

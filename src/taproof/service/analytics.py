@@ -1,16 +1,16 @@
-"""The numbers of a developer's projects, read from counters only (contract.md, Developer endpoints, Analytics).
+"""Statistics of a developer's projects, read from counters only (contract.md, Developer endpoints, Analytics).
 
-Every number counts sessions *created* in the window, on the UTC day of their creation. A funnel thus never shows more
-confirmed sessions than requested ones.
+Every number counts sessions *created* in the window, by UTC day of creation. A funnel thus never shows more confirmed
+sessions than requested ones.
 """
 
-from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock, day_number
-from taproof.core.model import DailyCounts
+from taproof.core.model import DailyCounts, DailyUsers
 from taproof.service.sessions.list import owned_project_ids
 from taproof.storage.protocol import Storage
 
@@ -21,9 +21,9 @@ COUNTS: Final = ("requested", "opened", "confirmed", "used", "cancelled", "expir
 
 @dataclass(frozen=True, slots=True)
 class Analytics:
-    """The counts of the sessions created in a window of UTC days, today last.
+    """The counts of the sessions created in a window of UTC days that ends today.
 
-    `daily` has every day of the window; `conversion_rate` is a percentage with one decimal.
+    `daily` contains every day of the window; `conversion_rate` is a percentage with one decimal.
     """
 
     unique_users: int
@@ -33,7 +33,7 @@ class Analytics:
 
     @property
     def conversion_rate(self) -> float:
-        """Confirmed sessions per hundred requested; 0 when none was requested."""
+        """Confirmed sessions per hundred requested; 0 if none was requested."""
         requested = self.totals["requested"]
         return round(100 * self.totals["confirmed"] / requested, 1) if requested else 0.0
 
@@ -55,7 +55,7 @@ class AnalyticsReader:
         self._clock = clock
 
     async def read_analytics(self, developer: Developer, *, days: Window, project_id: str | None) -> Analytics:
-        """Return the analytics of all of a developer's projects, or of one.
+        """Return the analytics of all projects of a developer, or of one project.
 
         Raises:
             InvalidRequest: the project id is malformed.
@@ -69,27 +69,20 @@ class AnalyticsReader:
             project_ids = await owned_project_ids(self._storage, developer, project_id)
             rows = await self._storage.counts.read_daily_counts(project_ids, first_day)
         daily = {day: Day(day) for day in range(first_day, today + 1)}
-        totals: dict[str, int] = defaultdict(int, dict.fromkeys(COUNTS, 0))
-        unique_users = 0
+        totals = dict.fromkeys(COUNTS, 0)
         for row in (row for row in rows if row.day in daily):
             for name in COUNTS:
                 daily[row.day].counts[name] += getattr(row, name)
                 totals[name] += getattr(row, name)
-        if project_id is not None:
-            unique_users = self._add_users(daily, rows)
-        else:
-            for users in await self._storage.counts.read_daily_users(developer.id, first_day):
-                unique_users += users.latest_users
-                if users.day in daily:
-                    daily[users.day].unique_users = users.unique_users
+        # A user of several projects counts once for all of them, so the sum over the projects would be too high.
+        users: Sequence[DailyCounts | DailyUsers] = rows
+        if project_id is None:
+            users = await self._storage.counts.read_daily_users(developer.id, first_day)
+        for each in users:
+            if each.day in daily:
+                daily[each.day].unique_users = each.unique_users
+        unique_users = sum(each.latest_users for each in users)
         names = await self._storage.projects.name_projects(developer.id)
         return Analytics(
-            unique_users, dict(totals), list(daily.values()), [(each.project_id, each.project_name) for each in names]
+            unique_users, totals, list(daily.values()), [(each.project_id, each.project_name) for each in names]
         )
-
-    @staticmethod
-    def _add_users(daily: dict[int, Day], rows: list[DailyCounts]) -> int:
-        for row in rows:
-            if row.day in daily:
-                daily[row.day].unique_users = row.unique_users
-        return sum(row.latest_users for row in rows)

@@ -1,11 +1,12 @@
 """The audit log: who changed what, when, and from where. Each developer reads their own.
 
-The store writes an entry and its change in one transaction, so that neither exists without the other.
+The store writes an entry and the change that it records in one transaction, so neither exists without the other.
 """
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -19,37 +20,36 @@ from taproof.service.paging import read_cursor, write_cursor
 from taproof.storage.protocol import Storage
 
 _NAMES: Final[Mapping[Via, str]] = {"command_line": "command line", "service": "Taproof"}
-"""The names of actors that are not developers."""
+"""The names of actors other than developers."""
+_service_entry: Final = partial(AuditEntry, actor=_NAMES["service"], via="service", via_id="", address="")
 _ABOUT_CREDENTIALS: Final = ("access_token.", "console.", "developer.", "invitation.")
 """The prefixes of the actions that create or end credentials."""
-
-
 DETAILS_LIMIT: Final = 1_500
-"""The most bytes of an entry's details, as JSON in ASCII. A request may contain ten times as much."""
+"""The maximum size of an entry's details, in bytes of ASCII JSON. A request may contain ten times as much."""
 _TEXT_LENGTHS: Final = (300, 100, 40)
-"""The most characters of one text in the details. The next length is tried when all texts together are too long. An id
-is never shortened."""
+"""The maximum number of characters of one text in the details. If the details are still too long, the next length is
+tried. Ids are never shortened."""
 _LIST_LENGTH: Final = 5
-"""The most items of a list in the details. The number of omitted items follows them."""
+"""The maximum number of items of a list in the details. The number of omitted items follows them."""
 _MARKER_ID: Final = "aud_" + "0" * ID_LENGTH
-"""The id of the last entry of a log whose older entries were erased. This entry is shown but not stored."""
+"""The id of the last entry of a log whose older entries were erased. The entry is shown but not stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    """One page of entries. `next_cursor` requests the next page; it is None on the last."""
+    """One page of entries. `next_cursor` requests the next page; None on the last page."""
 
     entries: list[AuditEntry]
     next_cursor: str | None
 
 
 class AuditLog:
-    """Shows a developer their audit log. It never changes the log."""
+    """Shows developers their audit logs, without changing them."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    async def list_entries(self, developer: Developer, *, limit: int, cursor: str | None) -> AuditPage:
+    async def list_audit_entries(self, developer: Developer, *, limit: int, cursor: str | None) -> AuditPage:
         """Return a page of at most `limit` entries, newest first.
 
         Raises:
@@ -63,7 +63,7 @@ class AuditLog:
         return AuditPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
 
     async def _marker(self, developer: Developer, before: PageCursor | None) -> list[AuditEntry]:
-        """Return the entry that replaces erased older ones, if it comes after the page position `before`."""
+        """Return the entry that stands for erased older ones, if it sorts after the page position `before`."""
         purge = await self._storage.audit.read_audit_purge(developer.id)
         if purge is None or (before is not None and before <= (purge.before - 1, _MARKER_ID)):
             return []
@@ -73,15 +73,11 @@ class AuditLog:
             "purged_at": iso8601(purge.purged_at),
         }
         return [
-            AuditEntry(
+            _service_entry(
                 id=_MARKER_ID,
                 developer_id=developer.id,
                 created_at=purge.before - 1,
                 action="audit.purged",
-                actor=_NAMES["service"],
-                via="service",
-                via_id="",
-                address="",
                 subject=developer.id,
                 details=bounded_json(details),
             )
@@ -105,13 +101,13 @@ def audit_entry(
         now: the time in ms.
         entropy: returns random bytes.
         subject: the id of the changed object.
-        details: the new values, as JSON values; never a secret, nor a text that may hold one. `bounded_json` shortens
-            long values.
+        details: the new values, as JSON values, without secrets and texts that may contain one. `bounded_json`
+            shortens long values.
 
     Raises:
         InsufficientScope: the acting credential lacks the action's scope. Every change has an entry, so this checks
-            the scopes of every change. A credential may always end itself. A console session may always end the token
-            that it was opened with.
+            the scope for every change. A credential may always end itself, and a console session may always end the
+            token with which it was opened.
     """
     if subject not in {actor.via_id, actor.grant.access_token_id}:
         actor.grant.require(_scope_of(action))
@@ -139,22 +135,18 @@ def service_entry(
     details: Mapping[str, object],
 ) -> AuditEntry:
     """Return an entry for an action of the service itself on a developer's data; see `audit_entry`."""
-    return AuditEntry(
+    return _service_entry(
         id=new_id("aud", entropy),
         developer_id=developer_id,
         created_at=now,
         action=action,
-        actor=_NAMES["service"],
-        via="service",
-        via_id="",
-        address="",
         subject=subject,
         details=bounded_json(details),
     )
 
 
 def _scope_of(action: AuditAction) -> AccessScope:
-    """Return the scope that an action needs: `tokens` to create or end credentials, `write` for the rest."""
+    """Return the scope that an action needs: `tokens` to create or end credentials, `write` for all other actions."""
     return "tokens" if action.startswith(_ABOUT_CREDENTIALS) else "write"
 
 
@@ -181,7 +173,7 @@ def _shortened(value: object, length: int) -> object:
 def url_origin(url: str) -> str:
     """Return scheme, host and port of a webhook URL, the only parts that a log may contain. "" stays "".
 
-    Path and query are left out, since receivers put secrets of their own there.
+    The path and the query are omitted, because they may contain the receiver's secrets.
     """
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if url else ""

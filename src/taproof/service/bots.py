@@ -1,13 +1,13 @@
-"""Give projects their own bots, and follow whether the messenger still accepts these bots' tokens.
+"""Give projects their bots, and track whether the messenger still accepts these bots' tokens.
 
-A project with its own bot issues links to that bot only. When the messenger refuses the bot's token, the project
+A project with a project bot issues links to that bot only. When the messenger refuses the bot's token, the project
 starts no new sign-ins until another token is set (`SignInSessions.create_session`): another bot never takes its place.
 
-A bot belongs to the holder of its token. Each bot has one valid token at a time. When the messenger accepts the new
-token and refuses the one of another project, the bot is taken away from that project.
+A bot belongs to the holder of its only valid token. When the messenger accepts the new token and refuses the token of
+another project, that project loses the bot.
 
-A bot is changed in three steps: the caller checks the other fields (`Projects.check_changes`), `Bots` checks the
-token with the messenger and returns a `CheckedBot`, and `Projects` writes both in one step.
+A change of a bot has three steps: the caller checks the other fields (`Projects.check_changes`), `Bots` checks the
+token with the messenger and returns a `CheckedBot`, and `Projects` writes all changes in one step.
 """
 
 from collections.abc import Awaitable, Callable
@@ -15,10 +15,10 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from taproof.core.accounts import Actor
+from taproof.core.accounts import Actor, AuditAction, AuditEntry
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import MINUTE, SECOND, Clock
-from taproof.core.encryption import Encryptor, bot_token_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import BotTaken, BotTokenRefused, DecryptionFailed, InvalidRequest, RateLimited
 from taproof.core.model import BotLoss, CheckedBot, ProjectBot, ProjectChanges, RemovedBot
@@ -28,36 +28,33 @@ from taproof.service.projects import Projects, read_owned_project
 from taproof.storage.protocol import Storage
 
 CHECKS: Final = Gcra(20, MINUTE, 20)
-"""The rate limit of token checks with the messenger, for one developer."""
+"""The rate limit for checking bot tokens with the messenger, per developer."""
 _FORM: Final = 'bot_token must be a bot\'s token as @BotFather shows it, like 123456789:AbC…, or "" for none.'
-_SERVICE_BOT: Final = "This is the service's own bot. Make another one for this project, with @BotFather."
+_SERVICE_BOT: Final = "This is the service's own bot. Create another bot for this project with @BotFather."
 
 _log = structlog.get_logger(__name__)
 
 
 class BotAccount(NamedTuple):
-    """A bot as the messenger knows it; `username` without the `@`."""
+    """A bot as the messenger reports it. `username` has no `@`."""
 
     id: int
     username: str
 
 
 AskMessenger = Callable[[str], Awaitable[BotAccount]]
-"""Returns the bot with this token. Raises BotTokenRefused, or MessengerUnavailable when there is no answer."""
+"""Returns the bot with this token. Raises BotTokenRefused, or MessengerUnavailable if there is no response."""
 
 
 class Bots:
-    """Gives projects their bots, and records changes that the messenger reports about them.
+    """Gives projects their bots, and records the changes that the messenger reports.
 
     Args:
-        storage: the store.
         encryptor: encrypts the tokens.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         projects: changes projects.
-        ask: asks the messenger which bot a token belongs to.
+        ask: returns the bot to which a token belongs, as the messenger reports it.
         is_service_bot: returns whether the bot with this id or username is the service's own.
-        limited: called when a developer has checked too many tokens.
+        limited: called when a developer checks too many tokens.
     """
 
     def __init__(
@@ -85,7 +82,7 @@ class Bots:
     # ---- for developers
 
     async def set_bot(self, actor: Actor, project_id: str, token: str) -> None:
-        """Give a project the bot with this token, which replaces any other; "" removes its bot.
+        """Give a project the bot with this token, which replaces any previous bot; "" removes the bot.
 
         Raises:
             InsufficientScope, InvalidRequest, ProjectNotFound, BotTokenRefused, BotTaken, RateLimited,
@@ -95,7 +92,7 @@ class Bots:
         await self._projects.update_project(actor, project_id, ProjectChanges(), bot=bot)
 
     async def check_change(self, actor: Actor, project_id: str, token: str) -> CheckedBot | RemovedBot:
-        """Return the bot that a project gets with this token, or for "" the bot that it loses.
+        """Return the bot that a project gets with this token or, for "", the bot that it loses.
 
         Raises:
             InsufficientScope, ProjectNotFound: the messenger is not asked.
@@ -106,7 +103,7 @@ class Bots:
         return await self.check_token(actor, token, project_id) if token else RemovedBot(project.bot_username)
 
     async def check_token(self, actor: Actor, token: str, project_id: str = "") -> CheckedBot:
-        """Ask the messenger which bot a token belongs to, and return that bot.
+        """Ask the messenger to which bot a token belongs, and return that bot.
 
         Args:
             actor: the developer whose project gets the bot.
@@ -114,9 +111,9 @@ class Bots:
             project_id: the project that gets the bot; "" for a new one.
 
         Raises:
-            InsufficientScope: the acting credential may only read; the messenger is not asked.
-            InvalidRequest, BotTokenRefused, MessengerUnavailable: no bot has this token, or there is no answer.
-            BotTaken: the bot is the service's own, or works for another project.
+            InsufficientScope: the acting credential lacks the scope `write`; the messenger is not asked.
+            InvalidRequest, BotTokenRefused, MessengerUnavailable: no bot has this token, or there is no response.
+            BotTaken: the bot is the service's own, or serves another project.
             RateLimited: too many tokens were checked for this developer.
         """
         actor.grant.require("write")
@@ -137,10 +134,10 @@ class Bots:
         return CheckedBot(bot_id, account.username, token, await self._loss(bot_id, token, project_id))
 
     async def _loss(self, bot_id: int, token: str, project_id: str) -> BotLoss | None:
-        """Return another project's loss when this one gets a bot; None when no other project has the bot.
+        """Return the loss for the project that has this bot; None if no other project has it.
 
         Raises:
-            BotTaken: the bot works for the other project, or may do so.
+            BotTaken: the bot serves the other project, or may serve it.
         """
         holder = await self._storage.bots.read_project_bot(bot_id)
         if holder is None or holder.project_id == project_id:
@@ -150,21 +147,17 @@ class Bots:
         other = await self._storage.projects.read_project(holder.project_id)
         if other is None:
             return None
-        details = {"bot_id": holder.bot_id, "bot_username": holder.username}
-        entry = service_entry(
-            other.developer_id, "bot.removed", self._clock(), self._entropy, subject=other.id, details=details
-        )
-        return BotLoss(other.id, entry)
+        return BotLoss(other.id, self._entry(other.developer_id, "bot.removed", holder, self._clock()))
 
     async def _require_dead(self, holder: ProjectBot, token: str) -> None:
-        """Mark a project's bot as broken when the messenger accepts another token and refuses the project's.
+        """Mark a project's bot as broken if the messenger accepts another token and refuses the project's token.
 
-        The messenger is asked, since it alone knows which token is the newer one. Otherwise the developer would wait
-        until the project's bot finds that out.
+        Only the messenger knows which token is newer. Without asking it, the developer would have to wait until the
+        project's bot discovers that its token no longer works.
 
         Raises:
-            BotTaken: the project's token is the same one, is valid too, or cannot be decrypted.
-            MessengerUnavailable: there is no answer.
+            BotTaken: the project's token is the same, is also valid, or cannot be decrypted.
+            MessengerUnavailable: there is no response.
         """
         try:
             held = self.open_token(holder)
@@ -176,41 +169,44 @@ class Bots:
             await self._ask(held)
         except BotTokenRefused:
             if await self.mark_broken(holder):
-                advice = "The messenger refuses its token, and another project has set a newer one. Nothing is to do."
+                advice = (
+                    "The messenger refuses its token, and another project has set a newer one. No action is needed."
+                )
                 _log.error("own_bot_broken", project_id=holder.project_id, bot_username=holder.username, advice=advice)
         else:
             raise BotTaken
 
     # ---- for the processes that run the bots
 
-    async def list_bots(self) -> list[ProjectBot]:
+    async def list_project_bots(self) -> list[ProjectBot]:
         """Return the bots of all projects, broken or not."""
         return await self._storage.bots.list_project_bots()
 
     async def read_bot(self, bot_id: int) -> ProjectBot | None:
-        """Return the project bot with this id; None when there is none."""
+        """Return the project bot with this id; None if there is none."""
         return await self._storage.bots.read_project_bot(bot_id)
 
     def open_token(self, bot: ProjectBot) -> str:
         """Return a bot's token.
 
         Raises:
-            DecryptionFailed: it is encrypted under another master key, or for another project.
+            DecryptionFailed: the token is encrypted under another master key, or for another project.
         """
-        return self._encryptor.decrypt(bot.encrypted_token, bot_token_associated_data(bot.project_id))
+        return self._encryptor.decrypt(bot.encrypted_token, associated_data_of("bot_token", bot.project_id))
 
     async def mark_broken(self, bot: ProjectBot) -> bool:
-        """Mark a bot whose token the messenger refuses as broken; False if it is marked or has another token."""
+        """Mark a bot as broken: the messenger refuses its token. False if it is marked or has another token."""
         project = await self._storage.projects.read_project(bot.project_id)
         if project is None:
             return False
         now = self._clock()
-        details = {"bot_id": bot.bot_id, "bot_username": bot.username}
-        entry = service_entry(
-            project.developer_id, "bot.broken", now, self._entropy, subject=project.id, details=details
-        )
+        entry = self._entry(project.developer_id, "bot.broken", bot, now)
         return await self._storage.bots.mark_bot_broken(project.id, bot.encrypted_token, now, entry=entry)
 
+    def _entry(self, developer_id: str, action: AuditAction, bot: ProjectBot, now: int) -> AuditEntry:
+        details = {"bot_id": bot.bot_id, "bot_username": bot.username}
+        return service_entry(developer_id, action, now, self._entropy, subject=bot.project_id, details=details)
+
     async def rename_bot(self, bot_id: int, username: str) -> bool:
-        """Store a bot's new username, which its links contain from now on; False when it is stored already."""
+        """Store a bot's new username, which its links contain from now on; False if it is already stored."""
         return await self._storage.bots.rename_bot(bot_id, username)

@@ -1,7 +1,6 @@
-"""Show developers their webhook deliveries, send them again, and send tests (contract.md, Webhooks)."""
+"""Show developers their webhook deliveries, resend them, and send tests (contract.md, Webhooks)."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -10,35 +9,35 @@ from weakref import WeakValueDictionary
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import Clock, iso8601
 from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
-from taproof.core.encryption import Encryptor, event_body_associated_data
+from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, DeliveryNotFound, ProjectNotFound, SignInReported, WebhookNotSet
-from taproof.core.identifiers import is_event_id, new_event_id, session_created_at
+from taproof.core.identifiers import is_event_id, session_created_at
 from taproof.core.model import PageCursor, Project, Session
 from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.projects import read_owned_project
-from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data
+from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data, new_event
 from taproof.storage.protocol import Storage
 
 TESTS_LIMIT: Final = 16
-"""The most tests in progress in one process. Each may take as long as the receiver may take to answer."""
+"""The maximum number of tests in progress in one process. Each can take as long as a receiver is allowed to take."""
 TESTS_OF_ONE_LIMIT: Final = 4
-"""The most of these tests for one developer, so that hanging receivers do not delay other developers' tests."""
+"""The maximum number of these tests per developer, so that hanging receivers do not delay other developers' tests."""
 
 PAGE_ATTEMPTS: Final = 400
-"""The most attempts of all deliveries of a page. Decrypting and writing one answer takes ten microseconds of the event
-loop, and 200 deliveries may have 10,000 attempts."""
+"""The maximum number of attempts on a page of deliveries. Decrypting and writing one response takes ten microseconds of
+the event loop, and 200 deliveries may have 10,000 attempts."""
 _READ_AT_ONCE: Final = 50
-"""Deliveries read from the store at a time."""
+"""The number of deliveries read from the store at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class SeenDelivery:
     """A delivery as its developer sees it.
 
-    `sending`: a worker is sending it now. `answers`: the beginning of the receiver's answer to each attempt; None
-    when there was no answer or it cannot be decrypted.
+    `sending`: a worker is sending it now. `answers`: the beginning of the receiver's response to each attempt;
+    None if there was no response or it cannot be decrypted.
     """
 
     record: DeliveryRecord
@@ -48,7 +47,7 @@ class SeenDelivery:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryPage:
-    """One page of deliveries. `next_cursor` requests the next page; it is None on the last."""
+    """One page of deliveries. `next_cursor` requests the next page; None on the last page."""
 
     deliveries: list[SeenDelivery]
     next_cursor: str | None
@@ -58,13 +57,10 @@ class Deliveries:
     """Shows a developer the deliveries of their projects, resends them, and sends tests.
 
     Args:
-        storage: the store.
-        encryptor: encrypts the bodies of tests, and decrypts answers.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
+        encryptor: encrypts the bodies of tests, and decrypts responses.
         webhooks: signs tests.
-        post: sends one request and returns its result, an answer or an error.
-        recorded: called when an event has become due, so that it is sent at once.
+        post: sends one request and returns its result, a response or an error.
+        recorded: called when an event has become due, so that it is sent immediately.
     """
 
     def __init__(
@@ -98,7 +94,7 @@ class Deliveries:
         limit: int,
         cursor: str | None,
     ) -> DeliveryPage:
-        """Return a page of at most `limit` deliveries of one project, fewer when they have many attempts.
+        """Return a page of at most `limit` deliveries of one project; fewer if they have many attempts.
 
         Raises:
             InvalidRequest: the project id or the cursor is malformed.
@@ -123,7 +119,7 @@ class Deliveries:
         seen = []
         for record in page:
             seen.append(self._seen(record))
-            await asyncio.sleep(0)  # Decrypting 50 answers takes time: other tasks run in between.
+            await asyncio.sleep(0)  # Let other tasks run: decrypting 50 responses takes time.
         return DeliveryPage(seen, next_cursor)
 
     async def read_delivery(self, developer: Developer, event_id: str) -> SeenDelivery:
@@ -139,13 +135,13 @@ class Deliveries:
         return self._seen(record)
 
     async def find_deliveries(self, developer: Developer, session: Session) -> list[SeenDelivery]:
-        """Return the deliveries of the event that a session's decision caused; none before the decision.
+        """Return the deliveries of the event that a session's decision caused; empty before the decision.
 
         Raises:
             ProjectNotFound: the session does not belong to this developer's projects.
         """
         await read_owned_project(self._storage, developer, session.project_id)
-        # Event and decision have the same time to the millisecond: one transaction wrote both.
+        # The event and the decision have exactly the same time, because one transaction wrote both.
         decided_at = session.confirmed_at if session.confirmed_at is not None else session.cancelled_at
         if decided_at is None:
             return []
@@ -153,14 +149,14 @@ class Deliveries:
         return [self._seen(record) for record in found]
 
     async def resend_delivery(self, actor: Actor, event_id: str) -> SeenDelivery:
-        """Make an event due at once, in whatever state it is, with all of its retries ahead.
+        """Make an event due immediately, whatever its state, and restart its retry schedule.
 
-        An event that a worker is sending now is left to that worker.
+        An event that a worker is sending now stays with that worker.
 
         Raises:
             DeliveryNotFound: this developer has no such delivery.
             SignInReported: the user has reported the sign-in as not theirs.
-            WebhookNotSet: its project has no webhook URL.
+            WebhookNotSet: the event's project has no webhook URL.
         """
         _require_event_id(event_id)
         developer_id, now = actor.developer.id, self._clock()
@@ -179,14 +175,14 @@ class Deliveries:
         if record.type != "auth.confirmed" or record.session_id is None or created_at is None:
             return False
         project_ids, session_id = [record.project_id], record.session_id
-        session = await self._storage.sessions.find_session(project_ids, created_at, session_id, self._clock())
+        session = await self._storage.sessions.read_session_by_id(project_ids, created_at, session_id, self._clock())
         return session is not None and session.reported_at is not None
 
     async def send_test(self, actor: Actor, project_id: str) -> SeenDelivery:
-        """Send a webhook.test event at once and record it, without retries, even if the endpoint is failing.
+        """Send a webhook.test event immediately and record it, without retries, even if the endpoint is failing.
 
         Raises:
-            InsufficientScope: the acting credential may only read.
+            InsufficientScope: the acting credential lacks the scope `write`.
             InvalidRequest, ProjectNotFound: as for `Projects.read_project`.
             WebhookNotSet: the project has no webhook URL.
         """
@@ -194,26 +190,21 @@ class Deliveries:
         developer = actor.developer
         of_one = self._tests_by_developer.setdefault(developer.id, asyncio.Semaphore(TESTS_OF_ONE_LIMIT))
         async with of_one, self._tests:
-            # Read only now: the URL may have been removed while the test waited.
+            # Read the project only now: the URL may have been removed while the test waited.
             project = await read_owned_project(self._storage, developer, project_id)
             if project.webhook_url == "":
                 raise WebhookNotSet
-            event = self._test_event(project.id)
+            now = self._clock()
+            created_at = iso8601(now)
+            event = new_event(self._encryptor, self._entropy, now, "webhook.test", project.id, created_at=created_at)
             answer = await self._send(event, project)
-        attempt = self._webhooks.attempt(event.id, 1, answer)
+        attempt = self._webhooks.new_attempt(event.id, 1, answer)
         state: DeliveryState = "delivered" if answer.delivered else "failed"
         await self._storage.deliveries.record_delivery(event, attempt, state)
         record = await self._storage.deliveries.read_delivery(developer.id, event.id)
         if record is None:
             raise ProjectNotFound
         return self._seen(record)
-
-    def _test_event(self, project_id: str) -> Event:
-        now = self._clock()
-        event_id = new_event_id(now, self._entropy)
-        body = {"id": event_id, "event": "webhook.test", "project_id": project_id, "created_at": iso8601(now)}
-        encrypted = self._encryptor.encrypt(json.dumps(body), event_body_associated_data(event_id), self._entropy)
-        return Event(event_id, "webhook.test", project_id, encrypted, now)
 
     async def _send(self, event: Event, project: Project) -> WebhookResponse:
         try:
@@ -236,6 +227,6 @@ class Deliveries:
 
 
 def _require_event_id(event_id: str) -> None:
-    # A malformed id is unknown anyway; one with a NUL or a lone surrogate must not reach the store.
+    # No delivery has a malformed id. An id with a NUL or a lone surrogate must not reach the store.
     if not is_event_id(event_id):
         raise DeliveryNotFound

@@ -27,11 +27,12 @@ from taproof.storage.protocol import Storage
 
 EMAIL_LIMIT: Final = 254
 ACCESS_TOKEN_LIMIT: Final = 100
-"""The most unexpired access tokens of one developer. Tokens beyond it that are older than the limit stay valid."""
+"""The maximum number of unexpired access tokens per developer. Excess tokens created before this limit existed stay
+valid."""
 _EMAIL: Final = re.compile(r"[!-?A-~]{1,64}@[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?")
 _TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 _TOUCH_EVERY: Final = MINUTE
-"""The precision (ms) of a token's last-used time: at most one write a minute, however busy the token is."""
+"""The precision (ms) of a token's last-used time: at most one write per minute, however often the token is used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +52,12 @@ class Developers:
         self._entropy = entropy
 
     async def create_developer(self, email: str, plan: Plan, *, is_owner: bool | None = None) -> Developer:
-        """Add a developer account, as the operator does on the command line.
+        """Add a developer account on behalf of the operator.
 
         Args:
-            email: the developer's address; no other developer may have it.
+            email: the developer's e-mail address, which must be unique.
             plan: the account's plan.
-            is_owner: whether the developer may invite others; None: only if they are the first one.
+            is_owner: whether the developer can invite others. Default: only if they are the first developer.
 
         Raises:
             InvalidRequest: `email` is not an e-mail address.
@@ -83,7 +84,7 @@ class Developers:
         """Return the developer with this e-mail address.
 
         Raises:
-            DeveloperNotFound: no developer has it.
+            DeveloperNotFound: no developer has this address.
         """
         email = email.strip()
         developer = await self._storage.developers.read_developer(email) if _EMAIL.fullmatch(email) else None
@@ -92,7 +93,7 @@ class Developers:
         return developer
 
     async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
-        """Return the developer who signs in with this messenger account, or None."""
+        """Return the developer who signs in with this messenger account; None if there is none."""
         return await self._storage.developers.read_developer_by_messenger_id(messenger_id)
 
     async def list_developers(self) -> list[Developer]:
@@ -113,14 +114,14 @@ class Developers:
         Args:
             actor: the developer and the credential that create it.
             name: the token's name.
-            expires_at: in ms since the epoch; None: the expiry of the acting credential, if it has one.
-            scopes: the token's scopes; None: those of the acting credential.
-            sign_in: the messenger sign-in that `taproof login` creates the token for.
+            expires_at: the token's expiry in ms since the epoch. Default: the expiry of the acting credential, if any.
+            scopes: the token's scopes. Default: those of the acting credential.
+            sign_in: the messenger sign-in with which `taproof login` creates the token.
 
         Raises:
             InsufficientScope: the acting credential lacks the scope `tokens`.
-            InvalidAccessToken, SignedOut: the acting credential has ended, and no token is created.
-            AccessDenied: the sign-in was reported, and no token is created.
+            InvalidAccessToken, SignedOut: the acting credential has ended; no token is created.
+            AccessDenied: the sign-in was reported; no token is created.
             InvalidRequest: the name is invalid, the expiry is not in the future, or the rights exceed those of `actor`.
             TooManyAccessTokens: the developer already has `ACCESS_TOKEN_LIMIT` unexpired tokens.
         """
@@ -167,9 +168,9 @@ class Developers:
         token, developer = found
         now = self._clock()
         if token.expires_at is not None and now >= token.expires_at:
-            raise InvalidAccessToken("This access token has expired. Make a new one.")
+            raise InvalidAccessToken("This access token has expired. Create a new one.")
         if token.last_used_at is None or now - token.last_used_at >= _TOUCH_EVERY:
-            # The time only informs the developer: reads must work even while the store cannot be written.
+            # The last-used time is only informative. Reads must work even while the store cannot be written.
             with contextlib.suppress(StoreUnavailable):
                 await self._storage.credentials.touch_access_token(token.id, now)
         return token, developer
@@ -179,14 +180,14 @@ class Developers:
         return await self._storage.credentials.list_access_tokens(developer_id)
 
     async def delete_access_token(self, actor: Actor, token_id: str, *, keep_created: bool = False) -> int:
-        """Revoke an access token permanently, with the tokens created with it; return the number of revoked tokens.
+        """Revoke an access token and the tokens created with it; return the number of revoked tokens.
 
-        With `keep_created`, the tokens that it created stay. Console sessions that were opened with it always end.
+        With `keep_created`, the tokens created with it are kept. Console sessions opened with it always end.
 
         Raises:
             AccessTokenNotFound: this developer has no such token.
-            InvalidRequest: the acting credential was created with that token, and cannot keep itself.
-            InsufficientScope: the acting credential lacks the scope `tokens`, and revokes another token than its own.
+            InvalidRequest: the acting credential was created with that token, so `keep_created` is not possible.
+            InsufficientScope: the acting credential lacks the scope `tokens`, and the token is not its own.
             InvalidAccessToken, SignedOut: the acting credential has ended.
         """
         if _TOKEN_ID.fullmatch(token_id) is None:
@@ -221,7 +222,7 @@ class Developers:
         return len(ended)
 
     async def _ancestors(self, actor: Actor) -> set[str]:
-        """Return the ids of the access tokens that the acting one was created with, directly or not."""
+        """Return the ids of the access tokens from which the acting token derives, directly or indirectly."""
         own = actor.grant.access_token_id
         if own is None:
             return set()
@@ -237,7 +238,7 @@ class Developers:
 
 
 def checked_email(email: str) -> str:
-    """Return an e-mail address as it is stored, without surrounding white space.
+    """Return an e-mail address without surrounding white space, as it is stored.
 
     Raises:
         InvalidRequest: `email` is not an e-mail address.

@@ -1,8 +1,8 @@
-"""Erase one user: in a developer's projects on their request, in all projects on the operator's.
+"""Erase one user's data: in a developer's projects at the developer's request, in all projects at the operator's.
 
-This erases sessions with name and phone number, their webhook events and their requests for a phone number. It also
-erases the user's identity from the records of users per day. Counts stay. A user who signs in again afterwards counts
-as a new user.
+This erases the user's sessions with name and phone number, webhook events and phone number requests, and the user's
+identity in the records of users per day. Anonymous counts are kept. A user who signs in again later counts as a new
+user.
 """
 
 import asyncio
@@ -16,31 +16,31 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest
 from taproof.core.identifiers import new_id
 from taproof.service.audit import audit_entry
-from taproof.storage.protocol import OpenedDay, OpenedPlace, Storage
+from taproof.storage.protocol import OpenedCursor, OpenedDay, Storage
 
 BATCH: Final = 100
-"""Sessions erased in one write, as in `housekeeping.py`."""
+"""The number of sessions erased in one write, as in `housekeeping.py`."""
 _LOOKED_AT: Final = 500
-"""Sessions that one step of a walk reads: on SQLite it holds the event loop for 1 to 2 ms."""
+"""The number of sessions that one step of a walk reads. On SQLite, a step blocks the event loop for 1 to 2 ms."""
 _DAYS: Final = 1_000
 _MESSENGER_ID: Final = re.compile(r"[0-9]{1,20}")
 
 
 class Erasure:
-    """Erases a user's data in small steps. After a kill between two steps, the erasure can safely be repeated."""
+    """Erases a user's data in small steps. An erasure that was interrupted can safely be repeated."""
 
     def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
         self._storage = storage
         self._clock = clock
         self._entropy = entropy
-        # A walk keeps the processor busy while it lasts: only one runs at a time, so that other work goes on.
+        # A walk keeps the processor busy, so only one runs at a time.
         self._turn = asyncio.Lock()
 
     async def erase_user(self, actor: Actor, messenger_id: str) -> bool:
-        """Erase the data that this developer's projects keep of an account; return False if there is none.
+        """Erase the data about an account in this developer's projects; return False if there is none.
 
-        The audit log records the erasure without the account's id, since the log is kept for long. A hash would not
-        protect the id: it has so few digits that trying all of them finds it. The account's own blocks stay.
+        The audit log records the erasure without the account's id, since the log is kept for a long time. A hash would
+        not protect the id, which is short enough to find by trying all ids. The blocks that the user set are kept.
 
         Raises:
             InvalidRequest: `messenger_id` is not a messenger account's id.
@@ -49,9 +49,9 @@ class Erasure:
         return bool(await self._erase(messenger_id, actor.developer.id, lambda _: None, entry))
 
     async def erase_everywhere(self, messenger_id: str, progress: Callable[[int], None]) -> int:
-        """Erase an account's data in all projects, and its blocks; return the number of erased rows.
+        """Erase an account's data in all projects, and the user's blocks; return the number of erased rows.
 
-        `progress` is called after each step with the number so far.
+        `progress` is called after each step with the number of rows erased so far.
 
         Raises:
             InvalidRequest: `messenger_id` is not a messenger account's id.
@@ -94,13 +94,13 @@ class Erasure:
         while days := await self._storage.erasure.list_opened_days(developer_id, last, _DAYS):
             last = days[-1]
             for day in days:
-                place: OpenedPlace | None = None
+                cursor: OpenedCursor | None = None
                 while True:
-                    page = await self._storage.erasure.erase_opened(messenger_id, day, place, _LOOKED_AT, entry=entry)
+                    page = await self._storage.erasure.erase_opened(messenger_id, day, cursor, _LOOKED_AT, entry=entry)
                     count(page.erased)
                     entry = None if page.erased else entry
-                    place = page.after
-                    if place is None:
+                    cursor = page.after
+                    if cursor is None:
                         break
 
 
@@ -108,7 +108,7 @@ def checked_messenger_id(messenger_id: str) -> str:
     """Return a messenger account's id unchanged.
 
     Raises:
-        InvalidRequest: it is not an account's id.
+        InvalidRequest: `messenger_id` is not an account's id.
     """
     if _MESSENGER_ID.fullmatch(messenger_id) is None:
         raise InvalidRequest("messenger_id must be a messenger account's id: digits only, at most 20.")

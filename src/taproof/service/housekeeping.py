@@ -1,4 +1,4 @@
-"""Record expiry, end deliveries, and erase data whose retention is over. Each step is bounded."""
+"""Record expiry, end deliveries, and erase data after its retention period. Each step is bounded."""
 
 from typing import Final
 
@@ -8,28 +8,28 @@ from taproof.service.console.sessions import IDLE_LIFETIME
 from taproof.storage.protocol import Storage
 
 BATCH: Final = 100
-"""Rows of one write: on SQLite it holds the event loop for 1 to 2 ms. With 500 rows it would be 5 to 12 ms
-(docs/reference/retention-and-limits.md)."""
+"""The number of rows in one write. On SQLite, a write blocks the event loop for 1 to 2 ms; with 500 rows, for 5 to
+12 ms (docs/reference/retention-and-limits.md)."""
 _UPDATES_KEPT: Final = 2 * DAY
-"""The time (ms) that updates are kept. Telegram keeps an undelivered update for at most 24 hours, so an older one
-cannot come again."""
+"""The time (ms) for which updates are kept. Telegram keeps an undelivered update for at most 24 hours, so it never
+delivers an older one again."""
 _USER_DAYS_KEPT: Final = 91
-"""The fewest days that users' days are kept. Analytics counts distinct users by these rows, in at most 90 days."""
+"""The minimum number of days for which users' days are kept. Analytics uses them to count distinct users in up to 90
+days."""
 _USAGE_KEPT: Final = 31
-"""The fewest days that confirmed sign-ins of deleted projects are kept. They count in their month of up to 31 days."""
+"""The minimum number of days for which confirmed sign-ins of deleted projects are kept. They count towards their month,
+which has up to 31 days."""
 _DAYS_AHEAD: Final = 3
-"""The days ahead for which the store is prepared for new sessions: enough for an outage over a weekend."""
+"""The number of days for which the store is prepared in advance: enough for an outage over a weekend."""
 
 
 class Housekeeping:
-    """Sweeps in small batches, each in its own transaction, so that no poll waits for it.
+    """Does its tasks in small batches, each in its own transaction, so that polls need not wait.
 
     Args:
-        storage: the store.
-        clock: returns the time in ms.
-        retention_days: days that sessions and finished webhook events are kept. The counts that analytics and
-            projects show outlive them.
-        audit_days: days that entries of the audit log are kept, to the end of the UTC day.
+        retention_days: the number of days for which sessions and finished webhook events are kept. The counts shown in
+            analytics and projects are kept longer.
+        audit_days: the number of days for which audit log entries are kept, to the end of the UTC day.
     """
 
     def __init__(self, storage: Storage, clock: Clock, retention_days: int, *, audit_days: int = 365) -> None:
@@ -40,7 +40,7 @@ class Housekeeping:
         self._prepared: int | None = None
 
     async def sweep(self) -> bool:
-        """Do one batch of each task; return True when a batch was full, so that more work may be due at once."""
+        """Do one batch of each task; return True if a batch was full, so that more work may remain."""
         now = self._clock()
         today = day_number(now)
         expired = await self._storage.sessions.expire_sessions(now, BATCH)
@@ -54,14 +54,15 @@ class Housekeeping:
             await self._storage.bots.purge_updates(now - _UPDATES_KEPT, BATCH) >= BATCH,
             await self._storage.audit.purge_audit_entries((today - self._audit_days) * DAY, now, BATCH) >= BATCH,
             await self._storage.credentials.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
-            # A contact answers the latest request only. Once that is purged, no earlier session may be pending.
+            # A contact answers only the latest request. When that request is purged, no earlier session may be pending.
             await self._storage.users.purge_phone_requests(now - SESSION_LIFETIME, BATCH) >= BATCH,
             await self._storage.plans.purge_removed_usage(today - _USAGE_KEPT, BATCH) >= BATCH,
         ]
-        # Only once all expiry is counted: after a long stop, some pending sessions may be old enough to be purged.
+        # Purge only after all expired sessions are counted: after a long downtime, pending sessions may be old enough
+        # to be purged.
         if expired < BATCH:
             full.append(await self._storage.sessions.purge_sessions(today - self._retention_days, BATCH) >= BATCH)
-        # Last, since it may wait for the database's own maintenance, and the next days are already prepared.
+        # Prepare last: this may wait for the database's own maintenance, and the next days are already prepared.
         if self._prepared != today:
             await self._storage.sessions.prepare_days(today, today + _DAYS_AHEAD)
             self._prepared = today

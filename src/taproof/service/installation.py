@@ -1,4 +1,4 @@
-"""Bind an installation, on its first start, to its master key and to its mode: sandbox or real."""
+"""Bind an installation to its master key and its mode, sandbox or real, on the first start."""
 
 from typing import Final
 
@@ -11,21 +11,19 @@ KEY_MARK: Final = "master_key_check"
 MODE_MARK: Final = "mode"
 
 
-class WrongMode(TaproofError):
+class WrongMode(TaproofError, code="wrong_mode"):
     """This database belongs to the other mode, sandbox or real."""
-
-    code = "wrong_mode"
 
 
 async def has_master_key(storage: Storage) -> bool:
-    """Return whether this database was already used with a master key. If so, do not create a new one."""
+    """Return whether this database was already used with a master key. If so, do not create a new key."""
     return await storage.metadata.read_mark(KEY_MARK) is not None
 
 
 async def check_master_key(storage: Storage, encryptor: Encryptor, entropy: Entropy) -> None:
     """Bind the database to this master key on first use, and check the key from then on.
 
-    Any one of several keys may be the right one. `service/reencryption.py` re-encrypts the check value last.
+    With several keys, any of them may be the right one. `service/reencryption.py` re-encrypts the check value last.
 
     Raises:
         MasterKeyWrong: the database was created with another key.
@@ -46,7 +44,7 @@ async def is_under_first_key(storage: Storage, encryptor: Encryptor) -> bool:
 async def check_mode(storage: Storage, *, sandbox: bool) -> None:
     """Refuse a real database in sandbox mode and a sandbox's database in real mode.
 
-    This keeps pretend users out of a real database, and real users out of a sandbox.
+    This keeps simulated users out of a real database, and real users out of a sandbox.
 
     Raises:
         WrongMode: the database was first used in the other mode.
@@ -54,9 +52,9 @@ async def check_mode(storage: Storage, *, sandbox: bool) -> None:
     mode = b"sandbox" if sandbox else b"real"
     if await storage.metadata.claim_mark(MODE_MARK, mode) != mode:
         raise WrongMode(
-            "This database belongs to a real service; a sandbox needs one of its own. Choose another with --database "
-            "(TAPROOF_DATABASE_URL), or leave out --sandbox (TAPROOF_SANDBOX)."
+            "This database belongs to a real service; a sandbox needs its own. Choose another one with --database "
+            "(TAPROOF_DATABASE_URL), or omit --sandbox (TAPROOF_SANDBOX)."
             if sandbox
-            else "This database was made in sandbox mode; a real service needs one of its own. Choose another with "
+            else "This database was created in sandbox mode; a real service needs its own. Choose another one with "
             "--database (TAPROOF_DATABASE_URL), or add --sandbox (TAPROOF_SANDBOX) to use it."
         )

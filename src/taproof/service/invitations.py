@@ -1,6 +1,6 @@
-"""Invitations: one-time links that create a developer, or bind a messenger account to an existing one.
+"""Invitations: one-time links that create a developer, or link a messenger account to an existing one.
 
-The link is `{base_url}/console/invite#inv_…`. Anyone with its code can use it; only a hash of the code is stored.
+The link is `{base_url}/console/invite#inv_…`. Anyone with the code can use the link; only a hash of the code is stored.
 """
 
 import dataclasses
@@ -29,11 +29,11 @@ from taproof.service.developers import checked_email
 from taproof.storage.protocol import Storage
 
 FIRST_LIFETIME: Final = DAY
-"""The lifetime (ms) of the first developer's invitation. It is short: the operator uses it right after the start."""
+"""The lifetime (ms) of the first developer's invitation. It is short, because the operator uses it right away."""
 LIFETIME: Final = 7 * DAY
 """The lifetime (ms) of any other invitation."""
 INVITATION_LIMIT: Final = 200
-"""The most open invitations of an installation: they are listed on one page."""
+"""The maximum number of open invitations in an installation: one page lists them all."""
 _INVITATION_ID: Final = re.compile(r"invite_[A-Za-z0-9]{1,40}")
 _REFUSALS: Final[dict[InvitationOutcome, type[TaproofError]]] = {
     "gone": InvitationNotFound,
@@ -62,12 +62,12 @@ class Invitations:
     async def invite_first(self) -> str | None:
         """Return the code of an invitation for the first developer, an owner; None if a developer exists.
 
-        Several such invitations may be open. The first one accepted creates the developer, and the others become void.
+        Several such invitations may be open. Accepting one creates the developer and invalidates the others.
         """
         if await self._storage.developers.list_developers():
             return None
-        # A plan must not limit the operator, since they can change it themselves.
-        invitation = self._new("", "business", is_owner=True, developer_id=None, inviter=None, lifetime=FIRST_LIFETIME)
+        # The operator could change the plan anyway, so it should not limit them.
+        invitation = self._new("", "business", is_owner=True, lifetime=FIRST_LIFETIME)
         return (await self._create(invitation, None)).code
 
     async def invite_developer(
@@ -77,7 +77,7 @@ class Invitations:
 
         Raises:
             OwnerOnly: `actor` is not an owner.
-            MessengerOnly: the rights of `actor` derive from an access token. A leaked one must not create new ways in.
+            MessengerOnly: the rights of `actor` derive from an access token. A leaked token must not invite anyone.
             InvalidRequest: `email` is not an e-mail address, or `INVITATION_LIMIT` invitations are open.
             DeveloperExists: a developer has this address.
         """
@@ -89,14 +89,14 @@ class Invitations:
             raise DeveloperExists
         if len(await self._storage.developers.list_invitations(self._clock())) >= INVITATION_LIMIT:
             raise InvalidRequest(
-                f"There are {INVITATION_LIMIT} invitations that nobody has taken up yet. Revoke some, or wait until "
-                "their time is over."
+                f"There are {INVITATION_LIMIT} invitations that have not been accepted yet. Revoke some, or wait until "
+                "they expire."
             )
-        invitation = self._new(email, plan, is_owner=is_owner, developer_id=None, inviter=actor, lifetime=LIFETIME)
+        invitation = self._new(email, plan, is_owner=is_owner, inviter=actor)
         return await self._create(invitation, actor)
 
     async def invite_again(self, actor: Actor, developer: Developer) -> CreatedInvitation:
-        """Invite an existing developer to bind a messenger account, which replaces the current one.
+        """Invite an existing developer to link a messenger account, which replaces the current one.
 
         The link lets its holder sign in as that developer, so only the operator or the service itself may create it.
 
@@ -105,16 +105,9 @@ class Invitations:
         """
         if actor.via not in {"command_line", "service"}:
             raise OwnerOnly(
-                "Only the operator of this installation may do this (with: taproof developers invite EMAIL)."
+                "Only the operator of this installation can do this (with: taproof developers invite EMAIL)."
             )
-        invitation = self._new(
-            developer.email,
-            developer.plan,
-            is_owner=developer.is_owner,
-            developer_id=developer.id,
-            inviter=None,
-            lifetime=LIFETIME,
-        )
+        invitation = self._new(developer.email, developer.plan, is_owner=developer.is_owner, developer_id=developer.id)
         return await self._create(invitation, dataclasses.replace(actor, developer=developer))
 
     async def read_invitation(self, code: str) -> Invitation:
@@ -139,14 +132,14 @@ class Invitations:
         address: str,
         sign_in: DeveloperSignIn | None = None,
     ) -> Developer:
-        """Accept an invitation, once: create the developer, or bind the messenger account to the existing one.
+        """Accept an invitation: create the developer, or link the messenger account to the existing developer.
 
         Args:
             code: the invitation's code.
             identity: the messenger account that confirmed.
-            email: the address of the first developer, whose invitation has none.
+            email: the e-mail address of the first developer, whose invitation contains none.
             address: the client's IP address, for the audit log.
-            sign_in: the confirmed sign-in.
+            sign_in: the sign-in that `identity` confirmed.
 
         Raises:
             AccessDenied: the sign-in was reported.
@@ -185,8 +178,8 @@ class Invitations:
         _require_owner(developer)
         return await self._storage.developers.list_invitations(self._clock())
 
-    async def revoke_invitation(self, actor: Actor, invitation_id: str) -> None:
-        """Revoke an invitation at once.
+    async def delete_invitation(self, actor: Actor, invitation_id: str) -> None:
+        """Revoke an invitation.
 
         Raises:
             OwnerOnly: `actor` is not an owner.
@@ -202,7 +195,14 @@ class Invitations:
             raise InvitationNotFound("There is no such invitation: it was used, was revoked or has expired.")
 
     def _new(
-        self, email: str, plan: Plan, *, is_owner: bool, developer_id: str | None, inviter: Actor | None, lifetime: int
+        self,
+        email: str,
+        plan: Plan,
+        *,
+        is_owner: bool,
+        developer_id: str | None = None,
+        inviter: Actor | None = None,
+        lifetime: int = LIFETIME,
     ) -> Invitation:
         now = self._clock()
         return Invitation(
@@ -219,7 +219,7 @@ class Invitations:
         )
 
     async def _create(self, invitation: Invitation, actor: Actor | None) -> CreatedInvitation:
-        """Store an invitation. Without an actor there is no audit log to record it in."""
+        """Store an invitation. Without an actor, there is no audit log for an entry."""
         code = new_key("inv", self._entropy)
         entry = None
         if actor is not None:
@@ -236,7 +236,7 @@ class Invitations:
         return CreatedInvitation(invitation, code)
 
     async def _invited(self, invitation: Invitation) -> Developer:
-        """Return the developer that an invitation binds a messenger account to."""
+        """Return the developer to whom an invitation links a messenger account."""
         developer = await self._storage.developers.read_developer(invitation.email)
         if developer is None or developer.id != invitation.developer_id:
             raise InvitationNotFound

@@ -1,4 +1,4 @@
-"""Run a worker's loop. It stops between two steps, and continues after a failed step or a failure of the store."""
+"""Run a worker's loop. It stops only between two steps, and continues after an error, also of the store."""
 
 import asyncio
 import contextlib
@@ -18,9 +18,9 @@ async def repeat_until(stopping: asyncio.Event, name: str, step: Callable[[], Aw
     """Repeat `step` until `stopping` is set.
 
     Args:
-        stopping: ends the loop; a running step is finished first.
+        stopping: when set, ends the loop after the current step.
         name: the loop's name in the log.
-        step: does one bounded piece of work, and returns the seconds to pause before the next.
+        step: does a bounded amount of work, and returns the pause in seconds before the next step.
     """
     while not stopping.is_set():
         try:
@@ -28,7 +28,7 @@ async def repeat_until(stopping: asyncio.Event, name: str, step: Callable[[], Aw
         except StoreUnavailable as error:
             _log.warning(f"{name}.store_unavailable", cause=str(error.__cause__))
             pause = _WHEN_STORE_IS_AWAY
-        except Exception as error:  # noqa: BLE001 — one bad step must not end the loop; it is logged each time.
+        except Exception as error:  # noqa: BLE001 — a failed step must not end the loop; each failure is logged.
             _log.exception(f"{name}.bug", error=type(error).__name__)
             pause = _WHEN_STORE_IS_AWAY
         with contextlib.suppress(TimeoutError):

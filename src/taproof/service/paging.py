@@ -1,4 +1,4 @@
-"""Cursors: the position where a page, newest first, ended, as text that the client sends back.
+"""Cursors: the position at which a page of a newest-first list ended, as text that the client sends back.
 
 Source: contract.md, Developer endpoints.
 """
@@ -23,7 +23,7 @@ def read_cursor(cursor: str, prefix: str) -> PageCursor:
     """Return the position that `cursor` encodes. `prefix` is the prefix of the items' ids, such as "sess".
 
     Raises:
-        InvalidRequest: it is not the cursor of a page of such items.
+        InvalidRequest: `cursor` is not the cursor of a page of such items.
     """
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode("ascii")
@@ -31,5 +31,5 @@ def read_cursor(cursor: str, prefix: str) -> PageCursor:
         text = ""
     found = _CURSOR.fullmatch(text)
     if found is None or not found[2].startswith(f"{prefix}_"):
-        raise InvalidRequest("cursor must be the next_cursor of the page before.")
+        raise InvalidRequest("cursor must be the next_cursor of the previous page.")
     return PageCursor(int(found[1]), found[2])

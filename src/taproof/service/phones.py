@@ -1,4 +1,4 @@
-"""Phone numbers as they are stored: in E.164 form (ITU-T), such as +4915123456789."""
+"""Phone numbers as they are stored: in E.164 format (ITU-T), such as +4915123456789."""
 
 import re
 from typing import Final
@@ -9,9 +9,9 @@ _E164: Final = re.compile(r"\+[1-9][0-9]{4,14}")
 
 
 def e164_number(text: str) -> str | None:
-    """Return a messenger's phone number in E.164 form; None when it is not a valid number.
+    """Return a messenger's phone number in E.164 format; None if it is not a valid number.
 
-    Messengers send the whole number with its country code, some without the leading plus sign.
+    Messengers send the number with its country code, some without the leading plus sign.
     """
     text = text.strip()
     if not text.isascii() or len(text) > 32:
@@ -23,5 +23,5 @@ def e164_number(text: str) -> str | None:
     if number.extension or not phonenumbers.is_possible_number(number):
         return None
     written = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
-    # The library also accepts numbers that are too short or too long for E.164. An SDK refuses a proof with one.
+    # The library also accepts numbers that are too short or too long for E.164. SDKs refuse a proof with such a number.
     return written if _E164.fullmatch(written) else None

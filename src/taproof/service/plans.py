@@ -1,6 +1,6 @@
 """Plans: enforce their limits, read a developer's usage, and change a developer's plan.
 
-A limit is checked only when something new starts. A sign-in in progress continues to its end.
+A limit is checked only when something new starts. Sign-ins in progress are not interrupted.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 
 FRESH: Final = 10 * SECOND
-"""The time (ms) that a process uses its count of sign-ins, so that most calls of generate need no count. A month may
-go over its limit by the sign-ins that all processes confirm in this time."""
+"""The time (ms) for which a process reuses its count of sign-ins, so that most calls of generate need no count. A month
+can exceed its limit by the sign-ins that all processes confirm during this time."""
 _KEPT: Final = 10_000
-"""The most developers whose count a process keeps."""
+"""The maximum number of developers whose counts a process keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +44,9 @@ class Plans:
     """Enforces the limits of plans, and changes developers' plans.
 
     Args:
-        storage: the store.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        projects: the most projects of a developer, by plan. A plan without an entry has no limit.
-        sign_ins: the most sign-ins that their users may confirm in a calendar month (UTC), likewise. A user counts
-            once a day, so one account takes at most 31 of a month.
+        projects: the maximum number of projects per developer, by plan. A plan without an entry has no limit.
+        sign_ins: the maximum number of confirmed sign-ins in a calendar month (UTC), likewise by plan. A user counts
+            once a day, so one account uses at most 31 per month.
     """
 
     def __init__(
@@ -68,10 +65,11 @@ class Plans:
         self._sign_ins = sign_ins
         self._counted: dict[str, _Counted] = {}
 
-    async def change_plan(self, developer: Developer, plan: Plan) -> bool:
-        """Move a developer to another plan, as the operator does; False when they are already on it.
+    async def update_plan(self, developer: Developer, plan: Plan) -> bool:
+        """Move a developer to another plan on behalf of the operator; False if they are already on it.
 
-        On "free", their projects stop collecting phone numbers at once. Projects over the new plan's limit stay.
+        With "free", their projects stop collecting phone numbers immediately. Projects over the new plan's limit are
+        kept.
         """
         details = {"plan": plan, "before": developer.plan}
         actor = Actor(developer, "command_line")
@@ -86,12 +84,12 @@ class Plans:
         return Usage(used.projects, self._projects.get(plan), used.sign_ins, self._sign_ins.get(plan))
 
     async def require_room(self, developer_id: str, plan: Plan) -> None:
-        """Refuse a new sign-in when the developer's plan has none left this month.
+        """Refuse a new sign-in if the developer's plan allows no more this month.
 
-        Sign-ins to the service itself have no limit. Otherwise nobody could sign in to the console at the limit.
+        Sign-ins to the service itself are not limited, so that developers can always sign in to the console.
 
         Raises:
-            PlanLimitReached: the limit is reached, until the next month or another plan.
+            PlanLimitReached: the limit is reached. It ends with the month or a change of the plan.
         """
         limit = self._sign_ins.get(plan)
         if limit is None or developer_id == SERVICE_DEVELOPER:
@@ -99,7 +97,7 @@ class Plans:
         now = self._clock()
         if await self._count(developer_id, now) >= limit:
             raise PlanLimitReached(
-                "This project's developer has had as many sign-ins confirmed in this month as their plan has room for. "
+                "This project's developer has reached their plan's limit of confirmed sign-ins for this month. "
                 f"New ones can be started from {iso_date(month_of(now).stop)} (UTC), or as soon as the operator of "
                 "this service gives them another plan."
             )

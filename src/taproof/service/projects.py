@@ -9,7 +9,7 @@ from typing import Final
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
-from taproof.core.encryption import Encryptor, bot_token_associated_data, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     InvalidRequest,
@@ -39,21 +39,21 @@ from taproof.service.audit import audit_entry, url_origin
 from taproof.storage.protocol import Storage
 
 PROJECT_LIMIT: Final = 1000
-"""The most projects of one developer."""
+"""The maximum number of projects per developer."""
 OVERLAP_LIMIT: Final = 168
-"""The most hours that a rotation of the webhook secret takes."""
+"""The maximum duration of a webhook secret rotation in hours."""
 _READ_AT_ONCE: Final = 25
-"""Projects read, and written as JSON, at a time: it holds the event loop for 1 to 2 ms."""
+"""The number of projects read and written as JSON in one step, which blocks the event loop for 1 to 2 ms."""
 
 _NO_PHONES: Final = (
-    "collect_phone is available on the pro and business plans, and this account is on the free plan. Leave it false, "
+    "collect_phone is available on the pro and business plans, and this account is on the free plan. Keep it false, "
     "or ask the operator of this service for another plan."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectSecrets:
-    """Both secrets of a project in plaintext. The secret key cannot be read again."""
+    """Both secrets of a project in plaintext. The secret key cannot be retrieved later."""
 
     secret_key: str
     webhook_secret: str
@@ -61,7 +61,7 @@ class ProjectSecrets:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """The current webhook secret, and during a rotation the one that replaces it at `promoted_at` (ms)."""
+    """The current webhook secret and, during a rotation, the one that replaces it at `promoted_at` (ms)."""
 
     webhook_secret: str
     next_webhook_secret: str | None
@@ -71,15 +71,15 @@ class Rotation:
 class Projects:
     """Creates, changes and deletes projects, and authenticates their secret keys.
 
+    A method that takes a project id raises InvalidRequest if the id is malformed, and ProjectNotFound if the developer
+    has no such project. A call that raises changes nothing.
+
     Args:
-        storage: the store.
         encryptor: encrypts the webhook secrets.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        address_rules: the addresses that a webhook URL may name.
-        webhook_ports: the ports that a webhook URL may name.
+        address_rules: the addresses allowed in webhook URLs.
+        webhook_ports: the ports allowed in webhook URLs.
         allow_loopback_http: accept http:// webhook URLs to a loopback address, as the sandbox does.
-        limits: the most projects of a developer, by plan; `PROJECT_LIMIT` for a plan without an entry.
+        limits: the maximum number of projects per developer, by plan; `PROJECT_LIMIT` for a plan without an entry.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class Projects:
         self._limits = limits or {}
 
     def check_changes(self, actor: Actor, changes: ProjectChanges) -> ProjectChanges:
-        """Check changes and return them as they are stored, without a call to the store.
+        """Validate changes, and return them as they will be stored. Does not access the store.
 
         Raises:
             InsufficientScope: the acting credential may only read.
@@ -146,7 +146,7 @@ class Projects:
         is_stored = await store()
         if not is_stored and project.collect_phone:
             await self._require_phone_plan(actor.developer)
-            is_stored = await store()  # The plan had changed for a moment, or the limit is reached.
+            is_stored = await store()  # The plan may have changed for a moment; else the limit is reached.
         if not is_stored:
             raise TooManyProjects if limit == PROJECT_LIMIT else _no_room(actor.developer, limit)
         if bot is not None:
@@ -158,9 +158,9 @@ class Projects:
         return await self._storage.projects.list_projects(developer.id)
 
     async def walk_projects(self, developer: Developer) -> AsyncIterator[Project]:
-        """Yield a developer's projects, oldest first, read a few at a time so that other requests need not wait.
+        """Yield a developer's projects, oldest first. Read a few at a time, so that other requests need not wait.
 
-        A project that is deleted during the walk is left out.
+        A project that is deleted meanwhile is omitted.
         """
         ids = [each.project_id for each in await self._storage.projects.name_projects(developer.id)]
         for start in range(0, len(ids), _READ_AT_ONCE):
@@ -173,7 +173,7 @@ class Projects:
         return await self._storage.projects.read_projects(developer.id, ids[start : start + limit]), len(ids)
 
     async def name_projects(self, developer: Developer) -> list[NamedProject]:
-        """Return id and name of a developer's projects, oldest first."""
+        """Return the id and name of each of a developer's projects, oldest first."""
         return await self._storage.projects.name_projects(developer.id)
 
     async def count_projects(self, developer_id: str) -> int:
@@ -181,23 +181,20 @@ class Projects:
         return await self._storage.projects.count_projects(developer_id)
 
     async def read_project(self, developer: Developer, project_id: str) -> Project:
-        """Return one project.
-
-        Raises:
-            InvalidRequest: the project id is malformed.
-            ProjectNotFound: this developer has no such project.
-        """
+        """Return one project."""
         return await read_owned_project(self._storage, developer, project_id)
 
     async def update_project(
         self, actor: Actor, project_id: str, changes: ProjectChanges, *, bot: CheckedBot | RemovedBot | None = None
     ) -> Project:
-        """Change the fields that are not None, and set or remove the bot if `bot` says so.
+        """Change the fields that are not None, and set or remove the bot if `bot` is not None.
 
         Raises:
-            InsufficientScope, InvalidRequest, ProjectNotFound, BotTaken: nothing is changed.
+            InsufficientScope: the acting credential may only read.
+            InvalidRequest: a field is invalid; the error's sentence names it.
+            BotTaken: the bot serves another project.
         """
-        actor.grant.require("write")  # Also for an empty request: the answer is the whole project.
+        actor.grant.require("write")  # Also for an empty request, because the response contains the whole project.
         _check_project_id(project_id)
         changes = self._checked(actor.developer, changes)
         now = self._clock()
@@ -225,11 +222,7 @@ class Projects:
         return project
 
     async def delete_project(self, actor: Actor, project_id: str) -> None:
-        """Delete a project with its sessions and analytics. This cannot be undone.
-
-        Raises:
-            InvalidRequest, ProjectNotFound: nothing is deleted.
-        """
+        """Delete a project with its sessions and analytics. This cannot be undone."""
         project = await self.read_project(actor.developer, project_id)
         now = self._clock()
         details = {"name": project.name}
@@ -238,15 +231,11 @@ class Projects:
             raise ProjectNotFound
 
     async def regenerate_secrets(self, actor: Actor, project_id: str) -> ProjectSecrets:
-        """Replace the secret key and the webhook secret. The old ones stop working at once.
-
-        Raises:
-            InvalidRequest, ProjectNotFound: nothing is changed.
-        """
+        """Replace the secret key and the webhook secret. The old ones stop working immediately."""
         _check_project_id(project_id)
         secrets = self._new_secrets()
         entry = audit_entry(actor, "project.secrets_regenerated", self._clock(), self._entropy, subject=project_id)
-        if not await self._storage.projects.replace_project_secrets(
+        if not await self._storage.projects.regenerate_secrets(
             actor.developer.id,
             project_id,
             key_hash(secrets.secret_key),
@@ -258,17 +247,16 @@ class Projects:
         return secrets
 
     async def read_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
-        """Return the webhook secret in plaintext, and during a rotation the next one too.
+        """Return the webhook secret in plaintext and, during a rotation, the next one.
 
-        The audit log does not record it: an application may read the secret at each sign-in.
+        The audit log does not record this call, because an application may read the secret at each sign-in.
 
         Raises:
-            InsufficientScope: the acting credential may only read. The secret can sign proofs.
-            InvalidRequest, ProjectNotFound: as for `read_project`.
+            InsufficientScope: the acting credential may only read. The secret can be used to sign proofs.
         """
         actor.grant.require("write")
         project = await self.read_project(actor.developer, project_id)
-        associated_data = webhook_secret_associated_data(project.id)
+        associated_data = associated_data_of("webhook_secret", project.id)
         current, following = signing_secrets(project.webhook_secrets, self._clock())
         secret = self._encryptor.decrypt(current, associated_data)
         if following is None:
@@ -276,11 +264,7 @@ class Projects:
         return Rotation(secret, self._encryptor.decrypt(following, associated_data), project.next_webhook_secret_at)
 
     async def reveal_webhook_secret(self, actor: Actor, project_id: str) -> Rotation:
-        """Return the same as `read_webhook_secret`, to show it to a person. The audit log records it.
-
-        Raises:
-            InvalidRequest, ProjectNotFound: as for `read_project`.
-        """
+        """Return the same as `read_webhook_secret`, to show it to a person. The audit log records this call."""
         rotation = await self.read_webhook_secret(actor, project_id)
         entry = audit_entry(actor, "webhook_secret.revealed", self._clock(), self._entropy, subject=project_id)
         await self._storage.audit.add_audit_entry(entry)
@@ -289,14 +273,15 @@ class Projects:
     async def rotate_webhook_secret(self, actor: Actor, project_id: str, overlap_hours: int) -> Rotation:
         """Create another webhook secret, which replaces the current one after `overlap_hours`.
 
-        Until then both sign webhooks, and the current one signs proofs. The secret key stays.
+        Until then, both sign webhooks, and the current one signs proofs. The secret key does not change.
 
         Raises:
-            InvalidRequest, ProjectNotFound, RotationUnderWay: nothing is changed.
+            InvalidRequest: `overlap_hours` is out of range.
+            RotationUnderWay: the next secret has not replaced the current one yet.
         """
         if not 1 <= overlap_hours <= OVERLAP_LIMIT:
             raise InvalidRequest(f"overlap_hours must be a whole number from 1 to {OVERLAP_LIMIT}.")
-        # A secret that cannot be decrypted is not rotated: the answer would have to contain it.
+        # Refuse to rotate a secret that cannot be decrypted, because the response must contain it.
         await self.read_webhook_secret(actor, project_id)
         now = self._clock()
         encrypted = self._encrypt(new_webhook_secret(self._entropy), project_id)
@@ -312,10 +297,10 @@ class Projects:
         return rotation
 
     async def promote_webhook_secret(self, actor: Actor, project_id: str) -> str:
-        """End a rotation at once: the next webhook secret replaces the current one, and is returned.
+        """End a rotation immediately: replace the current webhook secret with the next one, and return it.
 
         Raises:
-            InvalidRequest, ProjectNotFound, NoRotation: nothing is changed.
+            NoRotation: there is no next webhook secret.
         """
         _check_project_id(project_id)
         now = self._clock()
@@ -361,7 +346,7 @@ class Projects:
         entry = partial(audit_entry, actor, now=self._clock(), entropy=self._entropy, subject=project_id)
         if isinstance(bot, RemovedBot):
             return BotChange(None, entry(action="bot.removed", details={"bot_username": bot.username}))
-        encrypted = self._encryptor.encrypt(bot.token, bot_token_associated_data(project_id), self._entropy)
+        encrypted = self._encryptor.encrypt(bot.token, associated_data_of("bot_token", project_id), self._entropy)
         details = {"bot_id": bot.id, "bot_username": bot.username}
         given = ProjectBot(project_id, bot.id, bot.username, encrypted)
         return BotChange(given, entry(action="bot.set", details=details), bot.loss)
@@ -376,11 +361,11 @@ class Projects:
         return ProjectSecrets(new_key("sk", self._entropy), new_webhook_secret(self._entropy))
 
     def _encrypt(self, webhook_secret: str, project_id: str) -> bytes:
-        return self._encryptor.encrypt(webhook_secret, webhook_secret_associated_data(project_id), self._entropy)
+        return self._encryptor.encrypt(webhook_secret, associated_data_of("webhook_secret", project_id), self._entropy)
 
 
 def _difference(before: Sequence[str], now: Sequence[str]) -> dict[str, object]:
-    """Return the added and removed origins for the audit log: the whole list may be too long for an entry."""
+    """Return the added and removed origins for the audit log, because the whole list may be too long for an entry."""
     return {
         "count": len(now),
         "added": [each for each in now if each not in before],
@@ -404,8 +389,8 @@ async def read_owned_project(storage: Storage, developer: Developer, project_id:
 
 def _no_room(developer: Developer, limit: int) -> PlanLimitReached:
     return PlanLimitReached(
-        f"The {developer.plan} plan has room for {limit} project{'s' if limit != 1 else ''}, and this account has as "
-        "many. Delete one that is not in use any more, or ask the operator of this service for another plan."
+        f"The {developer.plan} plan allows {limit} project{'s' if limit != 1 else ''}, and this account has reached "
+        "that limit. Delete an unused project, or ask the operator of this service for another plan."
     )
 
 

@@ -1,8 +1,8 @@
 """Re-encrypt all encrypted values under the first master key, while the service runs.
 
-A value is decrypted and re-encrypted with the associated data of its own place. A value that was moved or altered does
-not decrypt, and stays unchanged. A value is replaced only if it has not changed since it was read, so concurrent
-changes are kept.
+Each value is decrypted and re-encrypted with the associated data of its own row. A value that was moved or altered does
+not decrypt and is left unchanged. A value is replaced only if it has not changed since it was read, so concurrent
+changes are not lost.
 """
 
 import asyncio
@@ -10,14 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from taproof.core.encryption import (
-    Encryptor,
-    bot_token_associated_data,
-    event_body_associated_data,
-    phone_associated_data,
-    phone_request_associated_data,
-    webhook_secret_associated_data,
-)
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed
 from taproof.service.installation import KEY_MARK
@@ -25,25 +18,25 @@ from taproof.service.webhooks import answer_associated_data
 from taproof.storage.protocol import EncryptedKind, EncryptedRow, Replacement, Storage
 
 PAGE: Final = 500
-"""Rows read at a time."""
+"""The number of rows read at a time."""
 BATCH: Final = 100
-"""Values replaced in one write: on SQLite it holds up other writers for a few milliseconds."""
+"""The number of values replaced in one write. On SQLite, a write blocks other writers for a few milliseconds."""
 _PAUSE: Final = 0.02
-"""Seconds between two writes: several times as long as the service's own writes wait for the lock, so these go
-first."""
+"""Seconds between two writes. This is several times as long as the service's own writes wait for the lock, so they have
+priority."""
 PASSES: Final = 5
-"""The most walks. A walk after the second follows only if the one before found values of a node that still encrypts
-under another key."""
+"""The maximum number of walks. After the second, another walk follows only if the previous one found values that a node
+encrypted under another key."""
 
 ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = {
-    "webhook_secret": lambda row: webhook_secret_associated_data(row.name),
-    "next_webhook_secret": lambda row: webhook_secret_associated_data(row.name),
-    "bot_token": lambda row: bot_token_associated_data(row.name),
-    "event_body": lambda row: event_body_associated_data(row.name),
+    "webhook_secret": lambda row: associated_data_of("webhook_secret", row.name),
+    "next_webhook_secret": lambda row: associated_data_of("webhook_secret", row.name),
+    "bot_token": lambda row: associated_data_of("bot_token", row.name),
+    "event_body": lambda row: associated_data_of("event_body", row.name),
     "webhook_answer": lambda row: answer_associated_data(row.name, int(row.key[1])),
-    "phone": lambda row: phone_associated_data(row.name),
-    "phone_request": lambda row: phone_request_associated_data(row.name),
-    # Last: while the check value is under another key than the first, no walk has finished with that first key.
+    "phone": lambda row: associated_data_of("phone", row.name),
+    "phone_request": lambda row: associated_data_of("phone_request", row.name),
+    # Last: if the check value is encrypted under the first key, a whole walk has finished with this key.
     "mark": lambda row: row.name,
 }
 """The associated data of each kind of value, in the order of a walk."""
@@ -53,8 +46,9 @@ ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = 
 class Reencrypted:
     """The progress so far.
 
-    `left`: the values that the latest walk found under another key than the first, counted before it replaced them.
-    `unreadable`: the values that did not decrypt in that walk: encrypted under none of the keys, moved, or altered.
+    `left`: the number of values that the latest walk found under a key other than the first, before replacing them.
+    `unreadable`: the number of values that the latest walk could not decrypt: encrypted under an unknown key, moved or
+    altered.
     """
 
     reencrypted: int = 0
@@ -66,27 +60,30 @@ class Reencryptor:
     """Re-encrypts all values under the first master key.
 
     Args:
-        storage: the store.
         encryptor: has the new key first.
-        entropy: returns random bytes.
-        told: called after each write with the number of values re-encrypted so far.
+        on_progress: called after each write with the number of values re-encrypted so far.
     """
 
     def __init__(
-        self, storage: Storage, encryptor: Encryptor, entropy: Entropy, *, told: Callable[[int], None] = lambda _: None
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        entropy: Entropy,
+        *,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
         self._entropy = entropy
-        self._told = told
+        self._on_progress = on_progress
         self._done = Reencrypted()
 
     async def reencrypt(self, settle: Callable[[], Awaitable[None]]) -> Reencrypted:
-        """Walk through all values, at least twice, until a walk finds none under another key than the first.
+        """Walk through all values, at least twice, until a walk finds none under a key other than the first.
 
-        `settle` waits between two walks. By its end, values encrypted before the key became the first are stored, and
-        values read before their replacement are decrypted. The result's `left` is 0 unless a node keeps encrypting
-        under another key.
+        `settle` waits between two walks. When it returns, values encrypted before the key became the first must be
+        stored, and values read before their replacement must be decrypted. The result's `left` is 0 unless a node still
+        encrypts under another key.
         """
         for number in range(PASSES):
             if number:
@@ -106,14 +103,14 @@ class Reencryptor:
             for first in range(0, len(replacements), BATCH):
                 batch = replacements[first : first + BATCH]
                 self._done.reencrypted += await self._storage.encrypted_values.replace_encrypted_values(kind, batch)
-                self._told(self._done.reencrypted)
+                self._on_progress(self._done.reencrypted)
                 await asyncio.sleep(_PAUSE)
             if page.after is None:
                 return
             page = await self._storage.encrypted_values.list_encrypted_values(kind, page.after, PAGE)
 
     def _reencrypted(self, kind: EncryptedKind, row: EncryptedRow) -> Replacement | None:
-        """Return the replacement of a value; None when the value may stay or cannot be decrypted."""
+        """Return the replacement of a value; None if the value needs none or cannot be decrypted."""
         if self._encryptor.is_current(row.encrypted) or (kind == "mark" and row.name != KEY_MARK):
             return None
         associated_data = ASSOCIATED_DATA[kind](row)

@@ -1,8 +1,8 @@
 """End a sign-in to the service itself when its developer reports it with "This wasn't me".
 
-For any other sign-in, the application learns of the report and ends the access that it gave. Here the service is that
-application: a sign-in creates console sessions, access tokens and invitations, and these create others. Each carries
-the sign-in that it comes from (`core.rights.Grant`). A report thus finds all of them, even if some links of the chain
+For any other sign-in, the application is informed of the report and ends the access that it granted. Here the service
+is that application: a sign-in creates console sessions, access tokens and invitations, and these create others. Each
+stores the sign-in from which it derives (`core.rights.Grant`). A report thus ends all of them, even if some in between
 were revoked.
 """
 
@@ -18,7 +18,7 @@ class ReportedDevelopers:
     """Ends the rights that derive from sign-ins that developers report.
 
     The report is stored before this runs. From then on, the store creates nothing with the sign-in itself or with a
-    credential that has ended. `end_sign_in` ends all rights created before, so none is left.
+    credential that has ended. `end_sign_in` ends all rights created before, so none remains.
     """
 
     def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
@@ -29,10 +29,10 @@ class ReportedDevelopers:
     async def end_access(self, session: Session, messenger_id: str) -> bool | None:
         """End all rights that derive from a reported sign-in, and sign its developer out of the console everywhere.
 
-        A repeated call ends what an interrupted one has left.
+        Repeating an interrupted call completes it.
 
         Returns:
-            True if that account signs a developer in, False if not. None when the session does not belong to the
+            True if the account is linked to a developer, False if not. None if the session does not belong to the
             service's own projects, or was never confirmed.
         """
         if session.confirmed_at is None:
@@ -43,18 +43,20 @@ class ReportedDevelopers:
         developer = await self._storage.developers.read_developer_of_sign_in(messenger_id, session.id)
         if developer is None:
             return False
-        now, told = self._clock(), {"reported_sign_in": session.id}
+        now, reason = self._clock(), {"reported_sign_in": session.id}
 
         def describe(ended: EndedRights) -> list[AuditEntry]:
             def entry(developer_id: str, action: AuditAction, subject: str, **details: str) -> AuditEntry:
-                return service_entry(developer_id, action, now, self._entropy, subject=subject, details=details | told)
+                return service_entry(
+                    developer_id, action, now, self._entropy, subject=subject, details=details | reason
+                )
 
             entries = [
                 entry(token.developer_id, "access_token.revoked", token.id, name=token.name, preview=token.preview)
                 for token in ended.tokens
             ]
             entries += [entry(developer.id, "invitation.revoked", each) for each in ended.invitations]
-            for each in ended.developers:  # In the reporter's log, and in their own.
+            for each in ended.developers:  # In the reporter's log and in the developer's own.
                 entries += [entry(whose, "developer.shut_out", each) for whose in (developer.id, each)]
             if ended.is_unbound:
                 entries.append(entry(developer.id, "developer.identity_unbound", developer.id))

@@ -3,6 +3,7 @@
 Source: contract.md, Webhooks.
 """
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +12,10 @@ from urllib.parse import urlsplit
 
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
-from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, PassedOver
-from taproof.core.encryption import Encryptor, event_body_associated_data, webhook_secret_associated_data
+from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, EventType, PassedOver
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
+from taproof.core.identifiers import new_event_id
 from taproof.core.model import EncryptedWebhookSecrets, TurnOffReason
 from taproof.core.proof import signing_secrets
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
@@ -22,25 +24,25 @@ from taproof.service.audit import service_entry
 from taproof.storage.protocol import Storage
 
 SEND_TIMEOUT: Final = 10
-"""Seconds for one attempt in all: connect, send, read (contract.md, Webhooks)."""
+"""The time limit of one attempt in seconds: connect, send and read (contract.md, Webhooks)."""
 LEASE: Final = (SEND_TIMEOUT + 20) * SECOND
-"""The time (ms) that a worker holds an event: its own attempt, and the one that it may have to wait for."""
+"""The duration (ms) of a worker's lease on an event: its own attempt, and one that it may have to wait for."""
 _CLOCKS_APART: Final = SECOND
 """The largest difference (ms) allowed between nodes' clocks (docs/how-to/processes-and-nodes.md)."""
 ANSWER_KEPT: Final = 1024
-"""Bytes of an answer's body that are kept for the developer."""
+"""The number of bytes of a response's body that are stored for the developer."""
 # The lookbehind lets a match start only where a run of these characters starts. The possessive "+" after "{43,}" does
-# not backtrack. Each run is thus read once. tests/test_patterns.py checks this for every pattern.
+# not backtrack. Each run is thus scanned once. tests/test_patterns.py checks this for every pattern.
 _LIKE_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43,}+")
-"""Text that is masked, since a receiver may echo the session token that it received."""
+"""Text to mask in responses, because a receiver may echo the session token that it received."""
 _LIKE_HALF_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{20,}+\Z")
-"""Text that is masked at the end of a truncated answer."""
+"""Text to mask at the end of a truncated response."""
 FAILING_LIMIT: Final = 5 * DAY
-"""The time (ms) of nothing but failures after which a webhook is turned off, when an event is given up."""
+"""The time (ms) of uninterrupted failures after which a webhook is turned off, as soon as an event is given up."""
 
 AttemptOutcome = Literal["delivered", "retried", "dead", "turned_off", "skipped", "lost"]
-"""The outcome of an attempt. "turned_off": it was the event's last, and the project's webhook was turned off.
-"skipped": nothing was sent, since the endpoint is failing. "lost": this worker no longer holds the event."""
+"""The outcome of an attempt. "turned_off": it was the event's last attempt, and the project's webhook was turned off.
+"skipped": nothing was sent, because the endpoint is failing. "lost": this worker no longer holds the lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +56,9 @@ class SignedRequest:
 
 @dataclass(frozen=True, slots=True)
 class WebhookResponse:
-    """The result of a post: the receiver's status and the beginning of its body, or the reason for no answer.
+    """The result of a post: the receiver's status and the beginning of its body, or the reason for no response.
 
-    `duration` is in ms and includes the resolution of the host's name.
+    `duration` is in ms and includes the DNS lookup.
     """
 
     duration: int
@@ -74,12 +76,9 @@ class Webhooks:
     """Claims due deliveries, signs them, and records the outcome of each attempt.
 
     Args:
-        storage: the store.
-        encryptor: decrypts event bodies and webhook secrets, and encrypts answers.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
+        encryptor: decrypts event bodies and webhook secrets, and encrypts responses.
         user_agent: sent as `User-Agent`.
-        retry_delays: ms between one attempt and the next.
+        retry_delays: the delays between attempts, in ms.
     """
 
     def __init__(
@@ -105,7 +104,7 @@ class Webhooks:
         return await self._storage.deliveries.claim_deliveries(now, now + LEASE, limit, passed_over)
 
     def has_time(self, delivery: Delivery) -> bool:
-        """Return whether an attempt that begins now ends before the lease does, even by another node's clock."""
+        """Return whether an attempt that begins now ends before the lease expires, even by another node's clock."""
         return self._clock() + SEND_TIMEOUT * SECOND + _CLOCKS_APART < delivery.leased_until
 
     async def release_deliveries(self, deliveries: Sequence[Delivery]) -> None:
@@ -113,7 +112,7 @@ class Webhooks:
         await self._storage.deliveries.release_deliveries(deliveries, self._clock())
 
     async def oldest_due_age(self) -> float:
-        """Return the seconds that the oldest due event has been waiting; 0 when none is due."""
+        """Return for how many seconds the oldest due event has been waiting; 0 if none is due."""
         now = self._clock()
         since = await self._storage.deliveries.read_oldest_due(now)
         return 0.0 if since is None else (now - since) / SECOND
@@ -129,16 +128,16 @@ class Webhooks:
     def sign_event(self, event: Event, webhook_url: str, webhook_secrets: EncryptedWebhookSecrets) -> SignedRequest:
         """Decrypt an event's body and sign exactly those bytes.
 
-        Only a body that decrypts under the event's own id is signed, so write access to the store does not allow
-        forging one. During a rotation, `webhook-signature` carries the signatures of both secrets, and
-        `X-Service-Signature` that of the secret that signs proofs.
+        Only a body that decrypts under the event's own id is signed, so write access to the store is not enough to
+        forge one. During a rotation, `webhook-signature` contains the signatures of both secrets, and
+        `X-Service-Signature` only that of the secret that signs proofs.
 
         Raises:
             DecryptionFailed: the stored body or secret was altered.
         """
         now = self._clock()
-        body = self._encryptor.decrypt(event.encrypted_body, event_body_associated_data(event.id)).encode()
-        associated_data = webhook_secret_associated_data(event.project_id)
+        body = self._encryptor.decrypt(event.encrypted_body, associated_data_of("event_body", event.id)).encode()
+        associated_data = associated_data_of("webhook_secret", event.project_id)
         secrets = [
             self._encryptor.decrypt(each, associated_data)
             for each in signing_secrets(webhook_secrets, now)
@@ -148,8 +147,8 @@ class Webhooks:
         headers |= signature_headers(event.id, body, secrets, now)
         return SignedRequest(webhook_url, headers, body)
 
-    def attempt(self, event_id: str, number: int, answer: WebhookResponse) -> Attempt:
-        """Return the attempt that has just ended with `answer`, as it is stored."""
+    def new_attempt(self, event_id: str, number: int, answer: WebhookResponse) -> Attempt:
+        """Return the attempt that has just ended with `answer`, as it will be stored."""
         encrypted = None
         if answer.body:
             encrypted = self._encryptor.encrypt(
@@ -160,18 +159,18 @@ class Webhooks:
     async def finish_attempt(self, delivery: Delivery, answer: WebhookResponse) -> AttemptOutcome:
         """Record the outcome of an attempt and the event's next state, and turn the webhook off if needed.
 
-        A 410 turns the webhook off. So does an event that is given up after five days of nothing but failures. After
-        a kill between the two writes, the next 410 or the next event that is given up turns it off.
+        A 410 turns the webhook off; so does an event that is given up after five days in which every attempt failed. If
+        the process is killed between the two writes, the next 410 or the next such event turns it off.
         """
         event = delivery.event
-        attempt = self.attempt(event.id, delivery.attempt, answer)
+        attempt = self.new_attempt(event.id, delivery.attempt, answer)
         now = attempt.started_at + attempt.duration
         gone = answer.status == 410
         retry_at = None
         if not answer.delivered and not gone:
             retry_at = next_attempt_at(delivery.stage, now, self._entropy, self._retry_delays)
         state: DeliveryState = "delivered" if answer.delivered else "failed" if retry_at is None else "due"
-        # An attempt that sent nothing says nothing about the endpoint.
+        # If nothing was sent, the attempt does not show whether the endpoint works.
         reached = answer.error not in {"circuit_open", "not_signed"}
         if not await self._storage.deliveries.finish_attempt(
             delivery, attempt, state, retry_at or now, reached=reached
@@ -198,10 +197,20 @@ class Webhooks:
         return "turned_off" if is_off else "dead"
 
 
-def _kept_answer(body: bytes) -> str:
-    """Return the beginning of an answer's body as it is stored, without anything that may be a session token.
+def new_event(
+    encryptor: Encryptor, entropy: Entropy, now: int, event_type: EventType, project_id: str, **fields: str | None
+) -> Event:
+    """Return an event created at this time (ms). Its encrypted body contains the common fields and `fields`."""
+    event_id = new_event_id(now, entropy)
+    body = json.dumps({"id": event_id, "event": event_type, "project_id": project_id, **fields}, ensure_ascii=False)
+    encrypted = encryptor.encrypt(body, associated_data_of("event_body", event_id), entropy)
+    return Event(event_id, event_type, project_id, encrypted, now)
 
-    Masking happens only here. A stored answer is shown unchanged.
+
+def _kept_answer(body: bytes) -> str:
+    """Return the beginning of a response's body as it will be stored, without anything that may be a session token.
+
+    Masking happens only in this function. A stored response is shown unchanged.
     """
     text = body[:ANSWER_KEPT].decode(errors="replace")
     if len(body) >= ANSWER_KEPT:
@@ -210,5 +219,5 @@ def _kept_answer(body: bytes) -> str:
 
 
 def answer_associated_data(event_id: str, number: int) -> str:
-    """Return the associated data of the encrypted beginning of an attempt's answer."""
+    """Return the associated data for the encrypted beginning of an attempt's response."""
     return f"webhook_answer:{event_id}:{number}"

@@ -1,4 +1,4 @@
-"""Applies numbered SQL files, forward only: each in one transaction, under a lock, and checked against its checksum."""
+"""Applies numbered SQL files, forward only: each in one transaction, under a lock, with its checksum verified."""
 
 import hashlib
 import re
@@ -11,7 +11,7 @@ from taproof.core.clock import iso8601
 from taproof.core.errors import TaproofError
 
 if TYPE_CHECKING:
-    # Each driver imports its own library: a service on one store does not need that of the other.
+    # Each driver imports its own library: a service on one database does not need the other's library.
     import apsw
     import asyncpg
 
@@ -20,24 +20,23 @@ _FILE = re.compile(r"(?P<driver>[a-z]+)_(?P<version>\d{4})_(?P<name>\w+)\.sql")
 
 _APPLIED = "SELECT version, checksum FROM schema_migrations"
 LOCK_PATIENCE = 2_000
-"""Milliseconds for which a step waits for a lock on a table. Meanwhile all other users of the table queue behind it."""
+"""Milliseconds for which a step waits for a table lock. Meanwhile, all other users of the table queue behind it."""
 _LOCK = "SELECT pg_advisory_xact_lock(8387771130)"
 """An arbitrary number that only Taproof uses. The lock lasts for one transaction, not a session, so it also works
 behind PgBouncer."""
 
 
-class MigrationChanged(TaproofError):
+class MigrationChanged(TaproofError, code="migration_changed"):
     """The checksum of an applied migration differs."""
 
-    code = "migration_changed"
     sentence = (
-        "A migration that this database has applied is no longer the same. Install the release that made the database."
+        "A migration that was applied to this database has changed. Install the release that created the database."
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One migration of the schema."""
+    """One schema migration."""
 
     version: int
     name: str
@@ -60,7 +59,7 @@ class Migration:
 
 
 def migrations(driver: str) -> list[Migration]:
-    """Return the migrations of a driver (`sqlite`, `postgres`), oldest first."""
+    """Return the migrations of a driver (`sqlite` or `postgres`), oldest first."""
     found = []
     for file in resources.files("taproof.storage").joinpath("migrations").iterdir():
         match = _FILE.fullmatch(file.name)
@@ -72,7 +71,8 @@ def migrations(driver: str) -> list[Migration]:
 def migrate_sqlite(connection: "apsw.Connection", now: int) -> tuple[int, int]:
     """Apply the missing migrations; return the schema version before and after.
 
-    A database that a newer release has migrated is left as it is: old code runs on a new schema in a rolling deploy.
+    A database that a newer release has migrated is left unchanged: during a rolling deploy, old code runs on a new
+    schema.
 
     Raises:
         MigrationChanged: an applied migration differs from the file with that number.
@@ -123,7 +123,7 @@ async def migrate_postgres(connection: "asyncpg.Connection", now: int) -> tuple[
             applied = {row[0]: row[1] for row in await connection.fetch(_APPLIED)}
             before = max(applied, default=0) if before is None else before
             if migration.is_missing(applied):
-                # While this statement waits for a table, all others queue behind it. So give up soon and try again
+                # While this statement waits for a table, all others queue behind it. So give up early and try again
                 # later.
                 await connection.execute(f"SET LOCAL lock_timeout = {LOCK_PATIENCE}")
                 await connection.execute(migration.sql)

@@ -1,16 +1,17 @@
 """The interface of a store. Each method is one atomic operation, and a write is durable when it returns.
 
 A store is composed of parts (`store.sessions`, `store.projects`, …), one Protocol each. Any method may raise
-`StoreUnavailable` when the database is locked, full, read-only or out of reach; then nothing was changed. Times are
-milliseconds since the epoch.
+`StoreUnavailable` if the database is locked, full, read-only or unreachable; nothing is changed in this case. Times are
+milliseconds since the epoch. If a method that makes a change returns False, None or an empty result, nothing was
+changed.
 
-A method that takes an `entry` adds it to the audit log in the transaction of the change, if anything was changed. If an
-access token or a console session made the entry, the change requires that this credential still exists. The same
-transaction checks it. Otherwise the method raises InvalidAccessToken or SignedOut and changes nothing. So a credential
-that has ended cannot create another one (docs/explanation/rights.md). A change with `sign_in` requires that this
-messenger sign-in is not reported; otherwise the method raises AccessDenied.
+A method that takes an `entry` adds it to the audit log in the transaction of the change, if anything was changed. If
+the entry's actor used an access token or a console session, the same transaction checks that this credential still
+exists. Otherwise the method raises InvalidAccessToken or SignedOut and changes nothing. So a credential that has ended
+cannot create another one (docs/explanation/rights.md). A change with `sign_in` requires that this
+messenger sign-in was not reported; otherwise the method raises AccessDenied.
 
-A method named `purge_…` erases in bounded steps and returns the number of erased items (0: nothing is left).
+A method named `purge_…` erases in bounded steps and returns the number of erased items (0: none is left).
 """
 
 import asyncio
@@ -64,19 +65,19 @@ from taproof.core.model import (
 )
 
 CONSOLE_SESSIONS_KEPT: Final = 50
-"""The console sessions kept for one developer: one page lists them all, and signing in again is easy."""
+"""The maximum number of console sessions per developer. One page lists them all, and signing in again is easy."""
 EXPIRED_TOKENS_KEPT: Final = 100
-"""The expired access tokens kept for one developer, so that the list of tokens can show them."""
+"""The number of expired access tokens kept per developer, so that the list of tokens can show them."""
 NO_LIMIT: Final = sys.maxsize
 ENDED_AT_ONCE: Final = 200
-"""The due deliveries that end in the transaction that removes their webhook. Ending 100,000 there would block all other
-writers for seconds."""
+"""The maximum number of due deliveries that end in the transaction that removes their webhook. Ending 100,000 at once
+would block all other writers for seconds."""
 PROJECTS_OF_USER: Final = 200
-"""The projects of one account that are searched for its sign-ins. The cost of a list depends only on this number."""
+"""The maximum number of projects searched for an account's sign-ins. The cost of a list depends only on this number."""
 
 DescribeEnded = Callable[[EndedRights], Sequence[AuditEntry]]
-"""Returns the audit entries for what a report ended. A driver may call it more than once, so it must have no side
-effects."""
+"""Returns the audit entries for the rights that a report ended. A driver may call it more than once, so it must have no
+side effects."""
 DescribeTokens = Callable[[Sequence[EndedToken]], Sequence[AuditEntry]]
 """Returns the audit entries for revoked tokens. If it raises, the revocation is rolled back. A driver may call it more
 than once, so it must have no side effects."""
@@ -97,7 +98,7 @@ RowKey = tuple[str | int | bytes, ...]
 
 
 class EncryptedRow(NamedTuple):
-    """An encrypted value. `name` is the id of its project, event or session, or the name of its metadata entry."""
+    """An encrypted value. `name` is the id of the project, event or session, or the name of the metadata entry."""
 
     key: RowKey
     name: str
@@ -115,7 +116,7 @@ class EncryptedPage(NamedTuple):
 
 
 class Replacement(NamedTuple):
-    """A new encrypted value and the old one that it replaces. Nothing changes if the row no longer holds `old`."""
+    """A new encrypted value and the old one that it replaces. Nothing changes if the row no longer contains `old`."""
 
     key: RowKey
     old: bytes
@@ -123,14 +124,14 @@ class Replacement(NamedTuple):
 
 
 class OpenedDay(NamedTuple):
-    """A project and a UTC day with sessions that were opened and not confirmed."""
+    """A project and a UTC day with sessions that were opened but not confirmed."""
 
     project_id: str
     day: int
 
 
-class OpenedPlace(NamedTuple):
-    """The position of a walk over the sessions of an `OpenedDay`."""
+class OpenedCursor(NamedTuple):
+    """A position in a walk over the sessions of an `OpenedDay`."""
 
     status: Status
     created_at: int
@@ -138,14 +139,14 @@ class OpenedPlace(NamedTuple):
 
 
 class ErasedPage(NamedTuple):
-    """The number of sessions that one page erased. `after` is the start of the next page, None after the last page."""
+    """The number of sessions erased in one page. `after` is the start of the next page, None after the last page."""
 
     erased: int
-    after: OpenedPlace | None
+    after: OpenedCursor | None
 
 
 class Used(NamedTuple):
-    """The usage of a developer's plan: the existing projects, and the sign-ins confirmed since a day.
+    """The usage of a developer's plan: the number of projects, and of sign-ins confirmed since a given day.
 
     A user counts once a day, even if they sign in several times or to several projects of the developer.
     """
@@ -155,13 +156,12 @@ class Used(NamedTuple):
 
 
 class SessionStorage(Protocol):
-    """Sessions. Each change of a session's state is one guarded statement: exactly one of concurrent callers wins."""
+    """Sessions. Each change of a session's state is one guarded statement: only one of concurrent callers succeeds."""
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         """Store a pending session and count it.
 
-        Return False and store nothing if the project does not exist or is paused. The same applies if `public` is true
-        and the project's public access is off.
+        False if the project does not exist, is paused or, with `public`, has no public access.
         """
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
@@ -171,40 +171,39 @@ class SessionStorage(Protocol):
         """Return the whole session, with the details that only the bot needs."""
 
     async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
-        """Make `opener_id` the owner of a pending session that nobody has opened; return whether that happened."""
+        """Make `opener_id` the owner of a pending session that was not opened before; return whether this succeeded."""
 
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
     ) -> bool:
         """Move a session from pending to confirmed if `identity` opened it, and store the identity.
 
-        `event` is recorded if the project has a webhook. `encrypted_phone` is the user's encrypted phone number. With
-        one, nothing changes unless the project collects phone numbers and its developer's plan is not "free".
+        `event` is recorded if the project has a webhook. With `encrypted_phone`, nothing changes unless the project
+        collects phone numbers and its developer's plan is not "free".
         """
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
         """Move a session from pending to cancelled if `opener_id` opened it; record `event` if a webhook is set."""
 
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
-        """Move a session from confirmed to used. Only the caller that made this change gets the identity."""
+        """Move a session from confirmed to used. Only the caller that made the change gets the identity."""
 
     async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
         """Return the result of `consume_session` again, for a session with a code challenge.
 
         None if the session was consumed at or before `since` (ms), or was reported. Also None if the webhook secret
-        that signs proofs has changed since it was consumed: the same proof can no longer be made.
+        that signs proofs has changed since then: the same proof can no longer be created.
         """
 
     async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
         """Record that the session's user reports "This wasn't me", count the report, and return the new state.
 
         A pending session becomes cancelled, and `event` is recorded if a webhook is set. A confirmed session becomes
-        used, and nobody gets its proof. If the session was confirmed or used, the body of its auth.confirmed event is
-        erased, so that the event is not sent again. That event ends unless it was delivered before. An attempt in
+        used, and its proof is never issued. If the session was confirmed or used, the body of its auth.confirmed event
+        is erased, so that the event is not sent again. That event ends unless it was already delivered. An attempt in
         progress counts as interrupted.
 
-        Return None and change nothing if `opener_id` did not open the session, or if it has expired at `now`. The same
-        applies if it was cancelled or reported before.
+        None if `opener_id` did not open the session, or if it has expired at `now` or was cancelled or reported.
         """
 
     async def expire_sessions(self, now: int, limit: int) -> int:
@@ -221,21 +220,18 @@ class SessionStorage(Protocol):
         since: int = 0,
         messenger_id: str | None = None,
     ) -> list[Session]:
-        """Return sessions newest first, strictly after `before`, with the status that a reader sees at `now`.
+        """Return the sessions created since `since`, newest first, strictly after `before`.
 
-        Only sessions created at `since` (ms) or later are returned. With `messenger_id`, only those that this account
+        Their status is as a reader sees it at `now`. With `messenger_id`, return only sessions that this account
         confirmed.
         """
 
     async def list_sign_ins(
         self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
     ) -> list[Session]:
-        """Return the sessions created since `since` that an account confirmed, newest first.
+        """Return the sessions created since `since` that an account confirmed, in one project or all, newest first."""
 
-        With `project_id`, only the sessions of that project are returned.
-        """
-
-    async def find_session(
+    async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
         """Return the session with this id and time of creation, if it belongs to one of these projects."""
@@ -243,17 +239,17 @@ class SessionStorage(Protocol):
     async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
         """Call `wake` with each session that any process confirms or cancels. Run until cancelled.
 
-        A decision may be missed or announced twice, so callers must also poll now and then. While `needed` is not set,
-        nobody is waiting and the store may stop watching. Errors of the store do not end the watch.
+        A decision may be missed or announced twice, so callers must also poll from time to time. The store may stop
+        watching while `needed` is not set. Store errors do not end this call.
         """
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
-        """Prepare the storage for the sessions of these days, both included; for example, create their partitions."""
+        """Prepare the store for sessions of these days, both included: for example, create partitions."""
 
     async def purge_sessions(self, before_day: int, limit: int) -> int:
-        """Erase sessions created before that day: at most about `limit`, or all sessions of some days.
+        """Erase sessions created before `before_day`: about `limit` at most, or whole days. Their counts are kept.
 
-        Their counts stay. Pending sessions are erased too, so `before_day` must be so far back that none is pending.
+        Pending sessions are erased too, so `before_day` must be early enough that none is pending.
         """
 
 
@@ -271,11 +267,10 @@ class ProjectStorage(Protocol):
     ) -> bool:
         """Store a project, together with its bot if `bot` is given.
 
-        Return False and store nothing if the developer already has `limit` projects. The same applies if the project
-        collects phone numbers and the developer's plan is "free".
+        False if the developer has `limit` projects, or if the project collects phone numbers on the plan "free".
 
         Raises:
-            BotTaken: the bot serves another project, and this change does not take it away. Nothing is stored.
+            BotTaken: the bot serves another project, and this change does not take it away.
         """
 
     async def read_project(self, project_id: str) -> Project | None:
@@ -285,7 +280,7 @@ class ProjectStorage(Protocol):
         """Return a project's webhook secrets in their stored form."""
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
-        """Return the project with this hash of its current secret key; its counts are left at 0."""
+        """Return the project whose current secret key has this hash. Its counts are 0."""
 
     async def list_projects(self, developer_id: str) -> list[Project]:
         """Return a developer's projects with their counts, oldest first."""
@@ -294,16 +289,13 @@ class ProjectStorage(Protocol):
         """Return the number of a developer's projects."""
 
     async def name_projects(self, developer_id: str) -> list[NamedProject]:
-        """Return the id and name of each project of a developer, oldest first.
-
-        Unlike `list_projects`, the cost does not grow with the usage of the projects.
-        """
+        """Return the id and name of each of a developer's projects, oldest first. This is cheaper than with counts."""
 
     async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
         """Return the projects with these ids that belong to this developer, with their counts, oldest first."""
 
     async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
-        """Return the settings of a project that a new session depends on."""
+        """Return the project settings that apply to a new session."""
 
     async def update_project(
         self,
@@ -315,21 +307,20 @@ class ProjectStorage(Protocol):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> Project | None:
-        """Change the fields that are not None, and the bot if `bot` is given: all of them or nothing.
+        """Change the fields that are not None, and the bot if `bot` is given. Either all changes are made or none.
 
-        Return None and change nothing if this developer has no such project. The same applies if the change turns the
-        collection of phone numbers on and the developer's plan is "free".
+        None if this developer has no such project, or if the change starts to collect phone numbers on the plan "free".
 
-        Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them now, and the others in
-        `end_deliveries`. Until then, the others are shown as due, but no worker can claim them. A new webhook URL is
-        set only after the last of them has ended. Setting a webhook URL, even the same one, resets the state of the
-        endpoint: since when it has been failing, and that it was turned off.
+        Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them immediately, and the rest in
+        `end_deliveries`. Until then, the rest are shown as due, but no worker can claim them. A new webhook URL is set
+        only after the last of them has ended. Setting a webhook URL, even the same one, resets the endpoint's state:
+        since when it has been failing, and whether it was turned off.
 
         Raises:
-            BotTaken: the bot serves another project, and this change does not take it away. Nothing is changed.
+            BotTaken: the bot serves another project, and this change does not take it away.
         """
 
-    async def replace_project_secrets(
+    async def regenerate_secrets(
         self,
         developer_id: str,
         project_id: str,
@@ -339,7 +330,7 @@ class ProjectStorage(Protocol):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        """Replace both secrets at once, and end a rotation in progress. False if this developer has no such project."""
+        """Replace both secrets, and end a rotation in progress. False if this developer has no such project."""
 
     async def rotate_webhook_secret(
         self,
@@ -359,23 +350,23 @@ class ProjectStorage(Protocol):
     async def promote_webhook_secret(
         self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        """Make the next webhook secret the current one at once; False if no rotation is in progress at `now`."""
+        """Make the next webhook secret the current one; False if no rotation is in progress at `now`."""
 
     async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
-        """Delete a project. From now on no method finds its data, but `read_used` still counts its users.
+        """Delete a project. From then on, no method finds its data, but `read_used` still counts its users.
 
         `purge_deleted_projects` erases the remaining rows, and removes the project's users from `read_daily_users`.
         """
 
     async def purge_deleted_projects(self, limit: int) -> int:
-        """Erase at most about `limit` rows of deleted projects; return their number (0: nothing is left)."""
+        """Erase at most about `limit` rows of deleted projects; return their number (0: none is left)."""
 
 
 class BotStorage(Protocol):
-    """The bots of projects, and the updates that bots receive."""
+    """Project bots, and the updates that bots receive."""
 
     async def list_project_bots(self) -> list[ProjectBot]:
-        """Return the bots of all projects, broken or not, in the order of their ids."""
+        """Return the bots of all projects, broken or not, ordered by id."""
 
     async def read_project_bot(self, bot_id: int) -> ProjectBot | None:
         """Return the bot with this id and its project; None if no project has this bot."""
@@ -385,35 +376,33 @@ class BotStorage(Protocol):
     ) -> bool:
         """Record that the messenger has refused this token since `now`. Setting another token clears the mark.
 
-        Return False and change nothing if the project has another token by now, or if the bot is already marked.
+        False if the project now has another token, or if the bot is already marked.
         """
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         """Store a bot's username; False if it has not changed, or if no project has this bot."""
 
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
-        """Claim a bot update for handling.
+        """Claim a bot update. Only the caller that gets "claimed" handles it, and then calls `finish_update`.
 
-        "claimed": the caller handles the update and then calls `finish_update`. "done": it was already handled.
-        "in_progress": another caller claimed it after `stale_before` and has not finished, so the messenger must
-        deliver it again.
+        "in_progress": another caller claimed it after `stale_before`, so the messenger must deliver it again.
         """
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:
-        """Record that an update was handled completely."""
+        """Record that an update was completely handled."""
 
     async def release_update(self, bot_id: int, update_id: int) -> None:
-        """Give up a claim, so that the update can be claimed again at once. A finished update stays finished."""
+        """Release a claim, so that the update can immediately be claimed again. A finished update remains finished."""
 
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
-        """Erase at most `limit` updates that were claimed before that time; return their number."""
+        """Erase at most `limit` updates claimed before `claimed_before`; return their number."""
 
 
 class UserStorage(Protocol):
     """Requests for users' phone numbers, and the projects that users have blocked."""
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
-        """Record that a user is asked for their contact. Repeating the call is safe: it only advances `asked_at`.
+        """Record that a user was asked for their contact. Repeating the call is safe.
 
         The stored `asked_at` is later than that of any other request of this bot to this user.
         """
@@ -424,8 +413,7 @@ class UserStorage(Protocol):
     async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
         """Return the latest request of this bot to this user, which is the one that a contact answers.
 
-        Its session may have been decided or have expired meanwhile, so that a contact sent twice gets the same answer
-        twice.
+        Its session may be decided or expired: a contact that is sent twice gets the same response twice.
         """
 
     async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
@@ -441,7 +429,7 @@ class UserStorage(Protocol):
         """Return whether an account has blocked a project."""
 
     async def list_blocks(self, messenger_id: str, limit: int, *, project_id: str | None = None) -> list[NamedProject]:
-        """Return the projects that an account has blocked, the latest first; with `project_id`, only that one."""
+        """Return the projects that an account has blocked, most recent first; with `project_id`, only that project."""
 
 
 class DeliveryStorage(Protocol):
@@ -450,24 +438,21 @@ class DeliveryStorage(Protocol):
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
-        """Lease at most `limit` events that are due at `now` and not leased, those due longest first.
-
-        Events that `passed_over` names are left out.
-        """
+        """Lease at most `limit` events that are due at `now`, not leased and not `passed_over`; longest due first."""
 
     async def release_deliveries(self, deliveries: Sequence[Delivery], now: int) -> None:
-        """Give up the leases of events that were not sent, so that they are due at once. Skip leases already lost."""
+        """Release the leases of events that were not sent, so that the events are due again. Skip lost leases."""
 
     async def finish_attempt(
         self, delivery: Delivery, attempt: Attempt, state: DeliveryState, due_at: int, *, reached: bool = True
     ) -> bool:
         """Record an attempt and the event's new state: "due" again at `due_at`, or a final state.
 
-        With "delivered", the endpoint no longer counts as failing. With any other state it counts as failing from this
-        attempt on, unless it was failing before. If `reached` is False, no request was made, and the endpoint's state
+        With "delivered", the endpoint no longer counts as failing. With any other state, it counts as failing from this
+        attempt on, unless it was already failing. If `reached` is False, no request was made, and the endpoint's state
         does not change. Only the event's latest `ATTEMPTS_SHOWN` attempts are kept.
 
-        Return False and change nothing if another worker has taken the lease, or if the webhook was removed meanwhile.
+        False if another worker has taken over the lease, or if the webhook was removed meanwhile.
         """
 
     async def turn_off_webhook(
@@ -482,12 +467,12 @@ class DeliveryStorage(Protocol):
     ) -> bool:
         """Clear a project's webhook URL and end its due deliveries, as `update_project` does.
 
-        The old URL and `reason` are kept for the developer to see. False if the URL has changed meanwhile. Also False
-        if `failing_before` is given and the endpoint has not been failing since that time.
+        The old URL and `reason` are stored for the developer. False if the URL has changed, or if `failing_before` is
+        given and the endpoint has not been failing since then.
         """
 
     async def end_deliveries(self, limit: int) -> int:
-        """End at most `limit` due deliveries that were left when their webhook was removed; return their number.
+        """End at most `limit` due deliveries that remained when their webhook was removed; return their number.
 
         0 means that all of them have ended, or that a later call continues.
         """
@@ -496,10 +481,9 @@ class DeliveryStorage(Protocol):
         """Return the time since which the longest-waiting event is due at `now`; None if no event is due."""
 
     async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
-        """Store an event with the only attempt to send it; False if its project does not exist.
+        """Store an event with its only attempt; False if its project does not exist.
 
-        With "delivered", the endpoint no longer counts as failing. Any other state does not change the endpoint's
-        state.
+        With "delivered", the endpoint no longer counts as failing.
         """
 
     async def list_deliveries(
@@ -521,14 +505,13 @@ class DeliveryStorage(Protocol):
     async def resend_delivery(
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        """Make an event due at once, and restart its schedule of retries.
+        """Make an event due immediately, and restart its retry schedule, unless a worker is sending it at `now`.
 
-        An event that a worker is sending at `now` is left alone. False if this developer has no such event, or if its
-        project has no webhook URL. Also False if the event's body was erased because the user reported the sign-in.
+        False if this developer has no such event, its project has no webhook URL, or its body was erased by a report.
         """
 
     async def purge_events(self, finished_before: int, limit: int) -> int:
-        """Erase at most `limit` webhook events that were finished before that time. Due events stay."""
+        """Erase at most `limit` webhook events that were finished before `finished_before`. Due events are kept."""
 
 
 class DeveloperStorage(Protocol):
@@ -541,16 +524,13 @@ class DeveloperStorage(Protocol):
         """Return the developer with this e-mail address (compared without case)."""
 
     async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
-        """Return the developer that this messenger account signs in to the console."""
+        """Return the developer to whom this messenger account is linked."""
 
     async def list_developers(self) -> list[Developer]:
         """Return all developers, oldest first."""
 
     async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
-        """Return the developer with credentials or rights that derive from a sign-in.
-
-        Without one, return the developer that this account signs in to the console.
-        """
+        """Return the developer whose rights derive from a sign-in; otherwise the one to whom this account is linked."""
 
     async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
         """End, in one transaction, all credentials and rights that derive from a developer's reported sign-in.
@@ -559,23 +539,20 @@ class DeveloperStorage(Protocol):
 
         - all console sessions of the developer;
         - all access tokens that derive, directly or indirectly, from this sign-in or a later one;
-        - the invitations that derive from this sign-in; those of later sign-ins too, if this one linked the account.
+        - the invitations that derive from this sign-in or, if it linked the account, also from a later one.
 
         Developers who accepted one of these invitations can no longer sign in, and the credentials that they created
-        end too. A messenger account that the sign-in linked is unlinked. No such credential can be created while this
-        runs, so none is left. Repeating the call is safe.
+        end too. A messenger account that the sign-in linked is unlinked. No such credential can be created meanwhile,
+        so none remains. Repeating the call is safe.
         """
 
     async def create_invitation(
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
-        """Store an invitation under the SHA-256 of its code.
-
-        It replaces all other invitations for the same developer or the same address (compared without case).
-        """
+        """Store an invitation, which replaces all others for the same developer or address (compared without case)."""
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
-        """Return the invitation with this hash; None if there is none or it has expired at `now`."""
+        """Return the invitation whose code has this SHA-256; None if there is none or it has expired at `now`."""
 
     async def list_invitations(self, now: int) -> list[Invitation]:
         """Return the invitations with an e-mail address that have not expired at `now`, newest first."""
@@ -594,24 +571,20 @@ class DeveloperStorage(Protocol):
     ) -> InvitationOutcome:
         """Accept an invitation: store `developer`, or link its messenger account to the existing developer.
 
-        Exactly one of concurrent callers gets "accepted". This also deletes all other invitations for that developer or
-        that address, and those for the first developer. So no older link can link another account later. Any other
-        outcome changes nothing, and the invitation can be tried again. "not_first": it is for the first developer, but
-        a developer exists. "email_taken" and "identity_taken": another developer has that address or that messenger
-        account. Linking another account to a developer ends that developer's console sessions.
+        Exactly one of several concurrent callers gets "accepted". This also deletes all other invitations for that
+        developer or that address, and those for the first developer. So no older link can link another account later.
+        With any other outcome, nothing is changed, and the invitation can be tried again. "not_first": the invitation
+        is for the first developer, but a developer exists. "email_taken" and "identity_taken": another developer has
+        that address or that messenger account. Linking another account to a developer ends that developer's console
+        sessions.
 
-        Args:
-            code_hash: the SHA-256 of the invitation's code.
-            developer: the developer to store. For an invitation with a `developer_id`, the existing developer with that
-                id, with the messenger account to link.
-            now: the current time in ms.
-            sign_in: the sign-in that confirmed the messenger account.
-            entry: the entry for the audit log.
+        For an invitation with a `developer_id`, `developer` is the existing developer with the messenger account to
+        link. `sign_in` is the sign-in that confirmed this account.
         """
 
 
 class CredentialStorage(Protocol):
-    """The credentials of developers: access tokens and console sessions."""
+    """Developers' credentials: access tokens and console sessions."""
 
     async def create_access_token(
         self,
@@ -625,10 +598,10 @@ class CredentialStorage(Protocol):
         """Store an access token under the SHA-256 of its plaintext.
 
         `sign_in` is the sign-in that directly created the token, by `taproof login`. The account that confirmed it must
-        still sign the developer in; otherwise this raises AccessDenied.
+        still be linked to the developer; otherwise this raises AccessDenied.
 
-        Return False and store nothing if the developer has `limit` tokens that have not expired when the token is
-        created. Of the expired ones, the `EXPIRED_TOKENS_KEPT` that expired last are kept.
+        False if the developer has `limit` tokens that have not expired. Of the expired ones, the `EXPIRED_TOKENS_KEPT`
+        that expired last are kept.
         """
 
     async def read_access_token(self, token_hash: bytes) -> tuple[AccessToken, Developer] | None:
@@ -643,13 +616,10 @@ class CredentialStorage(Protocol):
     async def delete_access_token(
         self, developer_id: str, token_id: str, *, keep_created: bool = False, describe: DescribeTokens | None = None
     ) -> list[EndedToken]:
-        """Revoke a token permanently, with all tokens that it created, directly or indirectly.
+        """Revoke a token with all tokens that it created, directly or indirectly; return them, this one first.
 
-        With `keep_created` the created tokens stay, and the parent of this token becomes theirs. Console sessions that
-        were opened with a revoked token end.
-
-        Returns:
-            The revoked tokens, this one first; an empty list if this developer has no such token.
+        With `keep_created`, the created tokens are kept, and this token's parent becomes their parent. Console sessions
+        that were opened with a revoked token end.
         """
 
     async def create_console_session(
@@ -662,10 +632,8 @@ class CredentialStorage(Protocol):
     ) -> bool:
         """Store a console session under the SHA-256 of its cookie.
 
-        Return False and store nothing if the access token used to sign in was revoked or has expired. Without an access
-        token, the same applies if the developer has another messenger account by now.
-
-        The developer's least recently seen sessions end, so that at most `CONSOLE_SESSIONS_KEPT` remain.
+        False if the access token used to sign in has ended or, without one, the developer now has another messenger
+        account. The developer's least recently seen sessions end, so that at most `CONSOLE_SESSIONS_KEPT` remain.
         """
 
     async def read_console_session(
@@ -673,16 +641,15 @@ class CredentialStorage(Protocol):
     ) -> tuple[ConsoleSession, Developer] | None:
         """Return the session with this hash and its developer.
 
-        None if it is unknown or was last seen at or before `idle_since`. Also None if the access token used to sign in
-        was revoked or has expired at `now`. Without an access token, also None if the developer has another messenger
-        account by now.
+        None if the session is unknown or was last seen at or before `idle_since`. Also None if the access token used to
+        sign in has ended at `now` or, without one, the developer now has another messenger account.
         """
 
     async def touch_console_session(self, session_id: str, now: int) -> None:
         """Record that the session was seen at `now`."""
 
     async def list_console_sessions(self, developer_id: str, now: int, idle_since: int) -> list[ConsoleSession]:
-        """Return those of a developer's sessions that `read_console_session` would return, newest first."""
+        """Return the sessions of a developer that `read_console_session` would return, newest first."""
 
     async def delete_console_session(
         self, developer_id: str, session_id: str, *, entry: AuditEntry | None = None
@@ -693,10 +660,9 @@ class CredentialStorage(Protocol):
         """End all sessions of a developer; return their number."""
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
-        """Erase idle console sessions and expired invitations, at most `limit` of each; return their total number.
+        """Erase console sessions last seen at or before `idle_since`, and invitations that have expired at `now`.
 
-        A console session is idle if it was last seen at or before `idle_since`. An invitation is expired if its time is
-        over at `now`.
+        At most `limit` of each are erased.
         """
 
 
@@ -713,9 +679,9 @@ class AuditStorage(Protocol):
         """Return the erased part of a developer's log; None if nothing was erased."""
 
     async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
-        """Erase at most `limit` entries made before that time (ms), and record it in each log; return their number.
+        """Erase at most `limit` entries made before `before` (ms); return their number. Record the erasure in each log.
 
-        Once any entry of a log is erased, none of its entries made before that time is listed.
+        Once any entry of a log is erased, none of the log's entries made before `before` is listed.
         """
 
 
@@ -723,49 +689,39 @@ class PlanStorage(Protocol):
     """Developers' plans and their usage."""
 
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
-        """Change a developer's plan; False if there is no such developer, or if they are on this plan already.
+        """Change a developer's plan; False if there is no such developer, or if they are already on this plan.
 
-        With "free", all their projects stop collecting phone numbers. A concurrent change cannot turn the collection on
-        again, because `create_project` and `update_project` check the plan too.
+        With "free", all their projects stop collecting phone numbers, and no concurrent change can turn it on again.
         """
 
     async def read_used(self, developer_id: str, first_day: int) -> Used:
-        """Return a developer's usage since `first_day`. A sign-in counts on the day on which its session was created.
-
-        Users of deleted projects count too.
-        """
+        """Return a developer's usage since `first_day`, by session day, including users of deleted projects."""
 
     async def purge_removed_usage(self, before_day: int, limit: int) -> int:
-        """Erase the usage of deleted projects before that day; return the number of erased days, at most `limit`."""
+        """Erase deleted projects' usage before `before_day`; return the number of erased days, at most `limit`."""
 
 
 class CountStorage(Protocol):
     """Counts of sessions and of distinct users."""
 
     async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
-        """Return the counts of each project and day from `first_day` on. Days without counts are left out."""
+        """Return the counts of each project and day from `first_day` on. Days without counts are omitted."""
 
     async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
-        """Return the counts of each day from `first_day` on, over all projects of a developer.
-
-        `project_id` is "", and distinct users are left at 0: see `read_daily_users`.
-        """
+        """Return the counts of each day over all projects of a developer, without distinct users or a `project_id`."""
 
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
         """Return distinct users per day over all projects of a developer, from `first_day` on."""
 
     async def purge_user_days(self, before_day: int, limit: int) -> int:
-        """Erase the records of who confirmed on days before that one, at most `limit`.
-
-        The counts of distinct users since any later day stay exact.
-        """
+        """Erase at most `limit` users of days before `before_day`. Counts since any later day remain exact."""
 
 
 class ErasureStorage(Protocol):
-    """Erases users. Each call is bounded, so it blocks others only briefly.
+    """Erases users' data. Each call is bounded, so it blocks other calls only briefly.
 
     A session is erased with its phone number, its webhook events (due ones too) and its request for a phone number, in
-    one transaction. Counts stay as they are. With `developer_id`, only this developer's projects are searched.
+    one transaction. Counts do not change. With `developer_id`, only this developer's projects are searched.
     """
 
     async def erase_user(
@@ -779,24 +735,24 @@ class ErasureStorage(Protocol):
     ) -> int:
         """Erase at most about `limit` rows of an account's sign-ins; return their number (0: nothing is left).
 
-        The record of a confirmation on a day stays, under the name `replacement`, so that the counts of distinct users
-        stay exact. `replacement` must be unique, and different at each call. Without `developer_id`, the account's
+        The record of a confirmation on a day is kept, with the user replaced by `replacement`, so that the counts of
+        distinct users remain exact. `replacement` must be unique for each call. Without `developer_id`, the account's
         blocks are erased too, since they belong to the user and not to a developer.
         """
 
     async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
-        """Return the projects and days with opened and unconfirmed sessions, strictly after `after`."""
+        """Return the projects and days with opened but unconfirmed sessions, strictly after `after`."""
 
     async def erase_opened(
         self,
         messenger_id: str,
         of: OpenedDay,
-        after: OpenedPlace | None,
+        after: OpenedCursor | None,
         limit: int,
         *,
         entry: AuditEntry | None = None,
     ) -> ErasedPage:
-        """Check the next `limit` sessions, and erase those that the account opened and did not confirm.
+        """Check the next `limit` sessions, and erase those that the account opened but did not confirm.
 
         A walk checks every session that existed when it began, unless the session was confirmed meanwhile.
         """
@@ -806,16 +762,10 @@ class EncryptedValueStorage(Protocol):
     """All encrypted values, for the rotation of the master key."""
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
-        """Return the next encrypted values of a kind, from at most `limit` rows.
-
-        A walk returns every value whose row existed when it began and still exists. It may miss rows added meanwhile.
-        """
+        """Return the next encrypted values of a kind, from at most `limit` rows. Rows added meanwhile may be missed."""
 
     async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
-        """Replace each value that is still the old one; return their number. Other columns do not change.
-
-        On PostgreSQL each replacement is a transaction of its own, so that it does not block others.
-        """
+        """Replace each value that has not changed since it was read; return the number of replaced values."""
 
 
 class LeaseStorage(Protocol):
@@ -825,14 +775,14 @@ class LeaseStorage(Protocol):
         """Take or renew the lease `name` for `holder`; False while another process holds it and it has not expired."""
 
     async def release_lease(self, name: str, holder: str) -> None:
-        """Give up a lease, so that another process can take it at once. Do nothing if `holder` does not hold it."""
+        """Release a lease, so that another process can take it. Do nothing if `holder` does not hold it."""
 
 
 class MetadataStorage(Protocol):
-    """The named values of an installation."""
+    """An installation's named values."""
 
     async def read_mark(self, name: str) -> bytes | None:
-        """Return the value stored under `name`, or None."""
+        """Return the value stored under `name`; None if there is none."""
 
     async def claim_mark(self, name: str, value: bytes) -> bytes:
         """Store `value` under `name` unless a value exists; return the stored value."""

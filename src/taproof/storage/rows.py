@@ -1,4 +1,4 @@
-"""Converts the models of `core/` into values of statements, and rows into models. All drivers share it.
+"""Converts the models of `core/` to statement values, and rows to models. All drivers share it.
 
 A statement names its columns in the order of the model's fields. Flags are stored as 0 and 1.
 """
@@ -38,9 +38,9 @@ _NEWEST: Final = PageCursor(2**62, "")
 
 
 def page_start(before: PageCursor | None) -> PageCursor:
-    """Return the position below which a page, newest first, begins.
+    """Return the position below which a newest-first page begins.
 
-    PostgreSQL accepts no NUL. All characters of an id sort after both NUL and the character that replaces it.
+    PostgreSQL cannot store a NUL. All characters in ids sort after both NUL and the character that replaces it.
     """
     return _NEWEST if before is None else before._replace(id=before.id.replace("\0", "\1"))
 
@@ -59,9 +59,9 @@ def access_ended(entry: AuditEntry) -> TaproofError:
 
 
 def _reader(model: Callable[..., Model], **conversions: Callable[[Any], Any]) -> Callable[[Row], Model]:
-    """Return a function that makes a model from a row that begins with its fields, in their order.
+    """Return a function that creates a model from a row that begins with the model's fields, in order.
 
-    The last fields that have defaults may be missing from the row.
+    Trailing fields with defaults may be missing from the row.
 
     Args:
         model: the class.
@@ -72,9 +72,9 @@ def _reader(model: Callable[..., Model], **conversions: Callable[[Any], Any]) ->
 
     def read(row: Row) -> Model:
         values = list(row[: len(fields)])
-        for place, convert in converted:
-            if place < len(values):
-                values[place] = convert(values[place])
+        for index, convert in converted:
+            if index < len(values):
+                values[index] = convert(values[index])
         return model(*values)
 
     return read
@@ -86,50 +86,37 @@ token_from = _reader(AccessToken, scopes=read_scopes)
 console_session_from = _reader(ConsoleSession, scopes=read_scopes)
 project_from = _reader(Project, **dict.fromkeys(PROJECT_FLAGS, bool), allowed_origins=lambda text: tuple(text.split()))
 sign_in_project_from = _reader(SignInProject, is_active=bool, public_access=bool, show_context=bool, match_code=bool)
-_TOKEN_WIDTH: Final = len(signature(AccessToken).parameters)
-_CONSOLE_SESSION_WIDTH: Final = len(signature(ConsoleSession).parameters)
 
 
-def token_and_developer_from(row: Row) -> tuple[AccessToken, Developer]:
-    """Return the token at the beginning of a row, and its developer."""
-    return token_from(row), developer_from(row[_TOKEN_WIDTH:])
+def _with_developer(
+    model: Callable[..., Model], read: Callable[[Row], Model]
+) -> Callable[[Row], tuple[Model, Developer]]:
+    """Return a function that creates a model from the beginning of a row, and its developer from the rest."""
+    width = len(signature(model).parameters)
+    return lambda row: (read(row), developer_from(row[width:]))
 
 
-def session_and_developer_from(row: Row) -> tuple[ConsoleSession, Developer]:
-    """Return the console session at the beginning of a row, and its developer."""
-    return console_session_from(row), developer_from(row[_CONSOLE_SESSION_WIDTH:])
+token_and_developer_from = _with_developer(AccessToken, token_from)
+session_and_developer_from = _with_developer(ConsoleSession, console_session_from)
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
-    """Return the session of a row of `SESSION_COLUMNS`; with `now`, in the state that a reader sees then.
+    """Return the session of a row of `SESSION_COLUMNS`; with `now`, in the state that a reader sees at that time.
 
-    Only `READ_SESSION` has the columns of the prompt as well.
+    Only `READ_SESSION` also returns the prompt's columns.
     """
     day, token_hash, session_id, project_id, project_name, status, created_at, expires_at, *rest = row
-    opened_at, opener_id, confirmed_at, cancelled_at, used_at, messenger_id, name, username, phone, *rest = rest
-    reported_at, *rest = rest
+    opened_at, opener_id, confirmed_at, cancelled_at, used_at, *rest = rest
+    messenger_id, name, username, phone, reported_at, *of_prompt = rest
+    seen = status if now is None else visible_status(status, expires_at, now)
+    identity = None if messenger_id is None else MessengerIdentity(messenger_id, name, username)
     prompt = None
-    if rest:
-        bot_id, context, code, choices, collect_phone, phone_required = rest
+    if of_prompt:
+        bot_id, context, code, choices, collect_phone, phone_required = of_prompt
         prompt = PromptDetails(bot_id, context, code, choices, bool(collect_phone), bool(phone_required))
-    return Session(
-        SessionKey(day, token_hash),
-        session_id,
-        project_id,
-        project_name,
-        status if now is None else visible_status(status, expires_at, now),
-        created_at,
-        expires_at,
-        opened_at,
-        opener_id,
-        confirmed_at,
-        cancelled_at,
-        used_at,
-        None if messenger_id is None else MessengerIdentity(messenger_id, name, username),
-        phone,
-        reported_at,
-        prompt,
-    )
+    named = (SessionKey(day, token_hash), session_id, project_id, project_name)
+    moves = (opened_at, opener_id, confirmed_at, cancelled_at, used_at)
+    return Session(*named, seen, created_at, expires_at, *moves, identity, phone, reported_at, prompt)
 
 
 def consumed_from(row: Row) -> ConsumedSession:

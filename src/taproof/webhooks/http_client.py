@@ -1,6 +1,6 @@
-"""Post to webhook URLs, which developers choose, without access to the operator's network.
+"""Post to webhook URLs, which developers choose, without giving them access to the operator's network.
 
-The address of each connection is checked right before its socket is created, so a changed or false name lookup cannot
+Each connection's address is checked right before its socket is created, so a changed or forged name lookup cannot
 bypass the check. The resolver also drops internal addresses, so that names with public and internal addresses work.
 """
 
@@ -25,23 +25,24 @@ from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, SignedRequest, W
 from taproof.webhooks.bounded_connection import bound_connections
 
 _ANSWER_CAP: Final = 16 * 1024
-"""Bytes of an answer's body that are read."""
+"""The number of response body bytes that are read."""
 _LOOKUP: Final = 6.0
-"""Seconds for a name lookup: less than `SEND_TIMEOUT`, so that the developer learns that the lookup failed."""
+"""The time limit of a name lookup in seconds. It is less than `SEND_TIMEOUT`, so that a slow lookup is reported as
+such."""
 _ADDRESSES_EACH: Final = 4
-"""Addresses of a name that are tried, for each IP version. Without a limit, a name could make this a port scanner."""
+"""The number of addresses that are tried per name and IP version. With no limit, a name could make this a scanner."""
 _KEEP_ALIVE: Final = 4.0
-"""Seconds that an idle connection is kept. Node's servers close theirs after five, which could lose a request."""
+"""Seconds that an idle connection is kept open. Node servers close it after five, which could lose a request."""
 _HEADERS: Final = 100
-"""The most header lines of an answer."""
+"""The maximum number of header lines in a response."""
 _IDENTITY: Final = {"Accept-Encoding": "identity"}
-"""Answers are not decompressed: a few bytes could expand to gigabytes."""
+"""Responses are not decompressed, because a few bytes could expand to gigabytes."""
 
 _log = structlog.get_logger(__name__)
 
 
 class Refused(OSError):
-    """Nothing was sent. Its text is its code, so that aiohttp treats equal errors for several addresses as one."""
+    """Nothing was sent. The message is the code, so that aiohttp treats equal errors for several addresses as one."""
 
     def __init__(self, code: AttemptError) -> None:
         super().__init__(code)
@@ -49,7 +50,7 @@ class Refused(OSError):
 
 
 class _Destinations:
-    """The destinations that connections are allowed to."""
+    """The allowed destinations of connections."""
 
     def __init__(self, rules: AddressRules, ports: frozenset[int], *, any_own_port: bool) -> None:
         self._rules = rules
@@ -63,7 +64,7 @@ class _Destinations:
         return port in self._ports or (self._any_own_port and is_loopback(host))
 
     def open_socket(self, info: aiohttp.AddrInfoType) -> socket.socket:
-        """Return a socket for exactly this destination. Every connection goes through this method."""
+        """Return a socket for exactly this destination. Every connection is opened by this method."""
         family, kind, protocol, _, sockaddr = info
         address, port = str(sockaddr[0]), int(sockaddr[1])
         if not self.allows_address(address):
@@ -74,7 +75,7 @@ class _Destinations:
 
 
 class _CheckedResolver(AbstractResolver):
-    """Drops addresses that are not allowed, and those beyond the limit."""
+    """Drops addresses that are not allowed, and addresses beyond the limit."""
 
     def __init__(self, resolver: AbstractResolver, destinations: _Destinations) -> None:
         self._resolver = resolver
@@ -125,10 +126,10 @@ class WebhookClient:
         error: AttemptError | None = None
         body = b""
         try:
-            # aiohttp rounds its own limit up to whole seconds.
+            # aiohttp rounds its own timeout up to whole seconds.
             async with asyncio.timeout(self._timeout):
                 status, body = await self._exchange(request)
-        except Exception as failure:  # noqa: BLE001 — any error that a receiver causes ends only this attempt.
+        except Exception as failure:  # noqa: BLE001 — errors that a receiver causes must end only this attempt.
             error = _code(failure)
         return WebhookResponse(round((loop.time() - begun) * 1000), status, error, body)
 
@@ -168,15 +169,15 @@ async def open_webhook_client(
     Args:
         rules: the allowed addresses.
         ports: the allowed ports.
-        allow_http: also allow http:// and any port of this machine's loopback addresses, as the sandbox does.
-        resolver: resolves names instead of the system's name servers; the caller closes it.
-        timeout: seconds for one whole post: resolve, connect, send, read.
+        allow_http: also allow http://, and any port on this machine's loopback addresses, as the sandbox does.
+        resolver: used instead of the system's name servers; the caller must close it.
+        timeout: seconds for one whole post: resolving, connecting, sending and reading.
     """
     destinations = _Destinations(rules, ports, any_own_port=allow_http)
-    # Reading the system's certificates takes 50 ms.
+    # Loading the system's certificates takes 50 ms.
     context = await asyncio.to_thread(ssl.create_default_context)
     context.set_alpn_protocols(["http/1.1"])
-    # c-ares needs only one thread for all names, even slow ones.
+    # c-ares needs only one thread for all lookups, even slow ones.
     lookup = resolver or AsyncResolver(timeout=1.5, tries=2)
     try:
         connector = aiohttp.TCPConnector(
@@ -204,7 +205,7 @@ async def open_webhook_client(
 
 
 def _code(failure: Exception) -> AttemptError:
-    """Return the code of a failed post. An unexpected failure is logged without its text."""
+    """Return the error code for a failed post. An unexpected failure is logged without its message."""
     if isinstance(failure, aiohttp.ClientConnectorError):
         return _connect_code(failure)
     if isinstance(failure, Refused):
@@ -216,7 +217,7 @@ def _code(failure: Exception) -> AttemptError:
     if isinstance(failure, aiohttp.ClientPayloadError | aiohttp.ClientConnectionError):
         return "connection_lost"
     if isinstance(failure, aiohttp.InvalidURL):
-        # aiohttp refuses addresses in an unusual notation.
+        # aiohttp refuses addresses in unusual notations.
         return "address_not_allowed"
     _log.error("webhooks.bug", error=type(failure).__name__)
     return "connection_failed"

@@ -1,21 +1,21 @@
 """Choose the next claimed event to post, with limits for each endpoint and in total, and a circuit breaker.
 
-An endpoint is a project and its webhook URL. Its state is only in the memory of this process. Another process, or this
-one after a restart, starts without it.
+An endpoint is a project and its webhook URL. Its state exists only in this process's memory. Other processes, and this
+process after a restart, start without it.
 
 | rule | |
 |---|---|
 | slow start | 2 concurrent posts to a new endpoint; each success adds one, up to 32; each failure halves the limit |
 | places | 1,000 concurrent posts; unproven endpoints (last attempt failed, or none yet) get at most 800 |
 | shares | an endpoint gets a place only while it has none, or fewer than a fifth of the free places: 40 hanging \
-endpoints get 22 each, and 400 get two or three |
-| | a developer's unproven endpoints get one of the 800 only while together they have fewer than three times the free \
-places: those of one developer get at most 600, those of two 343 each |
+endpoints get 22 each, and 400 get two or three each |
+| | a developer's unproven endpoints get one of the 800 places only while together they have fewer than three times \
+the free places: one developer gets at most 600, and two developers get 343 each |
 | | the room for waiting events is shared in the same way |
 | circuit breaker | 10 failures in a row open it for 30 s; then one probe is sent, and other events are still skipped |
-| | each failed probe doubles the time, up to 5 minutes; a success closes the circuit, also in another process |
-| | an event that a developer sends again is always a probe |
-| | a failed post does not count if another has succeeded since it began: hanging posts end together, long after \
+| | each failed probe doubles the time, up to 5 minutes; a success, even in another process, closes the circuit |
+| | an event that a developer resends is always a probe |
+| | a failed post does not count if another post has succeeded since it began: hanging posts end together, long after \
 others were accepted |
 """
 
@@ -33,21 +33,21 @@ FAILURES_TO_OPEN: Final = 10
 OPEN_SECONDS: Final = 30.0
 LONGEST_OPEN_SECONDS: Final = 300.0
 IDLE_KEPT: Final = 10_000
-"""The most idle endpoints that are kept; the least recently used are dropped first. Healthy ones are not dropped
-sooner, since they would have to share the places of unproven endpoints again."""
+"""The maximum number of remembered idle endpoints; the least recently used are dropped first. Healthy endpoints are not
+dropped earlier, because they would have to share the places of unproven endpoints again."""
 WAITING: Final = 5_000
-"""Waiting events at which this process stops claiming more, to limit memory."""
+"""The number of waiting events at which this process stops claiming more, to limit memory."""
 UNPROVEN_WAITING: Final = 2_000
-"""Waiting events of unproven endpoints at which only those of proven endpoints are accepted."""
+"""The number of waiting events for unproven endpoints at which only events for proven endpoints are accepted."""
 
 
 def _share(free: int) -> int:
-    """Return an endpoint's share of the free places: at least one, and few enough that 200 free places allow 32."""
+    """Return an endpoint's share of the free places: at least one, and at most a fifth (200 free places allow 40)."""
     return max(1, free // 5)
 
 
 def _share_of_developer(free: int) -> int:
-    """Return the share of a developer's unproven endpoints, from the free places for unproven endpoints."""
+    """Return the share of a developer's unproven endpoints, given the free places for unproven endpoints."""
     return 3 * free
 
 
@@ -63,7 +63,7 @@ class Endpoint:
         self.limit = FIRST_LIMIT
         self.proven = False
         self.failures = 0
-        """The failures in a row of posts that began after the last success."""
+        """The number of failures in a row, counting only posts that began after the last success."""
         self.successes = 0
         self.open_until: float | None = None
         """None while the circuit is closed."""
@@ -72,7 +72,7 @@ class Endpoint:
 
     @property
     def full(self) -> bool:
-        """True if enough events wait for the allowed posts, so that no more need to be claimed."""
+        """True if enough events are waiting for the allowed posts, so that no more need to be claimed."""
         return self.posts + len(self.waiting) >= 2 * self.limit
 
 
@@ -81,9 +81,9 @@ class Load:
 
     def __init__(self) -> None:
         self.of_kind = [0, 0]
-        """The numbers of unproven and of proven endpoints; the index is `Endpoint.proven`."""
+        """The numbers for unproven and for proven endpoints; the index is `Endpoint.proven`."""
         self.of_developer: Counter[str] = Counter()
-        """The number for each developer's unproven endpoints; developers without any are left out."""
+        """The number for each developer's unproven endpoints. Developers with zero are omitted."""
 
     def add(self, endpoint: Endpoint, count: int) -> None:
         """Add `count`, which may be negative, for this endpoint."""
@@ -96,7 +96,7 @@ class Load:
 
 
 class Turn(NamedTuple):
-    """The next event: to post, or to skip if `post` is False, because the circuit is open."""
+    """The next event. If `post` is False, the circuit is open and the event is skipped."""
 
     delivery: Delivery
     endpoint: Endpoint
@@ -109,10 +109,10 @@ class Scheduler:
     """The waiting events, the places, and the state of each endpoint.
 
     Each event that `add` accepts is returned once, by `take`, `take_late` or `take_all`. Each turn with `post` that
-    `take` returns holds a place until `finish` is called with it.
+    `take` returns occupies a place until it is passed to `finish`.
 
     Args:
-        clock: returns a time in seconds that never goes back.
+        clock: returns a monotonic time in seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -121,13 +121,13 @@ class Scheduler:
         self._idle: OrderedDict[tuple[str, str], Endpoint] = OrderedDict()
         self._full: set[tuple[str, str]] = set()
         self._crowded: set[str] = set()
-        # Endpoints with an event that could be next by their own limits. Each is in at most one line, and goes to the
-        # end of it after every turn, so that none starves. The shares depend on the free places, so `take` checks them.
+        # Endpoints with an event that their own limits allow next. Each endpoint is in at most one line and moves to
+        # its end after every turn, so that none starves. The shares depend on the free places, so `take` checks them.
         self._skipping: dict[Endpoint, None] = {}
         self._lines: tuple[dict[Endpoint, None], dict[Endpoint, None]] = ({}, {})
-        """The lines of unproven and of proven endpoints; the index is `Endpoint.proven`."""
+        """The lines of unproven and proven endpoints; the index is `Endpoint.proven`."""
         self._proven_next = True
-        """The two kinds alternate while there is a place for either."""
+        """The two kinds alternate while there are places for both."""
         self._posts = Load()
         self._waiting = Load()
 
@@ -143,16 +143,16 @@ class Scheduler:
     def crowded_developers(self) -> set[str]:
         """Return the developers who need no more claimed events now, except for `spared_projects`.
 
-        One of their events was refused at the limit, and more than half of the limit are still waiting.
+        One of their events was refused at the limit, and their waiting events still exceed half the limit.
         """
         half = _share_of_developer(UNPROVEN_WAITING - self._waiting.of_kind[False]) // 2
         self._crowded = {each for each in self._crowded if self._waiting.of_developer[each] > half}
         return self._crowded
 
     def spared_projects(self) -> set[str]:
-        """Return the projects of crowded developers with proven endpoints, for whose events there is room.
+        """Return the crowded developers' projects with proven endpoints. There is room for these projects' events.
 
-        Projects that also have an unproven endpoint, as after a change of the URL, are left out.
+        Projects that also have an unproven endpoint, for example after a URL change, are omitted.
         """
         if not self._crowded:
             return set()
@@ -160,13 +160,13 @@ class Scheduler:
         return {each.key[0] for each in known if each.proven} - {each.key[0] for each in known if not each.proven}
 
     def is_full(self, delivery: Delivery) -> bool:
-        """Return whether the endpoint of this event needs no more claimed events now."""
+        """Return whether this event's endpoint needs no more claimed events now."""
         return _key(delivery) in self._full
 
     def add(self, delivery: Delivery) -> bool:
-        """Add a claimed event to the queue; return False and do not add it if there is no room.
+        """Add a claimed event to the queue. If there is no room, do not add it and return False.
 
-        A proven endpoint accepts as many events as one claim brings, so one claim serves much of a backlog. While the
+        A proven endpoint accepts all events of one claim, so that one claim serves much of a backlog. While the
         endpoint is full, other events are claimed first.
         """
         key = _key(delivery)
@@ -196,16 +196,16 @@ class Scheduler:
         return False
 
     def _reconsider(self, endpoint: Endpoint, delivery: Delivery) -> None:
-        """Close an open circuit, or make this event the probe, if another process or a developer gives a reason."""
+        """Close an open circuit, or make this event the probe, if another process or a developer has given a reason."""
         if not delivery.endpoint_fails:
-            # Another process or a developer's test has succeeded since, or the URL was set again.
+            # Since then, another process or a developer's test has succeeded, or the URL was set again.
             endpoint.open_until = None
             endpoint.failures = 0
         elif delivery.is_resent and endpoint.probe is None:
             endpoint.open_until = self._clock()
 
     def take(self) -> Turn | None:
-        """Return the next turn; None if no event may be posted now."""
+        """Return the next turn; None if no event can be posted now."""
         if self._skipping:
             return self._turn_of(next(iter(self._skipping)), post=False)
         for proven in (self._proven_next, not self._proven_next):
@@ -240,7 +240,7 @@ class Scheduler:
         return turn
 
     def finish(self, turn: Turn, *, delivered: bool | None) -> None:
-        """Release a turn's place and update its endpoint from the outcome; `delivered` is None if nothing was sent."""
+        """Release a turn's place and update its endpoint with the outcome; `delivered` is None if nothing was sent."""
         if not turn.post:
             return
         endpoint = turn.endpoint
@@ -273,11 +273,11 @@ class Scheduler:
         elif endpoint.open_until is None and endpoint.failures >= FAILURES_TO_OPEN:
             endpoint.open_seconds = OPEN_SECONDS
         else:
-            return  # A post from before the circuit opened has no new information.
+            return  # A post that began before the circuit opened adds no new information.
         endpoint.open_until = self._clock() + endpoint.open_seconds
 
     def take_late(self, is_late: Callable[[Delivery], bool]) -> list[Delivery]:
-        """Remove and return the events that have waited so long that another worker should send them."""
+        """Remove and return the events that have waited for so long that another worker should send them."""
         late: list[Delivery] = []
         for endpoint in [each for each in self._busy.values() if each.waiting]:
             in_time: deque[Delivery] = deque()
@@ -297,7 +297,7 @@ class Scheduler:
         return until is not None and (endpoint.probe is not None or self._clock() < until)
 
     def _has_its_share(self, endpoint: Endpoint) -> bool:
-        """Return whether its waiting events fill its share, so that the remaining room is for others."""
+        """Return whether the endpoint's waiting events fill its share, so that the remaining room is for others."""
         return len(endpoint.waiting) >= _share(WAITING - self.waiting)
 
     def _line_up(self, endpoint: Endpoint) -> None:

@@ -1,10 +1,11 @@
 """Send due webhook events: claim them in batches, post each one in its turn, and record the outcome.
 
 `scheduler.py` chooses the next event, and `http_client.py` posts it. If this loop is killed at any point, its leases
-lapse and the events are sent again: none is lost (contract.md, Webhooks).
+lapse and the events are sent again, so no event is lost (contract.md, Webhooks).
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any, Final, Protocol
 
@@ -18,37 +19,37 @@ from taproof.webhooks.scheduler import WAITING, Scheduler, Turn
 
 _BATCH: Final = 100
 _BREATH: Final = 0.02
-"""Shortest time between two claims in seconds: events that are recorded in quick succession are claimed together."""
+"""The shortest time between two claims in seconds, so that events recorded in quick succession are claimed together."""
 _SHORT_BREATH: Final = 0.002
 _EVERY: Final = 0.5
-"""Longest time between two claims in seconds: polling finds retries and the events of other processes."""
+"""The longest time between two claims in seconds. Polling finds retries and the events of other processes."""
 _REST: Final = 10
-"""The sender's pause after it has sent all due events, as a multiple of the claim's duration. Each claim has to skip
-events again, and on SQLite the rest of the service waits for it."""
-_LOOK_ROUND: Final = 3.0
-_WRITE_AGAIN: Final = (0.2, 1.0, 3.0)
-"""Seconds between attempts to record an outcome. The receiver has answered, so sending again is the last resort."""
+"""The pause after a claim that found no more due events, as a multiple of the claim's duration. Each claim has to skip
+the same events again, and on SQLite the rest of the service waits for the claim."""
+_RELEASE_EVERY: Final = 3.0
+_RECORD_RETRIES: Final = (0.2, 1.0, 3.0)
+"""Seconds between attempts to record an outcome. The event was already sent, so sending it again is the last resort."""
 
 _log = structlog.get_logger(__name__)
 
 
 class WebhookWatch(Protocol):
-    """Shows the state of deliveries to the operator."""
+    """Reports the state of deliveries to the operator."""
 
     def count_attempt(self, outcome: AttemptOutcome) -> None:
         """Count an attempt with a recorded outcome."""
 
     def show_oldest_due(self, seconds: float) -> None:
-        """Show the waiting time of the oldest due event."""
+        """Report for how long the oldest due event has been waiting."""
 
 
 class WebhookSender:
-    """Posts due events. A slow or failing receiver uses up only its own places.
+    """Posts due events. A slow or failing receiver delays only its own events.
 
     Args:
         webhooks: claims, signs and finishes deliveries.
-        post: makes one request and never raises.
-        recorded: set when this process makes an event due, so that it is claimed at once; cleared here.
+        post: sends one request and never raises.
+        recorded: set when this process makes an event due, so that it is claimed immediately; cleared here.
         watch: counts every attempt.
     """
 
@@ -66,38 +67,38 @@ class WebhookSender:
         self._scheduler = Scheduler(lambda: asyncio.get_running_loop().time())
         self._under_way: set[asyncio.Task[None]] = set()
         self._more = asyncio.Event()
-        """Set if there may be something to claim before the end of the pause, or if the process stops."""
+        """Set if there can be something to claim before the pause ends, or if the process is stopping."""
         self._passed_over: set[str] = set()
-        """Projects that may have due events that the last claim skipped."""
+        """Projects with possible due events that the last claim skipped."""
         self._stopping = False
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Send until `stopping` is set, then finish the current posts, which takes at most the timeout of a post."""
-        hearing = [asyncio.create_task(self._hear_recorded()), asyncio.create_task(self._hear_stopping(stopping))]
+        """Send until `stopping` is set, then finish the current posts, which takes at most one post timeout."""
+        waiting = [asyncio.create_task(self._wait_for_recorded()), asyncio.create_task(self._wait_for_stop(stopping))]
         try:
             await asyncio.gather(
                 repeat_until(stopping, "webhooks", self._claim_and_rest),
-                repeat_until(stopping, "webhooks_age", self._look_round),
+                repeat_until(stopping, "webhooks_age", self._release_late_events),
             )
             self._stopping = True
             self._release(self._scheduler.take_all())
             await self.finish_posts()
         finally:
-            for task in hearing:
+            for task in waiting:
                 task.cancel()
 
     async def finish_posts(self) -> None:
-        """Wait until there is no open work: no post, no outcome to record, no event to release."""
+        """Wait until all work is done: posts, recording of outcomes, and releases of events."""
         while self._under_way:
             await asyncio.wait(self._under_way)
 
-    async def _hear_recorded(self) -> None:
+    async def _wait_for_recorded(self) -> None:
         while True:
             await self._recorded.wait()
             self._recorded.clear()
             self._more.set()
 
-    async def _hear_stopping(self, stopping: asyncio.Event) -> None:
+    async def _wait_for_stop(self, stopping: asyncio.Event) -> None:
         await stopping.wait()
         self._stopping = True
         self._more.set()
@@ -110,29 +111,24 @@ class WebhookSender:
         claimed, kept = await self.claim_due()
         ended = time()
         if claimed and not kept and self._scheduler.crowded_developers() <= crowded:
-            return _EVERY  # So many endpoints hang that the queue has no room for them.
-        # Released events came before those of other endpoints, which should not wait for a full pause each time.
+            return _EVERY  # So many endpoints are hanging that the queue has no room for their events.
+        # Released events were claimed before other endpoints' events, which should not wait for a full pause.
         breath = _BREATH if kept == claimed else _SHORT_BREATH
         if claimed == _BATCH or self._stopping:
             return breath
-        await self._until_more()
-        return max(breath, min(_EVERY, _REST * (ended - began)) - (time() - ended))
-
-    async def _until_more(self) -> None:
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_EVERY):
                 await self._more.wait()
-        except TimeoutError:
-            return
+        return max(breath, min(_EVERY, _REST * (ended - began)) - (time() - ended))
 
-    async def _look_round(self) -> float:
-        """Release events that have waited too long, and show the age of the oldest due event."""
+    async def _release_late_events(self) -> float:
+        """Release events that have waited too long, and report the age of the oldest due event."""
         self._release(self._scheduler.take_late(lambda each: not self._webhooks.has_time(each)))
         self._watch.show_oldest_due(await self._webhooks.oldest_due_age())
-        return _LOOK_ROUND
+        return _RELEASE_EVERY
 
     async def claim_due(self) -> tuple[int, int]:
-        """Claim one batch and start to send it; return the number of claimed events, and of those that were kept."""
+        """Claim one batch and start to send it. Return the number of claimed events, and how many of them were kept."""
         if self._scheduler.waiting >= WAITING:
             return 0, 0
         full = self._scheduler.full_projects()
@@ -143,11 +139,11 @@ class WebhookSender:
         self._release(refused)
         self._passed_over = full | {each.event.project_id for each in refused if self._scheduler.is_full(each)}
         if full - self._scheduler.full_projects():
-            self._more.set()  # Some of their places became free during the claim.
+            self._more.set()  # Places for the skipped projects became free during the claim.
         return len(claimed), len(claimed) - len(refused)
 
     def _begin(self) -> None:
-        """Start every event whose turn it is. Release events with too little time left for a post."""
+        """Start sending every event whose turn it is. Release events with too little time left for a post."""
         late: list[Delivery] = []
         while not self._stopping and (turn := self._scheduler.take()) is not None:
             if turn.post and not self._webhooks.has_time(turn.delivery):
@@ -182,33 +178,27 @@ class WebhookSender:
         try:
             if not turn.post:
                 answer = WebhookResponse(0, error="circuit_open")
-            elif (request := self._signed(turn.delivery)) is None:
-                answer = WebhookResponse(0, error="not_signed")
             else:
-                answer = await self._post(request)
+                answer = await self._post(self._webhooks.sign_delivery(turn.delivery))
                 delivered = answer.delivered
+        except DecryptionFailed:
+            answer = WebhookResponse(0, error="not_signed")
         finally:
             self._scheduler.finish(turn, delivered=delivered)
-            # Only after the write of the outcome has started: a process killed in between would send the event twice.
+            # Only after the write of the outcome has begun: if the process is killed first, the event is sent twice.
             asyncio.get_running_loop().call_soon(self._begin)
             if turn.delivery.event.project_id in self._passed_over and not self._scheduler.is_full(turn.delivery):
                 self._more.set()
-        await self._write_down(turn.delivery, answer)
+        await self._record_outcome(turn.delivery, answer)
 
-    def _signed(self, delivery: Delivery) -> SignedRequest | None:
-        try:
-            return self._webhooks.sign_delivery(delivery)
-        except DecryptionFailed:
-            return None
-
-    async def _write_down(self, delivery: Delivery, answer: WebhookResponse) -> None:
+    async def _record_outcome(self, delivery: Delivery, answer: WebhookResponse) -> None:
         event = delivery.event
-        for pause in (*_WRITE_AGAIN, None):
+        for pause in (*_RECORD_RETRIES, None):
             try:
                 outcome = await self._webhooks.finish_attempt(delivery, answer)
             except StoreUnavailable as error:
                 if pause is None:
-                    # The lease lapses and the event is sent again, which "at least once" allows.
+                    # The lease lapses and the event is sent again, as "at least once" delivery allows.
                     _log.warning("webhooks.outcome_not_stored", event_id=event.id, cause=str(error.__cause__))
                     return
                 await asyncio.sleep(pause)
@@ -218,7 +208,7 @@ class WebhookSender:
         if outcome == "turned_off":
             reason = "gone" if answer.status == 410 else "failing"
             _log.warning("webhooks.turned_off", project_id=event.project_id, reason=reason)
-        # A log line costs as much as the delivery itself, and the row of a successful attempt has the same information.
+        # A log entry costs as much as the delivery, and the stored row of a successful attempt has the same data.
         log = _log.debug if outcome == "delivered" else _log.warning
         log(
             "webhooks.attempt",

@@ -1,4 +1,4 @@
-"""How often one developer may call the developer API (docs: Retention and limits)."""
+"""Rate limits of the developer API, per developer (docs: Retention and limits)."""
 
 import asyncio
 from typing import Any
@@ -83,7 +83,7 @@ async def test_writes_have_a_limit_of_their_own(api: Api) -> None:
 
 
 async def test_a_stolen_token_cannot_keep_itself_from_being_revoked(api: Api) -> None:
-    """Whoever uses up a developer's limits leaves them the list of tokens and the end of each."""
+    """With all limits used up, the developer can still list and revoke tokens."""
     _, ada = await api.sign_up("ada@example.com")
     stolen = await second_token(api, ada)
     limit(api, calls=Rate(CALLS, MINUTE), writes=Rate(WRITES, HOUR))

@@ -1,4 +1,4 @@
-"""Who starts too many sign-ins is refused, nobody else is, and a refusal takes nothing (docs: Retention and limits)."""
+"""Limits of starting sign-ins: only the caller over the limit is refused (docs: Retention and limits)."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -117,7 +117,7 @@ async def test_a_full_project_takes_nothing_from_the_network(edge: Edge) -> None
 
 
 async def test_one_project_starts_so_many_sign_ins(edge: Edge) -> None:
-    """However many addresses call. The refusal says so, and takes nothing from the address."""
+    """The limit holds across all addresses. The refusal says so, and does not count against the address."""
     for number in range(BY_PROJECT):
         assert (await edge.generate(f"192.0.2.{number}")).status_code == 200
     for _ in range(2 * BY_ADDRESS):
@@ -197,7 +197,7 @@ async def test_off_is_no_limit(api: Api, edge: Edge) -> None:
 
 
 async def test_a_program_on_this_machine_is_not_limited_by_address(edge: Edge) -> None:
-    """Where the service is for this machine only, tests call as they like; the limits of projects hold."""
+    """A local-only service does not limit addresses; the limits of projects still hold."""
     for host in ("127.0.0.1", "::1", "127.8.9.1"):
         for _ in range(4):
             assert (await edge.generate(host, base="http://localhost")).status_code == 200
@@ -240,7 +240,7 @@ FROM_PROXY = {"X-Forwarded-Proto": "https"}
     ],
 )
 async def test_nobody_is_exempt_by_what_they_send(edge: Edge, client: str, headers: dict[str, str]) -> None:
-    """Whatever a client writes into forwarding headers, and a proxy passes on, is no program on this machine."""
+    """Forwarding headers that a client writes and a proxy passes on do not make it a local program."""
     for _ in range(BY_ADDRESS):
         assert (await edge.generate(client, headers=headers)).status_code == 200
     assert (await edge.generate(client, headers=headers)).status_code == 429
@@ -256,7 +256,7 @@ async def test_nobody_changes_their_address_by_what_they_send(edge: Edge) -> Non
 
 
 async def test_nobody_uses_up_what_is_anothers(edge: Edge) -> None:
-    """Who writes another's address into the headers spends what is their own."""
+    """A client that writes another address into the headers uses up only its own limit."""
     for _ in range(BY_ADDRESS + 1):
         await edge.generate(GRACE, headers={"X-Forwarded-For": ADA})
         await edge.generate(PROXY, headers=FROM_PROXY | {"X-Forwarded-For": f"{ADA}, {GRACE}"})

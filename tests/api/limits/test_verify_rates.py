@@ -1,5 +1,6 @@
-"""Who polls too often is refused, nobody else is, and a refusal takes nothing (docs: Retention and limits)."""
+"""Limits of polling: only the client over the limit is refused (docs: Retention and limits)."""
 
+import itertools
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -11,6 +12,7 @@ from structlog.testing import capture_logs
 from tests.api.conftest import Api, assert_error
 from tests.api.edge import ADA, GRACE, Edge, no_store, open_edge
 
+from taproof.api import sessions
 from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
@@ -61,9 +63,13 @@ async def test_who_polls_too_often_is_refused_and_loses_nothing(
 
 
 def test_all_refusals_of_polls_are_prepared() -> None:
-    """No wait is longer than the interval between two polls."""
+    """No wait is longer than the interval between two polls, and each body has a start message with status 429."""
     assert set(POLL_REFUSALS) == set(range(1, -(-POLLS.window // SECOND) + 1))
     assert all(list(json.loads(body)) == ["error"] for body in POLL_REFUSALS.values())
+    for body, public in itertools.product(POLL_REFUSALS.values(), (True, False)):
+        start = sessions._READY_STARTS[public][body]
+        assert start["status"] == 429
+        assert (b"content-length", b"%d" % len(body)) in start["headers"]
 
 
 async def test_pollers_behind_one_address_do_not_disturb_each_other(edge: Edge) -> None:
@@ -115,7 +121,7 @@ async def test_unknown_sessions_of_a_network_are_refused_after_a_while(edge: Edg
 
 
 async def test_made_up_sessions_take_no_room(edge: Edge) -> None:
-    """What is remembered of an address that guesses is one number."""
+    """The service keeps one number for an address that guesses."""
     session_token = await edge.start()
     for number in range(150):
         await edge.verify(session_token[:-12] + f"{number:011}A")

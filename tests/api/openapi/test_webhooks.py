@@ -109,7 +109,7 @@ def test_an_error_code_is_one_of_a_list(api: Api) -> None:
 
 
 def test_the_number_of_attempts_is_the_codes(api: Api) -> None:
-    """What is said of how many attempts are shown holds, wherever it is said."""
+    """Every place that names the number of shown attempts names the right one."""
     document = api.documented.document
     said = re.findall(r"latest (\d+)", json.dumps(document), re.IGNORECASE)
     assert len(said) >= 3

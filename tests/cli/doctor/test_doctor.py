@@ -80,7 +80,7 @@ async def test_a_problem_ends_with_1_and_says_what_to_do(bot_api: Any, until_ans
     options = ["--bot-api-url", bot_api.url, "--port", str(free_port())]
     result = await until_answered(run, "doctor", *options, TAPROOF_BOT_TOKEN=OTHER_TOKEN)
     assert result.exit_code == 1
-    assert "problem  messenger: the Bot API does not know this bot token" in result.stdout
+    assert "problem  messenger: the Bot API does not recognise this bot token" in result.stdout
     assert "-> Copy it again from @BotFather" in result.stdout
     assert OTHER_TOKEN.split(":")[1] not in result.output
 
@@ -188,7 +188,7 @@ async def test_a_wrong_or_missing_master_key_is_a_problem(tmp_path: Path, run: R
     """A key that the database was not made with is told, and so is a key file that is gone; none is made anew."""
     await _in_thread(run, "developers", "add", "ada@example.com")
     await _in_thread(run, "projects", "create", "ada@example.com", "Shop")
-    assert_problem(await look("master key", master_key=KEY), "does not fit this database")
+    assert_problem(await look("master key", master_key=KEY), "does not belong to this database")
     (tmp_path / "taproof.db.key").unlink()
     assert_problem(await look("master key"), "is missing")
     assert not (tmp_path / "taproof.db.key").exists()
@@ -228,7 +228,7 @@ async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any, monkeypat
 async def test_an_answer_that_is_not_the_bot_apis_is_a_problem(bot_api: Any, page: bytes) -> None:
     """A proxy's page, odd JSON and an endless answer are told, and none breaks the doctor."""
     bot_api.page = page
-    assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "cannot be asked")
+    assert_problem(await look("messenger", bot_token=BOT_TOKEN, bot_api_url=bot_api.url), "cannot be used")
 
 
 async def test_a_webhook_that_is_set_while_polling_is_a_warning(bot_api: Any) -> None:

@@ -35,7 +35,7 @@ async def test_broken_bots_are_named(url: str) -> None:
     bot = ProjectBot(place.project_id, 7_000_000_001, "Shop_Bot", b"encrypted")
     assert await give_bot(storage, developer.id, place.project_id, bot) == "set"
     (found,) = await look(url)
-    assert (found.status, found.detail) == ("ok", "1 project with a bot of their own, none of them broken")
+    assert (found.status, found.detail) == ("ok", "1 project with its own bot, none of them broken")
     assert await storage.bots.mark_bot_broken(place.project_id, b"encrypted", system_clock())
     await storage.close()
     (found,) = await look(url)

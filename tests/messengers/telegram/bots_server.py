@@ -28,7 +28,7 @@ def tagged(signer: ButtonSigner, bot_id: int, user_id: int, data: str) -> str:
 
 @dataclass(eq=False)
 class ServedBot:
-    """One bot: what it was called with, and the updates that wait for it."""
+    """One bot, with the calls that it received and its pending updates."""
 
     id: int
     username: str
@@ -41,7 +41,7 @@ class ServedBot:
     slowness: float = 0.0
     """Seconds that each call but getUpdates takes."""
     polls: int = 0
-    """Long polls that wait just now."""
+    """The long polls that are waiting."""
     most_polls: int = 0
     news: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -50,7 +50,7 @@ class ServedBot:
         return [parameters for method, parameters in self.calls if method in methods]
 
     def texts(self, user_id: int | None = None) -> list[str]:
-        """Return what the bot has sent, to one user or to all."""
+        """Return the messages that the bot has sent, to one user or to all."""
         sent = self.of("sendMessage", "editMessageText")
         return [each["text"] for each in sent if user_id is None or each["chat_id"] == user_id]
 

@@ -29,7 +29,7 @@ from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import PURPOSE, TAG_LENGTH, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import user_control_acts
+from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.service.user_control import UserControl
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -66,7 +66,7 @@ class Fault:
 
 @dataclass
 class ScriptedApi:
-    """A Bot API server that records what it is asked and fails as told."""
+    """A Bot API server that records its calls and fails on demand."""
 
     calls: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
     faults: dict[str, list[Fault]] = field(default_factory=dict)
@@ -279,8 +279,8 @@ async def bot(api: ScriptedApi) -> AsyncIterator[Bot]:
 def intake(
     bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
 ) -> UpdateIntake:
-    acts = user_control_acts(UserControl(storage, signin, clock), signin)
-    return UpdateIntake(bot, Conversation(signin, signer, clock, acts).on_update, storage.bots, clock)
+    handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
+    return UpdateIntake(bot, Conversation(signin, signer, clock, handlers).on_update, storage.bots, clock)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from taproof.core.encryption import Encryptor, phone_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 
@@ -48,7 +48,7 @@ class Asking:
         session = await self.phone.session(session_token)
         if session.encrypted_phone is None:
             return None
-        return self.encryptor.decrypt(session.encrypted_phone, phone_associated_data(session.id))
+        return self.encryptor.decrypt(session.encrypted_phone, associated_data_of("phone", session.id))
 
     def texts(self) -> list[str]:
         return [sent["text"] for sent in self.api.of("sendMessage")]

@@ -1,4 +1,4 @@
-"""Whose a bot token is: asked of the messenger, without a word about the token."""
+"""The account of a bot token, as the messenger returns it. No error contains the token."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -11,7 +11,7 @@ from tests.messengers.telegram.bots_server import BotsServer
 
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
 from taproof.messengers.telegram import bot_api
-from taproof.messengers.telegram.accounts import Accounts
+from taproof.messengers.telegram.accounts import fetch_account
 from taproof.messengers.telegram.bot_api import BotApiClient
 from taproof.service.bots import BotAccount
 
@@ -19,48 +19,48 @@ SECRET = "AAsecretSECRETsecretSECRETsecretSECRET0"
 
 
 @asynccontextmanager
-async def asking(api_url: str) -> AsyncIterator[Accounts]:
-    """Yield what asks the Bot API at this address."""
-    accounts = Accounts(BotApiClient(api_url))
-    yield accounts
-    await accounts.close()
+async def asking(api_url: str) -> AsyncIterator[BotApiClient]:
+    """Yield a client of the Bot API at this address."""
+    api = BotApiClient(api_url)
+    yield api
+    await api.close()
 
 
 async def test_a_token_that_is_known_names_its_bot() -> None:
-    """The id and the username are those that the messenger says."""
-    async with BotsServer().serving() as server, asking(server.base) as accounts:
+    """The id and the username are those that the messenger returns."""
+    async with BotsServer().serving() as server, asking(server.base) as api:
         bot = server.add("Shop_Bot")
-        assert await accounts.fetch_account(bot.token) == BotAccount(bot.id, "Shop_Bot")
+        assert await fetch_account(api, bot.token) == BotAccount(bot.id, "Shop_Bot")
 
 
 @pytest.mark.parametrize("answer", [(401, "Unauthorized"), (404, "Not Found")])
 async def test_a_token_that_is_not_known_is_refused(answer: tuple[int, str]) -> None:
     """Both answers mean that no bot has it."""
-    async with BotsServer().serving() as server, asking(server.base) as accounts:
+    async with BotsServer().serving() as server, asking(server.base) as api:
         bot = server.add()
         bot.faults["getMe"] = lambda: answer
         with pytest.raises(BotTokenRefused):
-            await accounts.fetch_account(bot.token)
+            await fetch_account(api, bot.token)
 
 
 @pytest.mark.parametrize("answer", [(500, "Internal"), (502, "Bad Gateway"), (429, "Too Many Requests: retry after 9")])
-async def test_no_usable_answer_is_not_held_against_the_token(answer: tuple[int, str]) -> None:
-    """The developer is told to try again, and the token is in no error."""
-    async with BotsServer().serving() as server, asking(server.base) as accounts:
+async def test_unusable_answer_does_not_refuse_the_token(answer: tuple[int, str]) -> None:
+    """The error asks the developer to try again and does not contain the token."""
+    async with BotsServer().serving() as server, asking(server.base) as api:
         bot = server.add()
         bot.faults["getMe"] = lambda: answer
         with pytest.raises(MessengerUnavailable) as caught:
-            await accounts.fetch_account(bot.token)
+            await fetch_account(api, bot.token)
     assert "nothing was changed" in caught.value.sentence
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
 
 
-async def test_a_messenger_out_of_reach_is_told_without_the_token() -> None:
-    """The address that could not be reached holds the token, so it is in no error that anybody may log."""
-    async with asking("http://127.0.0.1:9") as accounts:
+async def test_error_about_an_unreachable_messenger_has_no_token() -> None:
+    """The URL that could not be reached contains the token, so no error may quote it."""
+    async with asking("http://127.0.0.1:9") as api:
         with pytest.raises(MessengerUnavailable) as caught:
-            await accounts.fetch_account(f"7000000001:{SECRET}")
+            await fetch_account(api, f"7000000001:{SECRET}")
     error: BaseException | None = caught.value
     while error is not None:
         assert SECRET not in str(error)
@@ -68,15 +68,15 @@ async def test_a_messenger_out_of_reach_is_told_without_the_token() -> None:
 
 
 async def test_an_account_without_a_username_is_no_bot() -> None:
-    """Links are made of the username."""
-    async with BotsServer().serving() as server, asking(server.base) as accounts:
+    """An account without a username is refused, because links need it."""
+    async with BotsServer().serving() as server, asking(server.base) as api:
         bot = server.add("x")
         bot.username = ""
         with pytest.raises(BotTokenRefused):
-            await accounts.fetch_account(bot.token)
+            await fetch_account(api, bot.token)
 
 
-async def test_one_connection_does_for_all_questions(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_calls_share_one_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each token that is tried costs one call at most."""
     opened = []
 
@@ -85,10 +85,10 @@ async def test_one_connection_does_for_all_questions(monkeypatch: pytest.MonkeyP
         return ClientSession(**options)
 
     monkeypatch.setattr(bot_api, "ClientSession", counting)
-    async with BotsServer().serving() as server, asking(server.base) as accounts:
+    async with BotsServer().serving() as server, asking(server.base) as api:
         bots = [server.add() for _ in range(5)]
-        found = await asyncio.gather(*(accounts.fetch_account(bot.token) for bot in bots))
+        found = await asyncio.gather(*(fetch_account(api, bot.token) for bot in bots))
         with pytest.raises(BotTokenRefused):
-            await accounts.fetch_account(f"7000000001:{SECRET}")
+            await fetch_account(api, f"7000000001:{SECRET}")
         assert [account.id for account in found] == [bot.id for bot in bots]
         assert len(opened) == 1

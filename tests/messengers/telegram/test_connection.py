@@ -21,12 +21,12 @@ from taproof.messengers.telegram.connection import (
 
 
 async def test_username_is_fetched(bot: Bot) -> None:
-    """The link base is made of the username that getMe tells."""
+    """The link base contains the username that getMe returns."""
     assert await fetch_username(bot) == "Sign_In_Bot"
 
 
 @pytest.mark.parametrize("fault", [Fault(401, "Unauthorized"), Fault(404, "Not Found")])
-async def test_refused_token_is_told_apart(fault: Fault, bot: Bot, api: ScriptedApi) -> None:
+async def test_refused_token_has_its_own_error(fault: Fault, bot: Bot, api: ScriptedApi) -> None:
     """A wrong token is the operator's to correct, and the error says where."""
     api.fail("getMe", Fault(fault.status, fault.description))
     with pytest.raises(BotTokenRefusedError, match="TAPROOF_BOT_TOKEN") as refusal:
@@ -45,7 +45,7 @@ async def test_unusable_answer_does_not_leak_the_token(fault: Fault, bot: Bot, a
 
 
 async def test_delays_grow_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Attempts to reconnect come after 1, 2, 4, … seconds, never more than 30, and start anew after a success."""
+    """The waits between attempts are 1, 2, 4, … seconds, at most 30, and start again at 1 after a success."""
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:

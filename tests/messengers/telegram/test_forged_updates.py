@@ -1,4 +1,4 @@
-"""Whatever arrives that no user did: none of it leaves a trace in the database."""
+"""Forged updates, which no user caused, leave no trace in the database."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import user_control_acts
+from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.user_control_replies import write_key
 from taproof.messengers.telegram.webhook import WebhookEndpoint
 from taproof.service.user_control import UserControl
@@ -38,7 +38,7 @@ FORWARDED = {"forward_origin": {"type": "hidden_user", "date": 1795214000, "send
 
 
 class Scene:
-    """Sign-ins in every state, all of them the owner's, and the updates that nobody may be let through with."""
+    """Sign-ins of one owner in every state, and forged updates that must not change them."""
 
     def __init__(self, phone: Phone) -> None:
         self.phone = phone
@@ -70,7 +70,7 @@ class Scene:
         return self.phone.message(None, user, contact=contact, **more)
 
     def made_up(self) -> Iterator[dict[str, Any]]:
-        """Taps on what no button carries."""
+        """Return taps with data that no button has."""
         unknown = "AAAA" + "b" * 39
         token = self.tokens["opened"]
         junk = [
@@ -158,7 +158,7 @@ class Scene:
 
 
 def dump(path: Path) -> list[str]:
-    """Return everything that is stored but which updates were seen."""
+    """Return all stored rows except the claims of updates."""
     connection = sqlite3.connect(path)
     try:
         return [line for line in connection.iterdump() if '"bot_updates"' not in line]
@@ -190,8 +190,10 @@ async def own(
     bot_set = await give_bot(storage, "dev_1", OWN_PROJECT, ProjectBot(OWN_PROJECT, OWN_BOT, "own_bot", b"encrypted"))
     assert bot_set == "set"
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
-    acts = user_control_acts(UserControl(storage, signin, clock), signin)
-    return UpdateIntake(bot, Conversation(signin, signer, clock, acts).on_update, storage.bots, clock, bot_id=OWN_BOT)
+    handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
+    return UpdateIntake(
+        bot, Conversation(signin, signer, clock, handlers).on_update, storage.bots, clock, bot_id=OWN_BOT
+    )
 
 
 async def test_1000_forged_updates_change_nothing(
@@ -201,14 +203,14 @@ async def test_1000_forged_updates_change_nothing(
     scene = Scene(phone)
     await scene.set_up(asking, own)
     before = dump(tmp_path / "taproof.db")
-    endpoint = WebhookEndpoint(asking.intake, lambda: [SECRET])
+    endpoint = WebhookEndpoint(asking.intake.handle, lambda: [SECRET])
     sent = refused = 0
 
     groups = (scene.made_up, scene.others, scene.elsewhere, scene.words, scene.other_kinds, scene.odd_ids)
     for update in itertools.chain.from_iterable(group() for group in groups):
         assert await post(endpoint, json.dumps(update).encode(), SECRET.encode()) == 200, update
         sent += 1
-    # The owner's own acts, with another bot than the link led to.
+    # The owner's own handlers, with another bot than the link led to.
     for name, token in scene.tokens.items():
         wrong_bot = asking.intake if name == "own" else own
         for data in scene.buttons(token)[:-1]:
@@ -219,7 +221,7 @@ async def test_1000_forged_updates_change_nothing(
         assert await wrong_bot.handle(phone.message(f"/start {token}", OWNER)) == "done"
         sent += 1
     assert await own.handle(scene.contact(OWNER, OWNER)) == "done"
-    # The owner's own acts, by who does not know the webhook's secret.
+    # The owner's own handlers, by who does not know the webhook's secret.
     for token in scene.tokens.values():
         for data in scene.buttons(token):
             body = json.dumps(phone.tap(data, OWNER)).encode()
@@ -229,7 +231,7 @@ async def test_1000_forged_updates_change_nothing(
     assert dump(tmp_path / "taproof.db") == before
     print(f"{sent} forged updates, of which {refused} were refused unread, changed nothing")  # noqa: T201
     assert sent >= 1000
-    # The scene was live: the same acts, done by the owner, do change it.
+    # The scene was live: the same handlers, done by the owner, do change it.
     for name, intake in (("opened", asking.intake), ("own", own)):
         await intake.handle(phone.tap(f"c:{scene.tokens[name]}", OWNER))
         assert (await phone.session(scene.tokens[name])).status == "confirmed"

@@ -51,7 +51,7 @@ async def test_prompt_is_in_the_users_language(
 
 
 async def test_link_can_be_opened_again_by_its_owner(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """The owner of a session who opens the link once more gets the prompt once more."""
+    """A user who opens the link of their session again gets the prompt again."""
     session_token = await opened(phone, intake)
     await intake.handle(phone.message(f"/start {session_token}"))
     first, second = api.of("sendMessage")
@@ -59,7 +59,7 @@ async def test_link_can_be_opened_again_by_its_owner(phone: Phone, intake: Updat
 
 
 async def test_foreign_opener_learns_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """Who opens a link second is told that it belongs to someone else, without the project's name or buttons."""
+    """The second account that opens a link reads that it belongs to someone else, without project name or buttons."""
     session_token = await opened(phone, intake)
     await intake.handle(phone.message(f"/start {session_token}", 22))
     answer = api.of("sendMessage")[-1]
@@ -91,7 +91,7 @@ async def test_unknown_payload_is_explained(payload: str, phone: Phone, intake: 
 
 @pytest.mark.parametrize("text", ["/start", "/START", "/start@Sign_In_Bot", "/help", "hello", "/", "/nothing", "🙂"])
 async def test_anything_else_gets_help(text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A bare /start, /help and any other text are answered with what the bot is for."""
+    """A bare /start, /help and any other text get the help message."""
     await intake.handle(phone.message(text))
     assert [sent["text"] for sent in api.of("sendMessage")] == [HELP]
 
@@ -106,7 +106,7 @@ async def test_command_may_carry_the_bots_name(phone: Phone, intake: UpdateIntak
 async def test_sticker_gets_help_and_service_message_nothing(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
-    """A person who sends something other than text is answered; the chat's own notes are not."""
+    """Messages without text get an answer if a person sent them; service messages get none."""
     sticker = {"file_id": "x", "file_unique_id": "y", "type": "regular", "width": 1, "height": 1}
     sticker |= {"is_animated": False, "is_video": False}
     await intake.handle(phone.message(None, sticker=sticker))
@@ -180,7 +180,7 @@ async def test_group_is_pointed_to_a_private_chat(
 
 @pytest.mark.parametrize("text", ["/start@other_bot {token}", "/help", "hello", "{token}"])
 async def test_group_talk_is_ignored(text: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """Whatever else is said in a group, and commands of other bots, get no answer."""
+    """Other messages in a group, and commands for other bots, get no answer."""
     session_token = await phone.create_session()
     chat = {"id": -1001, "title": "G", "type": "supergroup"}
     await intake.handle(phone.message(text.format(token=session_token), chat=chat))
@@ -221,7 +221,7 @@ async def test_updates_of_other_kinds_are_ignored(
 
 
 async def test_membership_changes_need_no_answer(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """Blocking the bot is noted without saying who did it."""
+    """The log entry about a user who blocked the bot does not name the user."""
     robot = {"id": 7000000001, "is_bot": True, "first_name": "Sign in"}
     change = {
         "chat": {"id": 11, "type": "private"},

@@ -165,13 +165,13 @@ async def test_nothing_after_the_first_attempt_changes_anything(service: Service
 
 
 async def test_taps_at_the_same_instant_are_one_attempt(service: Service) -> None:
-    """All three numbers, a bare Confirm and Cancel at once, at two processes: exactly one of them decides."""
+    """Of three numbers, a bare Confirm and Cancel, tapped at once at two processes, exactly one decides."""
     for _ in range(100):
         created = await service.opened()
         token, right = created.session_token, await service.right_place(created)
-        acts = service.drawn.sample(["0", "1", "2", "c", "x"] * 2, 10)
-        seen = await asyncio.gather(*(service.act(number % 2, act, token) for number, act in enumerate(acts)))
-        [winner] = [act for act, each in zip(acts, seen, strict=True) if each.changed]
+        handlers = service.drawn.sample(["0", "1", "2", "c", "x"] * 2, 10)
+        seen = await asyncio.gather(*(service.act(number % 2, act, token) for number, act in enumerate(handlers)))
+        [winner] = [act for act, each in zip(handlers, seen, strict=True) if each.changed]
         session = await service.session(token)
         assert session.status == ("confirmed" if winner == str(right) else "cancelled")
         assert (session.identity is not None) is (winner == str(right))
@@ -182,7 +182,7 @@ async def test_taps_at_the_same_instant_are_one_attempt(service: Service) -> Non
 
 @pytest.fixture
 async def matching(storage: SqliteStorage, clock: HandClock, phone: Phone) -> Callable[[], Any]:
-    """Creates sessions of a project with match codes, opened by nobody."""
+    """Creates unopened sessions of a project with match codes."""
     project_id = "proj_0000000000000000000007"
     await add_project(storage, clock(), "Acme & Söhne <shop>", project_id, match_code=True)
 
@@ -229,7 +229,7 @@ async def test_right_number_confirms(
 async def test_wrong_number_cancels_and_says_so(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, matching: Callable[[], Any]
 ) -> None:
-    """Message and pop-up tell why; the right one tapped next only tells what became of it."""
+    """Message and pop-up give the reason. A later tap on the right number only shows the outcome."""
     created = await matching()
     right, wrong, _ = await opened(phone, intake, api, created)
     await intake.handle(phone.tap(wrong))

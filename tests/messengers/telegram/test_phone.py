@@ -30,7 +30,7 @@ OTHER_BOT = 7_000_000_002
 
 
 async def test_confirm_asks_for_the_number(asking: Asking, api: ScriptedApi) -> None:
-    """The prompt tells who asks and what for, with Cancel left; a second message brings the one-time button."""
+    """The prompt names the project and asks for the number, with Cancel; a second message has the one-time button."""
     session_token = await asking.begin()
     [edit] = api.of("editMessageText")
     labels = {"share": EN.phone.share_button, "cancel": EN.cancel_button}
@@ -79,7 +79,7 @@ async def test_nothing_goes_on_without_confirm(asking: Asking) -> None:
 
 @pytest.mark.parametrize("act", ["x", "r"])
 async def test_declining_cancels_and_takes_the_button_away(act: str, asking: Asking, api: ScriptedApi) -> None:
-    """Cancel and "This wasn't me" end it here too; the contact that comes after that is told so."""
+    """Cancel and "This wasn't me" end the sign-in here too, and a later contact does not change it."""
     session_token = await asking.begin()
     await asking.intake.handle(asking.phone.tap(f"{act}:{session_token}"))
     session = await asking.phone.session(session_token)
@@ -91,7 +91,7 @@ async def test_declining_cancels_and_takes_the_button_away(act: str, asking: Ask
 
 
 async def test_opening_the_link_again_asks_again(asking: Asking, api: ScriptedApi) -> None:
-    """Who lost the button gets question and button anew, not a second Confirm."""
+    """A user who opens the link again gets the question and the button again, not a second Confirm."""
     session_token = await asking.begin()
     await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
     question, keyboard = api.of("sendMessage")[-2:]
@@ -100,8 +100,8 @@ async def test_opening_the_link_again_asks_again(asking: Asking, api: ScriptedAp
     assert keyboard["reply_markup"] == KEYBOARD
 
 
-async def test_the_number_goes_to_who_asked_last(asking: Asking) -> None:
-    """Of two sign-ins that wait for a contact it is the one that asked last: also when that was opened anew."""
+async def test_the_number_goes_to_the_last_project_that_asked(asking: Asking) -> None:
+    """Of two sign-ins that wait for a contact, the one that asked last gets it, also if it was opened again."""
     first, second = await asking.begin(REQUIRED), await asking.begin(OPTIONAL)
     clock = asking.phone.signin._clock
     assert isinstance(clock, HandClock)
@@ -158,7 +158,7 @@ async def test_match_code_and_number_together(asking: Asking, storage: SqliteSto
 async def test_project_that_stops_asking_shows_its_prompt_again(
     asking: Asking, storage: SqliteStorage, api: ScriptedApi
 ) -> None:
-    """A plan that ended meanwhile: "Continue without" leads back to Confirm, and no number is taken."""
+    """If the plan ended meanwhile, "Continue without" leads back to Confirm, and no number is accepted."""
     session_token = await asking.begin(OPTIONAL)
     storage.database.writer._connection.execute("UPDATE developers SET plan = 'free'")
     await asking.intake.handle(asking.phone.tap(f"w:{session_token}"))
@@ -196,7 +196,7 @@ async def test_contact_too_late(asking: Asking, clock: HandClock) -> None:
 
 
 async def test_own_contact_that_is_no_number(asking: Asking) -> None:
-    """What cannot be a phone number is asked for again."""
+    """The bot asks again if the contact has no valid phone number."""
     session_token = await asking.begin()
     for number in ("", "0", "+999999999999999999", "call me", "+49151234567890123456", "٤٩١٥١٢٣٤٥٦٧٨٩"):
         await asking.intake.handle(asking.contact(number=number))
@@ -232,7 +232,7 @@ async def test_of_1000_foreign_or_typed_contacts_none_is_accepted(asking: Asking
 
 @pytest.mark.parametrize("kind", ["another user's", "nobody's", "own, forwarded", "own, through a bot", "typed"])
 async def test_what_is_not_accepted_is_answered_kindly(kind: str, asking: Asking, api: ScriptedApi) -> None:
-    """Use the button: it comes with the sentence."""
+    """The answer asks the user to use the button, and shows the button again."""
     await asking.begin()
     await asking.intake.handle(FORGERIES[kind](asking, 11))
     sent = api.of("sendMessage")[-1]

@@ -57,7 +57,7 @@ class Dying:
 async def test_killed_between_any_two_steps_one_effect(
     step: str, *, after: bool, asking: Asking, bot: Bot, encryptor: Encryptor, clock: HandClock
 ) -> None:
-    """Whatever was done before kill -9, the update that comes again brings it to its end, once, and is answered."""
+    """After kill -9 at any point, the repeated update completes its work once and is answered."""
     deaths = 0
     for last in itertools.count(1):
         user = 100 + last
@@ -101,8 +101,8 @@ async def test_killed_between_any_two_steps_one_effect(
     assert deaths >= 4
 
 
-async def test_outcome_is_told_though_the_messenger_failed_first(asking: Asking, api: ScriptedApi) -> None:
-    """The reply that could not be sent comes with the update's second delivery: the outcome, not "nobody asked"."""
+async def test_outcome_is_shown_although_the_messenger_failed_first(asking: Asking, api: ScriptedApi) -> None:
+    """The second delivery of the update sends the reply that failed: the outcome, not "No sign-in is waiting"."""
     session_token = await asking.begin()
     update = asking.contact()
     api.fail("sendMessage", Fault(502, "Bad Gateway"))
@@ -113,7 +113,7 @@ async def test_outcome_is_told_though_the_messenger_failed_first(asking: Asking,
 
 
 async def test_contact_that_is_handled_twice_confirms_once(asking: Asking, api: ScriptedApi) -> None:
-    """Another project waits for a number too: the update that comes again, or a second contact, is not for it."""
+    """A repeated update or a second contact does not share the number with another project that waits for one."""
     other, asked_last = await asking.begin(OPTIONAL), await asking.begin()
     update = asking.contact()
     api.fail("sendMessage", Fault(502, "Bad Gateway"))

@@ -107,7 +107,7 @@ async def test_one_users_updates_stay_in_order(phone: Phone, bot: Bot, intake: U
 async def test_crash_before_the_end_loses_nothing(
     phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
-    """An update that was claimed by a process that died comes again and is handled, without waiting."""
+    """An update whose claim is from a process that died is handled at once when it comes again."""
     update = phone.message("/help")
     await phone.storage.bots.claim_update(bot.id, update["update_id"], 1_795_214_643_127, 0)
     api.updates = [update]
@@ -135,10 +135,10 @@ async def test_update_in_hand_is_finished_and_acknowledged_on_stop(
     assert (api.of("getUpdates")[-1]["timeout"], api.of("getUpdates")[-1]["limit"]) == (0, 1)
 
 
-async def test_stop_does_not_wait_for_what_cannot_be_done(
+async def test_stop_does_not_wait_for_updates_that_cannot_be_handled(
     phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An update that waits for another attempt is left unacknowledged, for the next start."""
+    """An update that waits for another attempt stays unacknowledged, so the next start receives it."""
 
     async def unavailable(*_: object) -> None:
         raise StoreUnavailable
@@ -216,7 +216,7 @@ async def test_odd_answer_does_not_end_the_loop(
 async def test_bug_does_not_end_the_loop(
     phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error that nobody foresaw is logged once, by its type and place, and the loop goes on."""
+    """An unexpected error is logged once, by its type and place, and the loop continues."""
     bugs = 3
     user_of = polling._user_of
 
@@ -237,7 +237,7 @@ async def test_bug_does_not_end_the_loop(
     assert "secret" not in str(logs)
 
 
-async def test_unreachable_api_is_said_once(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_unreachable_api_is_logged_once(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
     """While the Bot API is away the loop keeps trying, logs one line, and one more when it is back."""
     api.fail("getUpdates", Fault(502, raw="<html>", times=4))
     with capture_logs() as logs:
@@ -248,7 +248,7 @@ async def test_unreachable_api_is_said_once(phone: Phone, bot: Bot, intake: Upda
     assert [entry["event"] for entry in logs] == ["bot_api_unreachable", "bot_api_reached"]
 
 
-async def test_wrong_token_is_said_clearly(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_wrong_token_is_logged_with_advice(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
     """A token that the Bot API does not know is named by its setting, and tried again, since it may be restored."""
     api.fail("getUpdates", Fault(401, "Unauthorized", times=2))
     with capture_logs() as logs:
@@ -259,7 +259,7 @@ async def test_wrong_token_is_said_clearly(bot: Bot, intake: UpdateIntake, api: 
     assert TOKEN not in str(logs)
 
 
-async def test_other_poller_is_said_clearly(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_other_poller_is_logged_with_advice(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
     """A second program that polls the same bot is named as the cause."""
     description = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
     api.fail("getUpdates", Fault(409, description, times=2))
@@ -284,7 +284,7 @@ async def test_webhook_that_is_still_set_is_removed(
 
 
 async def test_flood_limit_of_polling_is_honoured(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A poll that is told to wait waits that long before it polls again."""
+    """After a flood limit, the next poll comes only after the time that the Bot API asks for."""
     api.fail("getUpdates", Fault(429, "Too Many Requests: retry after 1", {"retry_after": 1}))
     loop = asyncio.get_running_loop()
     times: list[float] = []
@@ -306,14 +306,16 @@ async def test_unreadable_update_spoils_no_other(
 
 
 async def test_answer_without_update_ids_is_no_busy_loop(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """A server that sends what is no update is not asked again without a pause."""
+    """After an answer without usable updates, the next poll comes after a pause."""
     api.updates = [{"message": "?"}]
     async with running(bot, intake):
         await asyncio.sleep(0.3)
     assert len(api.of("getUpdates")) < 12
 
 
-async def test_ids_that_start_anew_are_received(phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_ids_that_start_again_lower_are_received(
+    phone: Phone, bot: Bot, intake: UpdateIntake, api: ScriptedApi
+) -> None:
     """After a quiet week update ids may be lower than before: once all is acknowledged, no offset is asked for."""
     api.updates = [phone.message("/help")]
     async with running(bot, intake):

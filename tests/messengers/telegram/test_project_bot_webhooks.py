@@ -44,7 +44,7 @@ class Hooked:
     farm: Farm
     keys: Encryptor
     endpoint: ProjectBotWebhooks
-    own: ProjectBots
+    running_bots: ProjectBots
 
     def secret(self, bot: ServedBot) -> str:
         return self.keys.derive(f"own {bot.id}")
@@ -67,7 +67,7 @@ class Hooked:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        task = asyncio.create_task(self.own.run(0))
+        task = asyncio.create_task(self.running_bots.run(0))
         try:
             yield
         finally:
@@ -91,12 +91,14 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
         await keep_webhook(bot, f"{BASE}/{bot.id}", secrets, reconnection)
 
-    own = ProjectBots(farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: farm.shown.append(counts))
-    return Hooked(farm, keys, ProjectBotWebhooks(farm.bots, intake, secrets), own)
+    running_bots = ProjectBots(
+        farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: farm.shown.append(counts)
+    )
+    return Hooked(farm, keys, ProjectBotWebhooks(farm.bots, intake, secrets), running_bots)
 
 
 async def test_each_bots_webhook_is_set_with_its_own_secret(hooked: Hooked) -> None:
-    """No bot's secret is another's, so that nobody who sees one can post updates in another bot's name."""
+    """Each bot has another secret, so the secret of one bot is not valid for updates of another."""
     bots = [hooked.farm.server.add() for _ in range(3)]
     for bot in bots:
         await hooked.farm.add_project(bot)
@@ -108,7 +110,7 @@ async def test_each_bots_webhook_is_set_with_its_own_secret(hooked: Hooked) -> N
     assert all(bot.webhook["drop_pending_updates"] is False for bot in bots)
 
 
-async def test_a_webhook_that_somebody_changed_is_taken_back(hooked: Hooked) -> None:
+async def test_a_changed_webhook_is_set_again(hooked: Hooked) -> None:
     """Another program's webhook, or none, would keep this project's sign-ins from being answered."""
     bot = hooked.farm.server.add()
     bot.webhook = {"url": "https://elsewhere.example/", "secret_token": "x"}
@@ -127,7 +129,7 @@ async def test_a_webhook_that_somebody_changed_is_taken_back(hooked: Hooked) -> 
 async def test_a_rotated_master_key_gives_each_bot_its_new_secret(
     hooked: Hooked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The messenger is told at once, and until it is both secrets are accepted."""
+    """The webhook is set again at once, and both secrets are accepted until then."""
     monkeypatch.setattr(project_bot_webhooks, "CHECK_SECONDS", 3600.0)
     monkeypatch.setattr(project_bot_webhooks, "SECRET_SECONDS", 0.02)
     bot = hooked.farm.server.add()
@@ -206,7 +208,7 @@ async def test_an_update_for_a_bot_of_another_project_opens_nothing(hooked: Hook
 async def test_updates_of_a_bot_that_is_gone_are_not_acknowledged(
     hooked: Hooked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Removed, broken, or not to be found out just now: the messenger keeps them for a while."""
+    """Updates of a removed, broken or unreadable bot get 503, so the messenger keeps them for a while."""
     bot = hooked.farm.server.add()
     project = await hooked.farm.add_project(bot)
     update = hooked.farm.server.message("/help")

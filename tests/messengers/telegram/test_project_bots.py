@@ -15,7 +15,7 @@ from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 from tests.messengers.telegram.conftest import HandClock, add_project
 from tests.whole_sign_in import WholeSignIn
 
-from taproof.core.encryption import Encryptor, bot_token_associated_data, new_master_key
+from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotBroken, StoreUnavailable
 from taproof.core.identifiers import session_key
@@ -57,7 +57,7 @@ class Farm:
     encryptor: Encryptor
     signin: WholeSignIn
     bots: Bots
-    own: ProjectBots
+    running_bots: ProjectBots
     shown: list[tuple[int, int]]
     connect: Callable[[str], Bot]
     service_bot: Bot
@@ -73,8 +73,10 @@ class Farm:
         return project_id
 
     async def give(self, project_id: str, bot: ServedBot, token: str | None = None) -> None:
-        """Store a bot as a project's, with the token that it has just now unless another is given."""
-        encrypted = self.encryptor.encrypt(token or bot.token, bot_token_associated_data(project_id), system_entropy)
+        """Store a bot as a project's, with its current token unless another is given."""
+        encrypted = self.encryptor.encrypt(
+            token or bot.token, associated_data_of("bot_token", project_id), system_entropy
+        )
         given = ProjectBot(project_id, bot.id, bot.username, encrypted)
         assert await give_bot(self.storage, "dev_1", project_id, given) == "set"
 
@@ -99,7 +101,7 @@ class Farm:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run all bots, and cancel them at the end as the service does."""
-        task = asyncio.create_task(self.own.run(0))
+        task = asyncio.create_task(self.running_bots.run(0))
         try:
             yield
         finally:
@@ -119,20 +121,20 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     react = Conversation(signin, signer, clock).on_update
     async with BotsServer().serving() as server:
-        own_api = BotApiClient(server.base, limit=0)
+        project_bot_api = BotApiClient(server.base, limit=0)
         service_bot = Bot(BotApiClient(server.base), server.add("Sign_In_Bot").token)
 
         def connect(token: str) -> Bot:
-            return Bot(own_api, token)
+            return Bot(project_bot_api, token)
 
         async def receive(bot: Bot, reconnection: Reconnection) -> None:
             intake = UpdateIntake(bot, react, storage.bots, clock, bot.id)
             await LongPolling(bot, intake, clock(), reconnection, pace=project_bots.PACE_SECONDS).run()
 
         shown: list[tuple[int, int]] = []
-        own = ProjectBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
-        yield Farm(server, storage, clock, encryptor, signin, bots, own, shown, connect, service_bot, signer)
-        for each in (own_api, service_bot.api):
+        running_bots = ProjectBots(bots, connect, receive, service_bot, lambda *counts: shown.append(counts))
+        yield Farm(server, storage, clock, encryptor, signin, bots, running_bots, shown, connect, service_bot, signer)
+        for each in (project_bot_api, service_bot.api):
             await each.close()
 
 
@@ -163,7 +165,7 @@ async def test_each_bot_serves_its_own_project(farm: Farm) -> None:
 
 
 async def test_a_foreign_bot_shows_nothing_and_changes_nothing(farm: Farm) -> None:
-    """Whose token a developer holds must not open, show or decide another project's sign-in, nor the service's own."""
+    """A project's bot must not open, show or decide a sign-in of another project or of the service's own bot."""
     first, second = farm.server.add(), farm.server.add()
     tokens = [
         await farm.start_session(await farm.add_project(second)),
@@ -185,7 +187,7 @@ async def test_a_foreign_bot_shows_nothing_and_changes_nothing(farm: Farm) -> No
 
 
 async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm: Farm) -> None:
-    """The reverse: a project with a bot of its own is not asked for in the service's bot, whoever brings the link."""
+    """The service's own bot does not show a sign-in of a project with its own bot to any user."""
     token = await farm.start_session(await farm.add_project(farm.server.add()))
     service_bot = farm.server.bots[7_000_000_001]
     bot = Bot(BotApiClient(farm.server.base), service_bot.token)
@@ -203,7 +205,7 @@ async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm:
 
 
 async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
-    """What any node has stored is running a moment later; what was removed is polled no more."""
+    """A bot that any node has stored runs a moment later, and a removed one is no longer polled."""
     bot = farm.server.add()
     project = await farm.add_project()
     async with farm.running():
@@ -213,7 +215,7 @@ async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
         bot.give(farm.server.message(f"/start {token}"))
         await until(bot.texts)
         await give_bot(farm.storage, "dev_1", project, None)
-        await until(lambda: farm.shown[-1] == (0, 0) and not farm.own._ending)
+        await until(lambda: farm.shown[-1] == (0, 0) and not farm.running_bots._ending)
         bot.give(farm.server.message("/help"))
         calls = len(bot.calls)
         looks = len(farm.shown)
@@ -223,7 +225,7 @@ async def test_bots_that_are_set_and_removed_are_noticed(farm: Farm) -> None:
 
 
 async def test_a_new_token_of_a_bot_takes_over(farm: Farm) -> None:
-    """After /revoke and a new token the same bot goes on, with what waited, and is never polled twice at once."""
+    """With a new token, the same bot continues with its pending updates, and never has two polls at once."""
     bot = farm.server.add()
     project = await farm.add_project(bot)
     async with farm.running():
@@ -256,9 +258,9 @@ async def test_a_broken_bot_that_another_project_gets_goes_with_it(farm: Farm) -
     async with farm.running():
         await until(lambda: bot.polls == 1)
         new = bot.revoke()
-        (held,) = await farm.bots.list_bots()
+        (held,) = await farm.bots.list_project_bots()
         assert await farm.bots.mark_broken(held)
-        encrypted = farm.encryptor.encrypt(new, bot_token_associated_data(project), system_entropy)
+        encrypted = farm.encryptor.encrypt(new, associated_data_of("bot_token", project), system_entropy)
         loss = BotLoss(loser, service_entry("dev_1", "bot.removed", 1, system_entropy, subject=loser, details={}))
         change = BotChange(ProjectBot(project, bot.id, bot.username, encrypted), None, loss)
         assert await farm.storage.projects.update_project("dev_1", project, ProjectChanges(), 1, bot=change) is not None
@@ -311,7 +313,7 @@ async def test_a_revoked_token_breaks_its_project_alone(farm: Farm) -> None:
 
 
 async def test_a_token_that_was_wrong_from_the_start_is_found_out(farm: Farm) -> None:
-    """Also when the bot was deleted while nobody ran it: the Bot API then says 401, or 404."""
+    """A bot that was deleted while no process ran it is refused with 401 or 404."""
     bots = [farm.server.add() for _ in range(3)]
     for number, bot in enumerate(bots):
         await farm.add_project(bot)
@@ -447,7 +449,7 @@ async def test_commands_are_listed_once(farm: Farm) -> None:
 
 
 async def test_a_token_under_another_master_key_goes_on_without_a_break(farm: Farm) -> None:
-    """When the master key is rotated every token is encrypted anew; it is the same token, so nothing starts again."""
+    """A rotation of the master key re-encrypts every token, but no bot starts again, since its token is the same."""
     bot = farm.server.add()
     project = await farm.add_project(bot)
     async with farm.running():
@@ -461,7 +463,7 @@ async def test_a_token_under_another_master_key_goes_on_without_a_break(farm: Fa
 
 
 async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> None:
-    """The operator is told once which project it is; the bot is not broken, since its token may be right."""
+    """The log names the project once. The bot is not marked broken, since its token may be right."""
     bot, other = farm.server.add(), farm.server.add()
     project = await farm.add_project(bot)
     await farm.add_project(other)
@@ -480,10 +482,10 @@ async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> 
 
 
 async def test_a_store_out_of_reach_stops_no_bot(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which bots there are is asked again when the store is back; meanwhile those that run go on."""
+    """Running bots continue while the store is unavailable. The list is read again afterwards."""
     bot = farm.server.add()
     await farm.add_project(bot)
-    list_bots = farm.bots.list_bots
+    list_project_bots = farm.bots.list_project_bots
     failures = 0
 
     async def fail() -> list[ProjectBot]:
@@ -493,18 +495,18 @@ async def test_a_store_out_of_reach_stops_no_bot(farm: Farm, monkeypatch: pytest
 
     async with farm.running():
         await until(lambda: bot.polls == 1)
-        monkeypatch.setattr(farm.bots, "list_bots", fail)
+        monkeypatch.setattr(farm.bots, "list_project_bots", fail)
         await until(lambda: failures > 5)
         bot.give(farm.server.message("/help"))
         await until(bot.texts)
-        monkeypatch.setattr(farm.bots, "list_bots", list_bots)
+        monkeypatch.setattr(farm.bots, "list_project_bots", list_project_bots)
         late = farm.server.add()
         await farm.add_project(late)
         await until(lambda: late.polls == 1)
 
 
 async def test_stopping_finishes_what_is_in_hand(farm: Farm) -> None:
-    """An update that was begun is answered and acknowledged; after that nobody polls."""
+    """An update in progress is answered and acknowledged, and no poll follows."""
     bots = [farm.server.add() for _ in range(20)]
     for bot in bots:
         await farm.add_project(bot)

@@ -1,4 +1,4 @@
-"""Where a request came from, as the prompt tells it: what strangers wrote neither breaks out nor poses as more."""
+"""The origin of a request in the prompt: a stranger's text cannot leave its place or imitate the bot's words."""
 
 import re
 
@@ -38,7 +38,7 @@ def prompt(context: RequestContext, browser: Browser = Browser(), language: str 
 
 
 async def test_prompt_tells_page_browser_and_place(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """From the request that made the session to the message, each on a line of its own above the age."""
+    """Each known detail of the request is on its own line of the prompt, above the age."""
     signin = WholeSignIn(
         phone.storage,
         phone.signin._encryptor,
@@ -100,7 +100,7 @@ def test_nothing_breaks_out(hostile: str, language: str) -> None:
 
 
 def test_of_a_long_domain_the_end_is_shown() -> None:
-    """Whose a domain is stands at its end: `accounts.bank.example` in front must not hide that."""
+    """The end of a domain names its owner, so a long beginning such as `accounts.bank.example` must not hide it."""
     domain = "accounts.bank.example." + "x" * 180 + ".evil.example"
     text = prompt(RequestContext(domain))
     assert ".evil.example\u2069" in text
@@ -128,7 +128,7 @@ def test_of_a_long_domain_the_end_is_shown() -> None:
     ],
 )
 async def test_browser_is_one_of_the_known_names_or_none(user_agent: str, browser: Browser) -> None:
-    """No text of the sender's is shown: whatever they call themselves, the user reads one of our own words."""
+    """The prompt never shows the sender's own text, only a name from the tables."""
     assert await name_browser(user_agent) == browser
 
 

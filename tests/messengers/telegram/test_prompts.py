@@ -1,4 +1,4 @@
-"""What a user sees of a session."""
+"""The messages about a session that a user sees."""
 
 import re
 
@@ -65,7 +65,7 @@ def test_buttons_have_equal_weight() -> None:
     ],
 )
 def test_no_name_breaks_out(name: str, language: str) -> None:
-    """A project's name stays inside its own `<code>` and its own isolate, on one line, whatever it holds."""
+    """Any project name stays inside its own `<code>` and its own isolate, on one line."""
     plain = re.escape(LANGUAGES[language].prompt).replace(r"\{project\}", "(.*)")
     plain = plain.replace(r"\{context\}", "").replace(r"\{choose\}", "")
     pattern = plain.replace(r"\{age\}", re.escape(LANGUAGES[language].just_now))

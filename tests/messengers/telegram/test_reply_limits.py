@@ -1,4 +1,4 @@
-"""How often one user is written to: link after link does not wear anybody out, and nobody else waits for that."""
+"""The limits on messages to one user, which do not affect other users."""
 
 import pytest
 from tests.messengers.telegram.conftest import Fault, HandClock, Phone, ScriptedApi
@@ -19,7 +19,7 @@ async def open_new(phone: Phone, intake: UpdateIntake, user_id: int = 11) -> str
     return session_token
 
 
-async def test_too_many_prompts_are_told_of_once(
+async def test_user_with_too_many_prompts_is_told_once(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
 ) -> None:
     """Ten within ten minutes; then one sentence, then silence; each minute brings one back."""
@@ -46,7 +46,7 @@ async def test_link_that_was_too_much_can_be_opened_later(phone: Phone, intake: 
     assert (await phone.session(token)).opener_id == "11"
 
 
-async def test_nobody_else_is_limited(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_other_users_are_not_limited(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
     """While one user is kept from more prompts, another gets theirs."""
     for _ in range(30):
         await open_new(phone, intake)
@@ -82,7 +82,7 @@ async def test_prompt_that_could_not_be_sent_is_not_counted(
 
 
 async def test_links_that_show_no_prompt_are_no_prompts(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """Unknown links are answered as talk is, and leave the prompts to who needs them."""
+    """Unknown links count as other messages, not as prompts."""
     for number in range(REPLIES.number * 3):
         await intake.handle(phone.message(f"/start {number:043d}"))
     assert len(api.of("sendMessage")) == REPLIES.number
@@ -101,7 +101,7 @@ async def test_talk_is_answered_so_often_only(text: str, phone: Phone, intake: U
 async def test_the_count_is_of_the_user_over_all_bots(
     phone: Phone, bot: Bot, clock: HandClock, api: ScriptedApi
 ) -> None:
-    """Projects' own bots share one count: it is the person who gets tired."""
+    """All bots share one count for each user, because the limit protects the person."""
     react = Conversation(phone.signin, phone.signer, clock).on_update
     intakes = [UpdateIntake(bot, react, phone.storage.bots, clock, bot_id=number) for number in range(2)]
     for number in range(REPLIES.number * 2):

@@ -13,7 +13,7 @@ from taproof.core.model import NamedProject, SessionKey
 from taproof.core.request_context import RequestContext
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.prompts import opened_reply, phone_reply
-from taproof.messengers.telegram.signed_buttons import DATA_LIMIT, PURPOSE, ButtonSigner
+from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.types import CallbackQuery, InlineKeyboardMarkup
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control_replies import block_reply, sessions_reply, unblock_reply
@@ -88,7 +88,7 @@ def test_every_button_comes_back_as_it_was_made(language: str, signer: ButtonSig
         for edited in (False, True):
             message = shown(signer, reply, edited=edited)
             sent = [each["callback_data"] for row in message["reply_markup"]["inline_keyboard"] for each in row]
-            assert max(len(data.encode()) for data in sent) <= DATA_LIMIT
+            assert max(len(data.encode()) for data in sent) <= 64  # The Bot API accepts no longer data.
             came = [signer.open(BOT_ID, tapped(message, place)) for place in range(len(sent))]
             assert came == made, (kind, edited)
 
@@ -121,7 +121,7 @@ def test_nothing_else_may_be_shown(change: str, signer: ButtonSigner, prompt: di
 
 
 def test_no_button_may_be_changed(signer: ButtonSigner, prompt: dict[str, Any]) -> None:
-    """Neither its label nor its place, nor what another one does, nor how it looks."""
+    """A change of a button's label, place or style, or of another button's data, makes the tag invalid."""
     [[confirm, cancel], [not_me]] = prompt["reply_markup"]["inline_keyboard"]
     bare = {**cancel, "callback_data": cancel["callback_data"][:-12]}
     link = {"text": cancel["text"], "url": "https://evil.example"}
@@ -203,7 +203,7 @@ async def test_a_prompt_and_its_phone_request_work_as_sent(asking: Asking, api: 
 async def test_a_tap_that_does_not_hold_is_answered_kindly(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, storage: SqliteStorage, clock: HandClock
 ) -> None:
-    """A button of an earlier release, or of who holds the bot's token: what to do next; a late second tap: nothing."""
+    """A button that is not valid gets an alert with the next step; a late second tap gets only a notice."""
     await add_project(storage, clock(), "Shop", "proj_0000000000000000000003")
     session_token = await opened(phone, intake)
     await intake.handle(phone.tap_as_is(f"c:{session_token}"))

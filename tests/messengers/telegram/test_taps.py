@@ -1,4 +1,4 @@
-"""Taps on Confirm and Cancel (contract.md, Messenger), and what the Bot API refuses."""
+"""Taps on Confirm and Cancel (contract.md, Messenger), also when the Bot API refuses the reply."""
 
 from typing import Any
 
@@ -54,7 +54,7 @@ async def test_cancel(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> N
 
 
 async def test_user_without_username_or_last_name(phone: Phone, intake: UpdateIntake) -> None:
-    """A missing username is stored as an empty string, and names without what cannot be stored."""
+    """A missing username is stored as "", and characters that cannot be stored are removed from names."""
     session_token = await opened(phone, intake)
     user = {"id": 11, "is_bot": False, "first_name": "A\ud800d\x00a 👩‍🚀"}
     await intake.handle(phone.tap(f"c:{session_token}", 11, **{"from": user}))
@@ -96,7 +96,7 @@ async def test_tap_at_the_edge_does_not_confirm(
     assert api.of("answerCallbackQuery")[0]["text"] == EN.expired_notice
 
 
-async def test_foreign_tapper_is_told_and_learns_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_foreign_tap_gets_an_alert_without_details(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
     """Another account's tap, however it came by the button, decides nothing and learns nothing."""
     session_token = await opened(phone, intake)
     await intake.handle(phone.tap(f"c:{session_token}", 22))
@@ -145,7 +145,7 @@ async def test_tap_on_an_inline_message_decides_nothing(phone: Phone, intake: Up
 
 
 async def test_inaccessible_prompt_decides_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """Of a message that the Bot API calls inaccessible (date 0) nobody can tell what its user has read."""
+    """A message that the Bot API calls inaccessible (date 0) cannot be verified, so its buttons are not valid."""
     session_token = await opened(phone, intake)
     prompt = {"chat": {"id": 11, "type": "private"}, "message_id": 501, "date": 0}
     await intake.handle(phone.tap(f"c:{session_token}", message=prompt))

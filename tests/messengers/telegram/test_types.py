@@ -132,7 +132,7 @@ def test_callback_query() -> None:
 
 
 def test_membership() -> None:
-    """A user who blocked the bot: the status tells, whatever else its kind carries."""
+    """The status shows that a user blocked the bot; other fields are ignored."""
     change = {
         "chat": CHAT,
         "from": ADA,
@@ -153,7 +153,7 @@ def test_other_kinds_of_updates(kind: str) -> None:
 
 
 def test_answers() -> None:
-    """Of an answer: what it says, why it was refused, and when to ask again; of a webhook its address."""
+    """An answer has its result, or the reason of the refusal and the time to wait; a webhook has its URL."""
     taken = Response.model_validate({"ok": True, "result": [1], "description": "Webhook was set"})
     assert (taken.ok, taken.result, taken.parameters) == (True, [1], None)
     refused = Response.model_validate(
@@ -161,7 +161,7 @@ def test_answers() -> None:
     )
     assert (refused.ok, refused.result, refused.description) == (False, None, "Too Many Requests")
     assert refused.parameters is not None
-    assert (refused.parameters.retry_after, refused.parameters.migrate_to_chat_id) == (7, None)
+    assert refused.parameters.retry_after == 7
     info = {"url": "https://x/y", "has_custom_certificate": False, "pending_update_count": 2, "ip_address": "1.2.3.4"}
     assert WebhookInfo.model_validate(info).url == "https://x/y"
 

@@ -22,7 +22,7 @@ START = HandClock()()
 
 
 class Counting:
-    """A handler that counts, and fails as often as it is told."""
+    """A handler that counts its calls and fails a given number of times."""
 
     def __init__(self, *failures: Exception) -> None:
         self.failures = list(failures)
@@ -57,7 +57,7 @@ async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake,
 async def test_second_delivery_to_another_process(
     phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
 ) -> None:
-    """What was done is known to every process, since it is written in the store."""
+    """A handled update is recorded in the store, so every process knows it."""
     update = phone.message("/help")
     for _ in range(2):
         other = UpdateIntake(bot, Conversation(phone.signin, phone.signer, clock).on_update, storage.bots, clock)
@@ -65,7 +65,7 @@ async def test_second_delivery_to_another_process(
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_update_in_hand_elsewhere_comes_again(
+async def test_update_in_progress_elsewhere_is_requested_again(
     phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
 ) -> None:
     """Another process's claim is respected for its lease, and taken over when that process is gone."""
@@ -79,7 +79,7 @@ async def test_update_in_hand_elsewhere_comes_again(
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_what_the_poller_before_left_behind_is_taken_over_at_once(
+async def test_claims_of_the_previous_poller_are_taken_over_at_once(
     phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
 ) -> None:
     """After a crash the next poller need not wait for the claims of the one before to lapse."""
@@ -93,7 +93,7 @@ async def test_what_the_poller_before_left_behind_is_taken_over_at_once(
 async def test_two_pollers_for_a_moment(
     phone: Phone, intake: UpdateIntake, storage: SqliteStorage, clock: HandClock, api: ScriptedApi
 ) -> None:
-    """A poller that does not know yet that another took over leaves alone what that one has claimed since."""
+    """A poller that was replaced without knowing it does not take over the later claims of its successor."""
     update = phone.message("/help")
     since = clock()
     clock.now += SECOND
@@ -106,7 +106,7 @@ async def test_two_pollers_for_a_moment(
     assert len(api.of("sendMessage")) == 1
 
 
-async def test_ones_own_claim_is_taken_up_again_at_once(
+async def test_own_claim_is_resumed_at_once(
     phone: Phone, intake: UpdateIntake, clock: HandClock, api: ScriptedApi
 ) -> None:
     """When the reply could not be sent, the only poller tries again without waiting for its own claim to lapse."""
@@ -120,7 +120,7 @@ async def test_ones_own_claim_is_taken_up_again_at_once(
 
 
 async def test_same_update_twice_at_once(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock) -> None:
-    """Of two deliveries at the same time one is handled and the other comes again."""
+    """Of two concurrent deliveries, one is handled and the other must be delivered again."""
     handler = Counting()
     handler.may_end.clear()
     intake = intake_with(handler, bot, storage, clock)
@@ -160,7 +160,7 @@ async def test_decision_survives_a_lost_reply(phone: Phone, intake: UpdateIntake
 async def test_trouble_with_the_bot_api_loses_nothing(
     fault: Fault, phone: Phone, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
-    """Whatever is wrong with the Bot API, the update is not finished before its answer was sent."""
+    """With any failure of the Bot API, the update is not finished before its reply was sent."""
     api.fail("sendMessage", Fault(fault.status, fault.description, raw=fault.raw))
     update = phone.message("/help")
     assert await intake.handle(update, sole_since=START) == "unanswered"
@@ -190,7 +190,7 @@ async def unavailable(*_: Any) -> None:
 async def test_store_that_goes_away_at_the_end_repeats_no_answer(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An update that was answered but not written down as finished is only finished when it comes again."""
+    """An update that was answered but not recorded as finished is only recorded when it comes again."""
     update = phone.message("/help")
     with monkeypatch.context() as away:
         away.setattr(phone.storage.bots, "finish_update", unavailable)
@@ -203,7 +203,7 @@ async def test_store_that_goes_away_at_the_end_repeats_no_answer(
 async def test_poison_update_is_given_up(
     phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bug is tried three times, logged without what it quotes, and then the update is finished."""
+    """An update that meets a bug is tried three times, logged without the error's text, and then finished."""
     monkeypatch.setattr(updates, "_BUG_PAUSES", (0.01, 0.01, None))
     handler = Counting(*[RuntimeError("a secret in an error's text")] * 3)
     intake = intake_with(handler, bot, storage, clock)
@@ -229,7 +229,7 @@ async def test_passing_bug_is_survived(
 async def test_bug_of_the_store_does_not_stop_the_bot(
     phone: Phone, intake: UpdateIntake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error that nobody foresaw makes the update come again, and `handle` never raises."""
+    """An unexpected error makes the update come again, and `handle` never raises."""
 
     async def broken(*_: Any) -> None:
         raise RuntimeError("secret")
@@ -270,7 +270,7 @@ async def test_handling_ends_before_the_lease(
     ],
 )
 async def test_malformed_update_is_done(update: dict[str, Any], intake: UpdateIntake, api: ScriptedApi) -> None:
-    """What cannot be read would not be read any better the next time."""
+    """A malformed update would be malformed again, so it is acknowledged."""
     assert await intake.handle(update) == "done"
     assert api.calls == []
 

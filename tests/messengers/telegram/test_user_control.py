@@ -23,8 +23,7 @@ from taproof.core.identifiers import session_key
 from taproof.core.model import NamedProject, SessionKey
 from taproof.messengers.telegram.signed_buttons import TAG_LENGTH
 from taproof.messengers.telegram.updates import UpdateIntake
-from taproof.messengers.telegram.user_control import read_key
-from taproof.messengers.telegram.user_control_replies import sessions_reply, write_key
+from taproof.messengers.telegram.user_control_replies import read_key, sessions_reply, write_key
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.user_control import SHOWN, RecentSignIn
 from taproof.storage.sqlite.store import SqliteStorage
@@ -51,7 +50,7 @@ def report_of(session_token: str) -> str:
 
 
 def buttons_of(message: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the buttons below a message, each of which stands in a row of its own."""
+    """Return the buttons below a message, each of which has its own row."""
     rows = message.get("reply_markup", {"inline_keyboard": []})["inline_keyboard"]
     assert all(len(row) == 1 for row in rows)
     return untagged([row[0] for row in rows])
@@ -67,7 +66,7 @@ async def reported_count(phone: Phone) -> int:
 async def test_report_on_a_prompt_cancels_blocks_and_counts(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
-    """One tap: nobody is signed in, the project is blocked, its developer sees the count, and Unblock is offered."""
+    """One tap signs nobody in, blocks the project, adds to its developer's count, and offers Unblock."""
     session_token = await opened(phone, intake)
     assert await intake.handle(phone.tap(f"r:{session_token}")) == "done"
     session = await phone.session(session_token)
@@ -90,10 +89,10 @@ async def test_the_same_report_again_counts_once(phone: Phone, intake: UpdateInt
     assert len({edit["text"] for edit in api.of("editMessageText")}) == 1
 
 
-async def test_outcome_of_a_report_reaches_the_user_whatever_becomes_of_the_prompt(
+async def test_outcome_of_a_report_reaches_the_user_without_the_prompt(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
-    """A prompt that was deleted gets the answer, with its Unblock button, as a message of its own."""
+    """If the prompt was deleted, the answer with its Unblock button is a separate message."""
     session_token = await opened(phone, intake)
     api.fail("editMessageText", Fault(400, "Bad Request: message to edit not found"))
     await intake.handle(phone.tap(f"r:{session_token}"))
@@ -134,7 +133,7 @@ async def test_confirm_of_a_blocked_project_decides_nothing(
 async def test_report_of_an_expired_prompt_blocks_without_a_count(
     phone: Phone, intake: UpdateIntake, clock: HandClock
 ) -> None:
-    """Who sees a stranger's request an hour later can still keep the project away."""
+    """A user who sees a stranger's request an hour later can still report it and block the project."""
     session_token = await opened(phone, intake)
     clock.now += 60 * MINUTE
     await intake.handle(phone.tap(f"r:{session_token}"))
@@ -148,7 +147,7 @@ async def test_report_of_an_expired_prompt_blocks_without_a_count(
 async def test_sessions_lists_the_latest_with_a_button_each(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, storage: SqliteStorage, clock: HandClock
 ) -> None:
-    """Newest first, with names and times; only the asker's own, only what was confirmed, and no token."""
+    """The list shows only the user's own confirmed sign-ins, newest first, with names and times and no token."""
     await add_project(storage, clock(), "Blog", OTHER_ID)
     first = await confirmed(phone, intake)
     await confirmed(phone, intake, 22)
@@ -172,7 +171,9 @@ async def test_sessions_lists_the_latest_with_a_button_each(
     assert all(len(button["callback_data"].encode()) <= 64 - TAG_LENGTH for button in buttons_of(shown))
 
 
-async def test_sessions_of_nobody(phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock) -> None:
+async def test_sessions_of_a_user_without_any(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
+) -> None:
     """Without a sign-in in 30 days the answer says so."""
     await confirmed(phone, intake)
     clock.now += 31 * DAY
@@ -180,7 +181,7 @@ async def test_sessions_of_nobody(phone: Phone, intake: UpdateIntake, api: Scrip
     assert api.of("sendMessage")[-1]["text"] == CONTROL.no_sessions
 
 
-async def test_report_of_a_sign_in_that_nobody_read_keeps_everybody_from_it(
+async def test_report_of_an_unused_sign_in_prevents_its_use(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi
 ) -> None:
     """The proof is never given out, and the answer says that nobody was signed in."""
@@ -196,7 +197,7 @@ async def test_report_of_a_sign_in_that_nobody_read_keeps_everybody_from_it(
 async def test_report_of_a_sign_in_that_was_used_says_so(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock
 ) -> None:
-    """Who may be signed in is not hidden; the list then marks the sign-in and has no button for it."""
+    """A report of a used sign-in says that somebody may be signed in; the list then marks it, without a button."""
     session_token = await confirmed(phone, intake)
     assert await phone.storage.sessions.consume_session((await phone.session(session_token)).key, clock()) is not None
     await intake.handle(phone.tap(report_of(session_token)))
@@ -210,7 +211,7 @@ async def test_report_of_a_sign_in_that_was_used_says_so(
 
 
 async def test_other_peoples_sign_ins_cannot_be_reported(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """Who knows a button's data, or the token itself, changes nothing of another user's session and learns nothing."""
+    """Another user with the button's data or the token cannot change the session or learn about it."""
     waiting, past = await opened(phone, intake), await confirmed(phone, intake)
     for data in (f"r:{waiting}", f"r:{past}", report_of(past), report_of(waiting)):
         edits = len(api.of("editMessageText"))
@@ -257,8 +258,8 @@ async def test_block_and_unblock(phone: Phone, intake: UpdateIntake, api: Script
     assert api.of("sendMessage")[-1]["text"] == CONTROL.nothing_to_unblock
 
 
-async def test_block_of_nobody(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """Who signed in to nothing is told what else there is."""
+async def test_block_of_a_user_without_sign_ins(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A user without sign-ins gets a message that names the alternatives."""
     await intake.handle(phone.message("/block"))
     assert api.of("sendMessage")[-1]["text"] == CONTROL.nothing_to_block.format(not_me=CONTROL.not_me_button)
 
@@ -335,7 +336,7 @@ async def test_nothing_of_this_is_done_outside_the_own_private_chat(
 
 
 async def test_forwarded_command_shows_nothing(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
-    """What somebody else worded is no command of the user's."""
+    """Text that somebody else wrote is not a command of the user."""
     await confirmed(phone, intake)
     origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}
     await intake.handle(phone.message("/sessions", forward_origin=origin))
@@ -369,7 +370,7 @@ def test_longest_list_fits_a_message() -> None:
 
 @pytest.mark.parametrize("day", [0, 20_777, 65_535])
 def test_key_in_a_button_comes_back(day: int) -> None:
-    """What a button carries leads to exactly its session."""
+    """The key in a button's data is that of exactly one session."""
     key = SessionKey(day, secrets.token_bytes(32))
     assert read_key(write_key(key)) == key
 

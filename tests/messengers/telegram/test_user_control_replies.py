@@ -1,4 +1,4 @@
-"""What the bot answers to a report, as the user reads it."""
+"""The bot's answer to a report."""
 
 import pytest
 from tests.messengers.telegram.conftest import ACME, PROJECT_ID

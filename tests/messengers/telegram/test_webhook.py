@@ -1,4 +1,4 @@
-"""Webhook delivery: only the messenger is heard, and it is told to deliver again what is not done."""
+"""Webhook delivery: only the messenger's updates are accepted, and those that fail are requested again."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ HEADER = (b"x-telegram-bot-api-secret-token", SECRET.encode())
 
 @pytest.fixture
 def endpoint(intake: UpdateIntake) -> WebhookEndpoint:
-    return WebhookEndpoint(intake, lambda: [SECRET])
+    return WebhookEndpoint(intake.handle, lambda: [SECRET])
 
 
 class Exchange:
@@ -85,7 +85,7 @@ async def test_stranger_is_refused_unread(
 async def test_each_secret_of_a_rotation_is_accepted(intake: UpdateIntake) -> None:
     """While one takes the place of another both are good, and from then on the old one is not, without a restart."""
     secrets = ["new", SECRET]
-    endpoint = WebhookEndpoint(intake, lambda: secrets)
+    endpoint = WebhookEndpoint(intake.handle, lambda: secrets)
     new = (HEADER[0], b"new")
     for header in (HEADER, new):
         assert (await Exchange(b'{"update_id": "x"}', headers=(header,)).to(endpoint))[0] == 200
@@ -96,7 +96,7 @@ async def test_each_secret_of_a_rotation_is_accepted(intake: UpdateIntake) -> No
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "HEAD", "OPTIONS"])
 async def test_only_post(method: str, endpoint: WebhookEndpoint) -> None:
-    """Updates are posted; anything else is told so."""
+    """Updates come with POST; any other method gets 405."""
     status, answer, given = await Exchange(method=method).to(endpoint)
     assert (status, list(answer), given[b"allow"]) == (405, ["error"], b"POST")
 
@@ -104,7 +104,7 @@ async def test_only_post(method: str, endpoint: WebhookEndpoint) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"{", b"[]", b"null", b"5", b'"x"', b"\xff\xfe", b"[" * 100_000, b'{"update_id": ' + b"9" * 5000]
 )
-async def test_what_is_no_json_object(body: bytes, endpoint: WebhookEndpoint) -> None:
+async def test_body_that_is_no_json_object(body: bytes, endpoint: WebhookEndpoint) -> None:
     """A body that is not one JSON object is refused with 400."""
     status, answer, _ = await Exchange(body).to(endpoint)
     assert (status, list(answer)) == (400, ["error"])
@@ -128,14 +128,14 @@ async def test_body_over_the_limit(endpoint: WebhookEndpoint) -> None:
 
 
 async def test_update_that_failed_is_asked_for_again(phone: Phone, endpoint: WebhookEndpoint, api: ScriptedApi) -> None:
-    """What could not be answered gets 503 with Retry-After, so that the messenger delivers it again."""
+    """An update whose reply failed gets 503 with Retry-After, so that the messenger delivers it again."""
     api.fail("sendMessage", Fault(502, raw="<html>"))
     status, answer, given = await Exchange(json.dumps(phone.message("/help")).encode()).to(endpoint)
     assert (status, list(answer)) == (503, ["error"])
     assert int(given[b"retry-after"]) > 0
 
 
-async def test_redelivery_after_a_failure_is_taken_at_once(
+async def test_redelivery_after_a_failure_is_handled_at_once(
     phone: Phone, endpoint: WebhookEndpoint, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The claim of an update that failed is given up: the messenger delivers it again before a lease could lapse."""
@@ -165,7 +165,7 @@ async def test_whole_sign_in(phone: Phone, endpoint: WebhookEndpoint) -> None:
 async def test_secret_is_mandatory(secret: str, bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
     """There is no way to run the webhook without a secret that the Bot API takes."""
     with pytest.raises(ValueError, match="secret"):
-        WebhookEndpoint(intake, lambda: [SECRET, secret])
+        WebhookEndpoint(intake.handle, lambda: [SECRET, secret])
     with pytest.raises(ValueError, match="secret"):
         await register_webhook(bot, "https://example.org/bot/webhook", secret)
     assert api.calls == []

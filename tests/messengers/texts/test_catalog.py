@@ -1,4 +1,4 @@
-"""Every language says everything, and a language file with a mistake is refused."""
+"""Every language has all sentences, and a language file with a mistake is refused."""
 
 import dataclasses
 import re
@@ -31,7 +31,7 @@ def sentences_of(language: str) -> dict[str, str]:
 
 
 def problems_of(language: str, key: str, sentence: str) -> Iterator[str]:
-    """Return what is wrong with a sentence: where it stands, something in it would be refused or misread."""
+    """Return the problems of a sentence in its place."""
     if sentence.strip() != sentence or not sentence:
         yield "is blank, or has blanks around it"
     if set("<>&") & set(sentence):
@@ -49,7 +49,7 @@ def problems_of(language: str, key: str, sentence: str) -> Iterator[str]:
 
 
 def test_each_sentence_of_each_language() -> None:
-    """Each is there, translated, safe in HTML, and short enough for where it is shown."""
+    """Each sentence exists, is translated, is safe in HTML, and is short enough for its place."""
     checked = [
         (f"{language}: {key}", list(problems_of(language, key, sentence)))
         for language in LANGUAGES
@@ -59,7 +59,7 @@ def test_each_sentence_of_each_language() -> None:
     assert {place: problems for place, problems in checked if problems} == {}
 
 
-def test_labels_fit_and_cannot_be_taken_for_each_other() -> None:
+def test_labels_fit_and_differ() -> None:
     """Of all buttons that the bot shows in a language no two are alike, and each fits."""
     problems = []
     for language, texts in LANGUAGES.items():
@@ -72,8 +72,8 @@ def test_labels_fit_and_cannot_be_taken_for_each_other() -> None:
     assert problems == []
 
 
-def test_who_has_nothing_to_block_is_told_where_blocks_are() -> None:
-    """They may have blocked it all. The command stands where clients make it a link, in right-to-left text as one."""
+def test_nothing_to_block_names_the_unblock_command() -> None:
+    """The sentence names /unblock, isolated in right-to-left text, so that clients make it a link."""
     problems = []
     for language, texts in LANGUAGES.items():
         sentence = texts.control.nothing_to_block
@@ -85,7 +85,7 @@ def test_who_has_nothing_to_block_is_told_where_blocks_are() -> None:
 
 
 def test_language_is_chosen_by_its_first_part() -> None:
-    """`language_code` is an IETF tag that a client may leave out; whatever is unknown gets English."""
+    """`language_code` is an IETF tag that a client may leave out; an unknown one gets English."""
     expected = {
         "en": "en",
         "pt-br": "pt",
@@ -101,7 +101,7 @@ def test_language_is_chosen_by_its_first_part() -> None:
 
 
 def test_each_file_is_a_language() -> None:
-    """A file more is a language more. The Bot API takes commands for languages with two letters only."""
+    """Each file is a language. The Bot API accepts commands only for languages with two letters."""
     names = {each.name for each in files("taproof.messengers.texts").iterdir() if each.name.endswith(".toml")}
     assert {f"{language}.toml" for language in LANGUAGES} == names
     assert len(names) >= 10
@@ -110,13 +110,13 @@ def test_each_file_is_a_language() -> None:
 
 
 def test_a_mistake_in_a_file_is_refused() -> None:
-    """The sentence names the file and the key, so that a translator finds the place."""
+    """The error names the file and the key, so that a translator finds the place."""
     mistakes = {
         "xx.toml: just_now is missing.": ("just_now = ", "# just_now = "),
         "xx.toml: phone.over is missing.": ("over = ", "# over = "),
         "xx.toml: context is missing.": ("[context]", "[control.context]"),
-        "xx.toml: extra is not a key that the bot knows.": ("confirm_button = ", "extra = ''\nconfirm_button = "),
-        "xx.toml: phone.extra is not a key that the bot knows.": ("[phone]", "[phone]\nextra = ''"),
+        "xx.toml: extra is not a known key.": ("confirm_button = ", "extra = ''\nconfirm_button = "),
+        "xx.toml: phone.extra is not a known key.": ("[phone]", "[phone]\nextra = ''"),
         "xx.toml: just_now must be a string.": ("'just now'", "7"),
         "xx.toml: context must be a table.": ("[context]", "[[context]]"),
         "xx.toml: expired_notice must have exactly these placeholders: none.": (

@@ -1,4 +1,4 @@
-"""The JSON API that plays the people."""
+"""The JSON API that acts as the simulated users."""
 
 import asyncio
 import time
@@ -72,7 +72,7 @@ async def test_users(running: Running) -> None:
     ],
 )
 async def test_refused_users(running: Running, body: dict[str, Any], named: str) -> None:
-    """A field that cannot be used is named, and nobody is added or changed."""
+    """The refusal names the invalid field, and no user is added or changed."""
     error = await running.post("users", body, 400)
     assert list(error) == ["error"]
     assert named in error["error"]
@@ -82,7 +82,7 @@ async def test_refused_users(running: Running, body: dict[str, Any], named: str)
 async def test_users_are_bounded(running: Running) -> None:
     """The thousand-and-first user is refused; those there are can still be changed."""
     for number in range(3, 1000):
-        running.sandbox.bots.people.put(Person(5000 + number, "x"))
+        running.sandbox.bots.people[5000 + number] = Person(5000 + number, "x")
     response = await running.http.post("/sandbox/users", json={"first_name": "x"})
     assert response.headers["x-error-code"] == "too_many_users"
     await running.post("users", {"id": ADA, "first_name": "A"})
@@ -133,14 +133,14 @@ async def test_open_sends_start_and_waits_for_the_reply(running: Running, echo: 
     ],
 )
 async def test_refused_deeplinks(running: Running, link: str | None, code: str) -> None:
-    """What is not this sandbox's deeplink with a payload that the messenger passes on sends nothing."""
+    """A link that is not a valid deeplink of this sandbox is refused and sends nothing."""
     response = await running.http.post(f"/sandbox/users/{ADA}/open", json={"deeplink": link})
     assert (response.status_code, response.headers["x-error-code"]) == (400, code)
     assert await running.messages() == []
 
 
 async def test_open_without_a_bot_says_so(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When no bot answers, the call ends after some seconds and says that nobody did."""
+    """When no bot answers, the call ends after some seconds with `answered` false."""
     monkeypatch.setattr(api, "REPLY_SECONDS", 0.2)
     opened = await running.post(f"users/{ADA}/open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})
     assert opened["answered"] is False
@@ -149,7 +149,7 @@ async def test_open_without_a_bot_says_so(running: Running, monkeypatch: pytest.
 
 @pytest.mark.parametrize(("button", "data"), [("Confirm", "c:token"), ("Cancel", "x:token"), ("Отмена", "x:token")])
 async def test_tap_in_any_language(running: Running, echo: EchoBot, button: str, data: str) -> None:
-    """Confirm and Cancel mean the bot's two choices whatever language they are in; a label means itself."""
+    """Confirm and Cancel stand for the bot's two choices in any language; any other label stands for itself."""
     echo.labels = ("Да", "Отмена")
     await running.post(f"users/{BORIS}/open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})
     answer = await running.post(f"users/{BORIS}/tap", {"button": button})
@@ -168,7 +168,7 @@ async def test_tap_a_label_as_it_is_typed(running: Running, echo: EchoBot) -> No
 
 
 async def test_tap_names_the_message(running: Running, bot: Bot, echo: EchoBot) -> None:
-    """Without an id the newest message with buttons is meant; an older one can be named."""
+    """Without an id, the tap is on the newest message with buttons; an id selects an older one."""
     await running.post(f"users/{ADA}/open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})
     old = (await running.messages())[-1]["message_id"]
     await bot.send_message(ADA, "newer", reply_markup=buttons(("Other", "c:2")))
@@ -180,7 +180,7 @@ async def test_tap_names_the_message(running: Running, bot: Bot, echo: EchoBot) 
 
 
 async def test_tap_without_buttons(running: Running) -> None:
-    """A tap on nothing is 404 with what to do instead."""
+    """A tap without a message with buttons is 404, and the sentence says what to do."""
     for body in ({"button": "Confirm"}, {"button": "Confirm", "message_id": 5}):
         error = await running.post(f"users/{ADA}/tap", body, 404)
         assert "There is no message with buttons" in error["error"]
@@ -196,7 +196,7 @@ async def test_a_link_button_is_not_tapped(running: Running) -> None:
 
 
 async def test_a_blocked_bot_hears_nothing(running: Running) -> None:
-    """Whoever has blocked the bot must unblock it before writing."""
+    """A user who has blocked the bot must unblock it before writing."""
     assert (await running.post(f"users/{ADA}/block", {}))["has_blocked"] is True
     for verb, body in (("send", {"text": "x"}), ("open", {"deeplink": f"https://t.me/{USERNAME}?start=x"})):
         response = await running.http.post(f"/sandbox/users/{ADA}/{verb}", json=body)
@@ -263,7 +263,7 @@ async def test_faults_are_bounded(running: Running) -> None:
 @pytest.mark.parametrize("user_id", ["0", "9", "x", "-1", "1001x", "9" * 5000, "١٠٠١x", "%00"])
 @pytest.mark.parametrize("verb", ["messages", "send"])
 async def test_unknown_users_are_not_found(running: Running, user_id: str, verb: str) -> None:
-    """Any id that is nobody's is 404, however it looks."""
+    """Any unknown id gets 404, in any form."""
     url = f"/sandbox/users/{user_id}/{verb}"
     response = await (running.http.get(url) if verb == "messages" else running.http.post(url, json={"text": "x"}))
     assert (response.status_code, response.headers["x-error-code"]) == (404, "user_not_found")
@@ -284,7 +284,7 @@ async def test_unknown_users_are_not_found(running: Running, user_id: str, verb:
     ],
 )
 async def test_only_small_json_is_read(running: Running, content: bytes, content_type: str, status: int) -> None:
-    """A form that a foreign page posts does nothing, nor does anything else that is not a small JSON object."""
+    """Only a small JSON object is accepted, so a form of a foreign page does nothing."""
     response = await running.http.post(
         f"/sandbox/users/{ADA}/send", content=content, headers={"Content-Type": content_type}
     )
@@ -307,7 +307,7 @@ async def test_no_cross_origin_consent(running: Running) -> None:
     "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:80", "u@localhost", "", "[", "::1"]
 )
 async def test_foreign_hosts_are_refused(running: Running, host: str) -> None:
-    """A name that another site let point to this machine opens neither the API nor the page (DNS rebinding)."""
+    """A foreign name that points to this machine opens neither the API nor the page (DNS rebinding)."""
     for path in ("users", "phone", f"users/{ADA}/messages"):
         response = await running.http.get(f"/sandbox/{path}", headers={"Host": host})
         assert (response.status_code, response.headers["x-error-code"]) == (400, "host_not_allowed")
@@ -315,14 +315,14 @@ async def test_foreign_hosts_are_refused(running: Running, host: str) -> None:
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8080", "127.0.0.1:9", "[::1]:80", "app.localhost"])
 async def test_own_hosts_are_answered(running: Running, host: str) -> None:
-    """Every name of this machine itself is fine, and the bot's calls need none: they carry a token."""
+    """Every name of this machine is accepted. The bot's calls work under any name, since they carry a token."""
     assert (await running.http.get("/sandbox/users", headers={"Host": host})).status_code == 200
     foreign = await running.http.get(f"/sandbox/bot{TOKEN}/getMe", headers={"Host": "evil.example"})
     assert foreign.status_code == 200
 
 
 async def test_unknown_addresses_and_methods(running: Running) -> None:
-    """Whatever else is asked for gets the one error shape."""
+    """Unknown paths and wrong methods get the one error shape."""
     missing = await running.http.get("/sandbox/nothing")
     assert (missing.status_code, missing.headers["x-error-code"]) == (404, "sandbox_path_not_found")
     wrong = await running.http.put("/sandbox/users", json={})

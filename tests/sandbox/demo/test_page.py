@@ -195,7 +195,7 @@ async def test_signing_in_and_out(service: Service, page: Page) -> None:
 async def test_every_other_ending(service: Service, page: Page) -> None:
     """Cancelled, expired and used each stop the polling, say so in plain words, and let the user start again."""
     for number, (status, words) in enumerate(
-        [("cancelled", "You cancelled"), ("expired", "has expired"), ("used", "was used already")], start=1
+        [("cancelled", "You cancelled"), ("expired", "has expired"), ("used", "has already been used")], start=1
     ):
         service.status = "pending"
         await sign_in(page)
@@ -209,7 +209,7 @@ async def test_every_other_ending(service: Service, page: Page) -> None:
 
 
 async def test_failures_while_polling(service: Service, page: Page) -> None:
-    """What may pass is told and tried again, after Retry-After if it is given; what will not pass stops the sign-in."""
+    """After a temporary failure the page asks again, after Retry-After if given. Any other ends the sign-in."""
     await sign_in(page)
     service.failure = (503, {"error": "The store cannot be reached right now."}, {"Retry-After": "1"})
     await expect(page.locator("#status")).to_have_text("The store cannot be reached right now. Trying again…")
@@ -241,7 +241,7 @@ async def test_failures_at_the_start(service: Service, page: Page) -> None:
 
 
 async def test_the_deadline(service: Service, page: Page) -> None:
-    """After ten minutes the page gives up by itself, whatever the service says."""
+    """After ten minutes the page gives up by itself, even if the service still answers pending."""
     await page.clock.install()
     await page.reload()
     await sign_in(page)
@@ -265,7 +265,7 @@ async def test_coming_back_to_the_tab(service: Service, page: Page) -> None:
 
 
 async def test_without_a_pop_up(service: Service, page: Page) -> None:
-    """Where the browser blocks the tab, the link on the page does it; starting again drops the older session."""
+    """If the browser blocks the tab, the link on the page works; starting again drops the older session."""
     await page.add_init_script("window.open = () => null")
     await page.reload()
     await page.click("#sign-in")

@@ -13,7 +13,8 @@ import pytest
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
-from taproof.sandbox.demo.server import BODY_LIMIT, SIGNED_IN_LIFETIME, SIGNED_IN_LIMIT, Demo
+from taproof.http.body import BODY_LIMIT
+from taproof.sandbox.demo.server import SIGNED_IN_LIFETIME, SIGNED_IN_LIMIT, Demo
 
 SECRET = "whsec_" + base64.b64encode(bytes(32)).decode()
 OTHER_SECRET = "whsec_" + base64.b64encode(bytes(range(32))).decode()
@@ -24,7 +25,7 @@ JSON = {"Content-Type": "application/json"}
 
 
 class World:
-    """The demo and everything around it that a test can turn."""
+    """The demo with a clock, a secret and randomness that a test controls."""
 
     def __init__(self) -> None:
         self.now = NOW
@@ -70,7 +71,7 @@ async def test_a_proof_signs_in_and_the_cookie_keeps_it(world: World, browser: h
 
 
 async def test_a_phone_number_is_told_only_if_there_is_one(world: World, browser: httpx.AsyncClient) -> None:
-    """The number of a proof that has one is told; of any other proof not even the field's name is."""
+    """The answer has the phone number if the proof has one; otherwise the field is absent."""
     identity = MessengerIdentity("1001", "Ada Lovelace", "ada", "+12025550101")
     proof = sign_proof(identity, PROJECT, "token-0", SECRET, world.now)
     answer = await browser.post("/demo/session", json={"proof": proof})
@@ -87,19 +88,19 @@ async def test_over_https_the_cookie_stays_on_https(world: World) -> None:
 
 
 async def test_no_username_is_null(world: World, browser: httpx.AsyncClient) -> None:
-    """The proof's "" is told as null, as the verify answer has it."""
+    """The proof's "" becomes null, as in the verify answer."""
     answer = await browser.post("/demo/session", json={"proof": world.proof(username="")})
     assert answer.json()["messenger_username"] is None
 
 
 async def test_a_proof_is_taken_once(world: World, browser: httpx.AsyncClient) -> None:
-    """A copied proof signs nobody in, and what is remembered of it is dropped once it has expired anyway."""
+    """A copied proof signs nobody in. The record of a used proof is dropped once the proof has expired."""
     proof = world.proof()
     assert (await browser.post("/demo/session", json={"proof": proof})).status_code == 200
     async with world.client() as thief:
         answer = await thief.post("/demo/session", json={"proof": proof})
         assert answer.status_code == 409
-        assert "used before" in answer.json()["error"]
+        assert "already been used" in answer.json()["error"]
         assert "set-cookie" not in answer.headers
         assert (await thief.get("/demo/session")).status_code == 401
     world.now += 300_000
@@ -121,7 +122,7 @@ async def test_a_proof_is_taken_once(world: World, browser: httpx.AsyncClient) -
 async def test_a_bad_proof_signs_nobody_in(
     world: World, browser: httpx.AsyncClient, make: Callable[[World], str], told: str
 ) -> None:
-    """The SDK's refusal is told in its words, and no session is made."""
+    """The answer contains the SDK's own sentence, and no session is created."""
     answer = await browser.post("/demo/session", json={"proof": make(world)})
     assert answer.status_code == 400
     assert list(answer.json()) == ["error"]
@@ -202,7 +203,7 @@ async def test_no_answer_holds_the_secret(world: World, browser: httpx.AsyncClie
 
 
 async def test_a_project_id_cannot_break_out_of_the_page() -> None:
-    """Whatever the project is called, it stays inside its attribute."""
+    """A project id with HTML in it stays inside its attribute."""
 
     async def read_secret() -> str:
         return SECRET
@@ -310,7 +311,7 @@ async def test_wrong_addresses_and_methods(browser: httpx.AsyncClient, method: s
 async def test_a_secret_that_cannot_be_read(
     world: World, browser: httpx.AsyncClient, failure: Exception, status: int, told: str
 ) -> None:
-    """When the webhook secret is away the proof is not used up, and nothing of the failure's inside is told."""
+    """If the webhook secret cannot be read, the proof is not used up and the answer reveals no details."""
     world.secret = failure
     proof = world.proof()
     answer = await browser.post("/demo/session", json={"proof": proof})

@@ -88,7 +88,7 @@ async def test_foreign_contacts_from_the_attachment_menu(page: Page, running: Ru
     await expect(page.locator(".contact")).to_contain_text("user 1002")
     assert (await newest(bot))["contact"]["user_id"] == BORIS
     await attach.click()
-    await page.select_option("#contact-whose", label="Somebody else")
+    await page.select_option("#contact-whose", label="Someone else")
     await share.click()
     await expect(page.locator("#contact-number")).to_be_focused()
     await page.fill("#contact-number", "4915123456789")
@@ -167,7 +167,7 @@ async def test_the_chats_with_several_bots(page: Page, running: Running, bot: Bo
 async def test_one_bot_needs_no_list(page: Page) -> None:
     """With the service's own bot alone there is nothing to choose; an address of no bot says so."""
     await page.goto("/sandbox/phone/nobody_bot")
-    await expect(page.locator("#toast")).to_have_text("There is no bot @nobody_bot here.")
+    await expect(page.locator("#toast")).to_have_text("There is no bot @nobody_bot in this sandbox.")
     await expect(page.locator("#bots")).to_be_hidden()
     await expect(page.locator("#bot-name")).to_have_text("Taproof sandbox")
 
@@ -195,7 +195,7 @@ async def test_everybody_can_use_it(browser: Browser, running: Running, bot: Bot
         await page.get_by_role("button", name=opener).click()
         await expect(page.locator(dialog)).to_be_visible()
         if dialog == "#contact":
-            await page.select_option("#contact-whose", label="Somebody else")
+            await page.select_option("#contact-whose", label="Someone else")
         await assert_accessible(page)
         await page.keyboard.press("Escape")
         await expect(page.locator(dialog)).to_be_hidden()

@@ -20,7 +20,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 @pytest.fixture
 async def page(browser: Browser, running: Running) -> AsyncIterator[Page]:
-    """Open a page of the size of a phone; whatever it complains about fails the test."""
+    """Open a page of the size of a phone; any error of its scripts fails the test."""
     page = await browser.new_page(base_url=running.base, viewport={"width": 390, "height": 844})
     complaints: list[str] = []
     # That a request was refused the browser notes by itself: the page has a sentence for it, which a test looks at.

@@ -124,7 +124,7 @@ async def test_the_list_is_no_bot_call(running: Running) -> None:
 
 
 async def test_chats_and_updates_never_mix(running: Running, bot: Bot, new_bot: MakeBot) -> None:
-    """What a person does with one bot no other bot sees; message ids of one bot mean nothing to another."""
+    """A bot does not see what a person does with another bot, nor can it use another bot's message ids."""
     other, _ = await new_bot("acme_login_bot")
     await running.post(f"users/{ADA}/send", {"text": "to the first"})
     await running.post(f"users/{BORIS}/send", {"text": "to the other", "bot": "@Acme_Login_Bot"})
@@ -270,7 +270,7 @@ async def test_commands_of_two_bots(bot: Bot, new_bot: MakeBot) -> None:
     ],
 )
 async def test_refused_commands(running: Running, parameters: dict[str, Any], description: str) -> None:
-    """What the real server refuses is refused with its words, and the list stays as it was."""
+    """A list that the real server refuses is refused with the same text, and the stored list stays as it was."""
     commands = [{"command": "start", "description": "Sign in"}]
     await running.call("setMyCommands", commands=commands)
     answer = await running.call("setMyCommands", **({"commands": commands} | parameters))
@@ -283,7 +283,7 @@ async def test_refused_commands(running: Running, parameters: dict[str, Any], de
 
 @pytest.mark.parametrize("token", ["1:x", "7000000001:AAother", f"{'9' * 5000}:x", f"{TOKEN}x", "0:-"])
 async def test_a_token_of_nobody(running: Running, token: str) -> None:
-    """A token of the right form that is no bot's is 401, whatever the method and the body are."""
+    """A well-formed token that belongs to no bot gets 401 for any method and any body."""
     for method in ("getMe", "sendMessage", "nothing"):
         response = await running.http.post(f"/sandbox/bot{token}/{method}", content=b"{")
         assert response.status_code == 401
@@ -292,7 +292,7 @@ async def test_a_token_of_nobody(running: Running, token: str) -> None:
 
 @pytest.mark.parametrize("token", ["x", "1", "1:", ":x", "x:1", "1:a b", "1:a:b", "1:é"])
 async def test_what_is_no_token(running: Running, token: str) -> None:
-    """What has not the form of a token is 404, as there is nothing at such an address."""
+    """A malformed token gets 404, because there is nothing at such an address."""
     response = await running.http.get(f"/sandbox/bot{token}/getMe")
     assert (response.status_code, response.json()["description"]) == (404, "Not Found")
 
@@ -321,7 +321,7 @@ async def test_a_revoked_token(running: Running, bot: Bot, new_bot: MakeBot) -> 
 
 
 async def test_revoking_ends_the_webhook(running: Running, new_bot: MakeBot) -> None:
-    """After a revocation nothing is pushed any more: whoever held the old token gets no further update."""
+    """After a revocation, no further update is sent to the webhook that was set with the old token."""
     receiver = Receiver()
     stop = await serve(receiver.app, receiver.port)
     other, _ = await new_bot("acme_login_bot")
@@ -378,7 +378,7 @@ async def test_three_hundred_bots_poll_at_once(running: Running) -> None:
         ]
 
         async def all_wait() -> bool:
-            return sum(bot.messenger.updates.is_polled for bot in running.sandbox.bots) == 300
+            return sum(bot.messenger.updates._poll is not None for bot in running.sandbox.bots) == 300
 
         await eventually(all_wait)
         for number in (0, 150, 299):

@@ -75,7 +75,7 @@ async def test_the_plus_is_the_apps_choice(running: Running, bot: Bot, phone: st
 
 
 async def test_everybody_has_a_number(running: Running) -> None:
-    """Who is made without a number gets one of their own, of those that belong to nobody."""
+    """A user who is created without a number gets a unique one that belongs to nobody."""
     made = [await running.post("users", {"first_name": "x"}) for _ in range(3)]
     assert [user["phone"] for user in made] == ["+12025550104", "+12025550105", "+12025550106"]
 
@@ -115,14 +115,14 @@ async def test_a_typed_number_is_a_text(running: Running, bot: Bot) -> None:
     ],
 )
 async def test_refused_contacts(running: Running, body: dict[str, Any]) -> None:
-    """What is no contact is 400 with a sentence, and nothing is sent."""
+    """An invalid contact is refused with 400 and a sentence, and nothing is sent."""
     error = await running.post(f"users/{ADA}/share", body, 400)
     assert error["error"].endswith(".")
     assert await running.messages() == []
 
 
 async def test_a_blocked_bot_gets_no_contact(running: Running) -> None:
-    """Whoever has blocked the bot must unblock it before sharing."""
+    """A user who has blocked the bot must unblock it before sharing."""
     await running.post(f"users/{ADA}/block", {})
     response = await running.http.post(f"/sandbox/users/{ADA}/share", json={"contact": "own"})
     assert (response.status_code, response.headers["x-error-code"]) == (400, "bot_blocked")

@@ -148,7 +148,7 @@ async def test_inline_keyboards_of_several_rows(running: Running, bot: Bot) -> N
     ],
 )
 async def test_refused_keyboards(running: Running, markup: dict[str, Any], description: str) -> None:
-    """What the real server cannot read is refused with its words, and nothing is sent."""
+    """A keyboard that the real server cannot read is refused with the same text, and nothing is sent."""
     await start(running)
     answer = await running.call("sendMessage", chat_id=ADA, text="x", reply_markup=markup)
     assert answer == {"ok": False, "error_code": 400, "description": f"Bad Request: {description}"}
@@ -207,7 +207,7 @@ async def test_other_buttons_type_their_text(running: Running, bot: Bot) -> None
 
 
 async def test_a_button_that_is_not_there(running: Running, bot: Bot) -> None:
-    """Pressing what is not there is 404 and sends nothing; whoever has blocked the bot presses nothing."""
+    """Pressing a missing button is 404 and sends nothing. A user who has blocked the bot cannot press any."""
     await start(running)
     error = await running.post(f"users/{ADA}/press", {"button": "No"}, 404)
     assert "There is no keyboard" in error["error"]

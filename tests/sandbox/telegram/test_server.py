@@ -26,7 +26,7 @@ async def test_get_me(bot: Bot) -> None:
 
 
 async def test_wrong_token_is_unauthorized(running: Running) -> None:
-    """A well-formed token that is not the bot's gets 401, whatever the method."""
+    """A well-formed token that belongs to no bot gets 401 for any method."""
     stranger = Bot(running.http, "7000000001:AAother")
     with refused(401, "Unauthorized"):
         await stranger.get_me()
@@ -34,7 +34,7 @@ async def test_wrong_token_is_unauthorized(running: Running) -> None:
 
 @pytest.mark.parametrize("path", ["bot", "botx/getMe", f"bot{TOKEN}", f"bot{TOKEN}/", f"bot{TOKEN}/nothing", "bot7:/x"])
 async def test_unknown_paths_and_methods_are_not_found(running: Running, path: str) -> None:
-    """What is no method gets 404 in the Bot API's own shape."""
+    """An unknown method gets 404 in the Bot API's own shape."""
     response = await running.http.get(f"/sandbox/{path}")
     assert response.status_code == 404
     assert response.json() == {"ok": False, "error_code": 404, "description": "Not Found"}
@@ -178,7 +178,7 @@ async def test_reply_keyboards_are_taken(running: Running, bot: Bot) -> None:
     ],
 )
 async def test_refused_messages(running: Running, parameters: dict[str, Any], description: str) -> None:
-    """What the real server refuses is refused with its words, and nothing is sent."""
+    """A call that the real server refuses is refused with the same text, and nothing is sent."""
     await start(running)
     answer = await running.call("sendMessage", **({"chat_id": ADA} | parameters))
     assert answer == {"ok": False, "error_code": 400, "description": f"Bad Request: {description}"}
@@ -323,7 +323,7 @@ async def test_updates_stay_until_acknowledged(running: Running, bot: Bot) -> No
 
 
 async def test_updates_are_kept_for_a_day(running: Running, bot: Bot) -> None:
-    """What nobody fetched within 24 hours is gone."""
+    """An update that is not fetched within 24 hours is dropped."""
     await start(running)
     running.clock.now += DAY + 1
     assert await bot.get_updates() == []

@@ -150,7 +150,7 @@ async def test_pending_updates_can_be_dropped(running: Running, bot: Bot, receiv
     ],
 )
 async def test_refused_webhooks(bot: Bot, parameters: dict[str, Any], description: str) -> None:
-    """What the real server would not take is not taken here, but plain HTTP to this machine is."""
+    """A URL that the real server refuses is refused here too, except plain HTTP to this machine."""
     with refused(400) as raised:
         await bot.set_webhook(**({"url": "http://localhost:9/"} | parameters))
     assert raised.value.description == f"Bad Request: {description}"

@@ -34,7 +34,7 @@ async def opened(
 ) -> tuple[str, AuthenticatedSession]:
     """Open a session and return its cookie and what it is recognised as."""
     opened_with = token or await stored_sign_in(sessions._storage, sessions._clock())
-    cookie = await sessions.open_session(
+    cookie = await sessions.create_console_session(
         developer, opened_with=opened_with, address="203.0.113.7", user_agent=user_agent
     )
     signed_in = await sessions.authenticate(cookie)
@@ -48,7 +48,7 @@ def acting(signed_in: AuthenticatedSession) -> Actor:
 
 async def log_of(node: "Node", developer: Developer) -> list[AuditEntry]:
     """Return what the console wrote into a developer's log. The clock stands, so the order means nothing."""
-    page = await node.audit.list_entries(developer, limit=50, cursor=None)
+    page = await node.audit.list_audit_entries(developer, limit=50, cursor=None)
     return [entry for entry in page.entries if entry.action.startswith("console.")]
 
 
@@ -58,7 +58,7 @@ async def test_a_cookie_opens_the_account_and_is_stored_nowhere(node: "Node", se
     cookie, signed_in = await opened(sessions, ada)
     assert is_key(cookie, "con")
     assert signed_in.developer == ada
-    assert signed_in.session == (await sessions.list_sessions(ada))[0]
+    assert signed_in.session == (await sessions.list_console_sessions(ada))[0]
     assert (signed_in.session.address, signed_in.session.user_agent) == ("203.0.113.7", "Firefox")
     (entry,) = await log_of(node, ada)
     assert (entry.action, entry.via, entry.address) == ("console.signed_in", "console", "203.0.113.7")
@@ -70,7 +70,7 @@ async def test_a_cookie_opens_the_account_and_is_stored_nowhere(node: "Node", se
 
 @pytest.mark.parametrize("cookie", [None, "", "con_", "con_" + "0" * 49, "\ud800", "x" * 100_000])
 async def test_what_is_no_cookie_signs_nobody_in(node: "Node", sessions: ConsoleSessions, cookie: str | None) -> None:
-    """Whatever a browser sends is nobody, not an error."""
+    """Any invalid cookie signs nobody in and is not an error."""
     await opened(sessions, await node.developer())
     assert await sessions.authenticate(cookie) is None
 
@@ -99,7 +99,7 @@ async def test_twelve_idle_hours_end_it(node: "Node", sessions: ConsoleSessions,
     node.clock.now += 11 * HOUR
     assert await sessions.authenticate(cookie) is not None
     node.clock.now += idle
-    assert len(await sessions.list_sessions(ada)) == living
+    assert len(await sessions.list_console_sessions(ada)) == living
     assert (await sessions.authenticate(cookie) is not None) == living
 
 
@@ -117,7 +117,7 @@ async def test_thirty_days_end_it_in_any_case(
         assert await sessions.authenticate(cookie) is not None
     node.clock.now = start + LIFETIME - left
     assert LIFETIME == 30 * DAY
-    assert len(await sessions.list_sessions(ada)) == living
+    assert len(await sessions.list_console_sessions(ada)) == living
     assert (await sessions.authenticate(cookie, by_itself=by_itself) is not None) == living
 
 
@@ -134,14 +134,14 @@ async def test_a_session_that_is_too_old_is_not_seen_any_more(node: "Node", sess
 
 
 async def test_the_last_sight_is_written_once_a_minute_at_most(node: "Node", sessions: ConsoleSessions) -> None:
-    """However many pages are read."""
+    """The limit holds for any number of pages."""
     ada = await node.developer()
     cookie, _ = await opened(sessions, ada)
     start = node.clock.now
     for passed, kept in ((59 * SECOND, 0), (MINUTE, MINUTE), (MINUTE + 59 * SECOND, MINUTE), (3 * MINUTE, 3 * MINUTE)):
         node.clock.now = start + passed
         await sessions.authenticate(cookie)
-        assert (await sessions.list_sessions(ada))[0].last_seen_at == start + kept
+        assert (await sessions.list_console_sessions(ada))[0].last_seen_at == start + kept
 
 
 async def test_a_store_that_cannot_be_written_still_shows_pages(
@@ -167,7 +167,7 @@ async def test_it_ends_with_the_access_token_it_was_opened_with(node: "Node", se
     await node.developers.delete_access_token(Actor(ada, "command_line"), token.token.id)
     assert await sessions.authenticate(by_token) is None
     assert await sessions.authenticate(by_messenger) is not None
-    assert len(await sessions.list_sessions(ada)) == 1
+    assert len(await sessions.list_console_sessions(ada)) == 1
 
 
 async def test_it_ends_when_the_access_token_expires(node: "Node", sessions: ConsoleSessions) -> None:
@@ -186,22 +186,22 @@ async def test_one_browser_ends_another(node: "Node", sessions: ConsoleSessions)
     ada = await node.developer()
     cookie, lost = await opened(sessions, ada)
     _, mine = await opened(sessions, ada)
-    await sessions.end_session(acting(mine), lost.session.id)
+    await sessions.delete_console_session(acting(mine), lost.session.id)
     assert await sessions.authenticate(cookie) is None
-    assert [session.id for session in await sessions.list_sessions(ada)] == [mine.session.id]
+    assert [session.id for session in await sessions.list_console_sessions(ada)] == [mine.session.id]
     (entry,) = [entry for entry in await log_of(node, ada) if entry.action != "console.signed_in"]
     assert (entry.action, entry.subject) == ("console.session_revoked", lost.session.id)
     assert (entry.via_id, entry.address) == (mine.session.id, "203.0.113.9")
 
 
 async def test_signing_out_is_told_apart(node: "Node", sessions: ConsoleSessions) -> None:
-    """Whoever reads the log knows an own sign-out from a revocation."""
+    """The log distinguishes an own sign-out from a revocation."""
     ada = await node.developer()
     _, mine = await opened(sessions, ada)
-    await sessions.end_session(acting(mine), mine.session.id, signed_out=True)
+    await sessions.delete_console_session(acting(mine), mine.session.id, signed_out=True)
     assert sorted(entry.action for entry in await log_of(node, ada)) == ["console.signed_in", "console.signed_out"]
     with pytest.raises(ConsoleSessionNotFound):
-        await sessions.end_session(acting(mine), mine.session.id, signed_out=True)
+        await sessions.delete_console_session(acting(mine), mine.session.id, signed_out=True)
     assert len(await log_of(node, ada)) == 2
 
 
@@ -212,8 +212,8 @@ async def test_sessions_of_others_are_out_of_reach(node: "Node", sessions: Conso
     _, of_bob = await opened(sessions, bob)
     for session_id in (of_ada.session.id, "cses_unknown", "", "\0", "\ud800", "x" * 100_000):
         with pytest.raises(ConsoleSessionNotFound):
-            await sessions.end_session(acting(of_bob), session_id)
-    assert await sessions.end_all_sessions(acting(of_bob)) == 1
+            await sessions.delete_console_session(acting(of_bob), session_id)
+    assert await sessions.delete_console_sessions(acting(of_bob)) == 1
     assert await sessions.authenticate(cookie) is not None
     actions = sorted(entry.action for entry in await log_of(node, bob))
     assert actions == ["console.signed_in", "console.signed_out_everywhere"]
@@ -226,9 +226,9 @@ async def test_signing_out_everywhere(node: "Node", other_node: "Node", sessions
     cookies = [(await opened(sessions, ada))[0] for _ in range(3)]
     mine = await elsewhere.authenticate(cookies[0])
     assert mine is not None
-    assert await sessions.end_all_sessions(acting(mine)) == 3
+    assert await sessions.delete_console_sessions(acting(mine)) == 3
     assert [await elsewhere.authenticate(cookie) for cookie in cookies] == [None, None, None]
-    assert await sessions.end_all_sessions(acting(mine)) == 0
+    assert await sessions.delete_console_sessions(acting(mine)) == 0
     actions = sorted(entry.action for entry in await log_of(node, ada))
     assert actions == ["console.signed_in"] * 3 + ["console.signed_out_everywhere"]
 

@@ -60,7 +60,7 @@ async def console_project(node: "Node") -> str:
 
 
 async def test_from_the_link_to_the_identity(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """Whoever started it reads pending, then confirmed as often as they like, and finishes it once."""
+    """The client that started it reads pending, then confirmed any number of times, and finishes it once."""
     started = await sign_in.start(CONSOLE)
     assert started.deeplink.startswith("https://t.me/Sign_In_Bot?start=")
     assert started.expires_at == node.clock.now + SESSION_LIFETIME
@@ -114,7 +114,7 @@ async def test_of_many_who_finish_one_gets_the_identity(node: "Node", other_node
 
 
 async def test_cancelled_and_expired(node: "Node", sign_in: DeveloperSignIns) -> None:
-    """What ends without an identity says so, and finishing it gives none."""
+    """A sign-in that ends without an identity says so, and finishing it returns none."""
     cancelled, expired = await sign_in.start(CONSOLE), await sign_in.start(CONSOLE)
     await node.signin.open_session(token_of(cancelled), "1001")
     await node.signin.cancel_session(token_of(cancelled), "1001")
@@ -200,7 +200,7 @@ async def test_a_caller_who_leaves_is_told_apart(node: "Node", sign_in: Develope
 
 
 async def test_the_project_is_made_once(node: "Node", other_node: "Node") -> None:
-    """However many nodes start the first sign-in at once: all lead to one project, and no other is left."""
+    """Concurrent first sign-ins on several nodes all use one project, and no other is left."""
     nodes = [node, other_node] * 4
     started = await asyncio.gather(*(sign_in_of(each).start(CONSOLE) for each in nodes))
     project_id = await console_project(node)
@@ -221,7 +221,9 @@ async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: De
     await confirm(node, await sign_in.start(CONSOLE))
     project_id = await console_project(node)
     assert await node.projects.list_projects(ada) == []
-    assert (await node.sessions.list_sessions(ada, project_id=None, status=None, limit=50, cursor=None)).sessions == []
+    assert (
+        await node.session_reader.list_sessions(ada, project_id=None, status=None, limit=50, cursor=None)
+    ).sessions == []
     figures = await node.analytics.read_analytics(ada, days=30, project_id=None)
     assert (figures.totals["requested"], figures.unique_users, figures.projects) == (0, 0, [])
     for act in (
@@ -230,7 +232,7 @@ async def test_nobody_sees_the_project_or_its_sessions(node: "Node", sign_in: De
         node.projects.update_project(acting(ada), project_id, ProjectChanges(public_access=True)),
         node.projects.regenerate_secrets(acting(ada), project_id),
         node.projects.delete_project(acting(ada), project_id),
-        node.sessions.list_sessions(ada, project_id=project_id, status=None, limit=50, cursor=None),
+        node.session_reader.list_sessions(ada, project_id=project_id, status=None, limit=50, cursor=None),
         node.analytics.read_analytics(ada, days=30, project_id=project_id),
         node.deliveries.send_test(acting(ada), project_id),
     ):

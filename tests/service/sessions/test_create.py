@@ -1,4 +1,4 @@
-"""What a project's settings make of a new session: match code, origins, context, its own bot."""
+"""The effect of a project's settings on a new session: match code, origins, context, its own bot."""
 
 from typing import TYPE_CHECKING
 
@@ -88,8 +88,8 @@ async def test_a_refusal_names_the_origin_and_nothing_else(node: "Node", origin:
     await node.projects.update_project(acting(developer), project.id, changes)
     with pytest.raises(OriginNotAllowed) as refused:
         await node.signin.create_session(project.id, public=True, requester=Requester(origin))
-    named = f"Pages of {origin} may not start sign-ins of this project. "
-    assert refused.value.sentence.startswith(named if is_named else "This project starts no sign-ins from pages of")
+    named = f"Pages of {origin} cannot start sign-ins for this project. "
+    assert refused.value.sentence.startswith(named if is_named else "Pages of this origin cannot start")
     assert is_named or origin not in refused.value.sentence
 
 
@@ -154,7 +154,7 @@ async def test_a_project_may_keep_nothing(node: "Node") -> None:
     ],
 )
 async def test_only_a_whole_origin_is_a_domain(node: "Node", origin: str, domain: str) -> None:
-    """What is no origin shows nothing, rather than something that looks like one."""
+    """A malformed origin shows no domain."""
     project, _ = await node.project()
     created = await node.signin.create_session(project.id, public=True, requester=Requester(origin))
     stored = (await prompt_of(node, created.session_token)).context
@@ -182,7 +182,7 @@ async def test_a_broken_bot_starts_nothing(node: "Node") -> None:
 
 
 async def test_a_session_belongs_to_the_bot_of_its_link(node: "Node") -> None:
-    """Whoever owns another bot reads what is sent to it: it shows nothing of this session and decides nothing."""
+    """The owner of another bot reads its messages, so that bot neither shows nor decides this session."""
     created = await node.signin.create_session(await with_project_bot(node), public=True)
     token = created.session_token
     assert created.deeplink == f"https://t.me/shop_bot?start={token}"

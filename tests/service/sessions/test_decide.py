@@ -23,7 +23,7 @@ BOB = MessengerIdentity("1002", "Bob", "")
 
 @pytest.mark.parametrize("token", ["", "x", "A" * 43, "A" * 42 + "B", "\ud800", "A" * 1_000])
 async def test_unknown_payloads_are_unknown(node: "Node", token: str) -> None:
-    """Whatever follows /start or lies in a button, the bot gets an answer to show."""
+    """For any payload of /start or of a button, the bot gets an outcome to show."""
     assert await node.signin.open_session(token, "1001") == UNKNOWN
     assert await node.signin.confirm_session(token, ADA) == UNKNOWN
     assert await node.signin.cancel_session(token, "1001") == UNKNOWN

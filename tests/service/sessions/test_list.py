@@ -30,7 +30,7 @@ async def test_pages_lead_through_all_of_a_developers_projects(node: "Node") -> 
     for limit, pages in ((1, 10), (3, 4), (5, 2), (10, 1), (200, 1)):
         found, cursor, count = [], None, 0
         while True:
-            page = await node.sessions.list_sessions(
+            page = await node.session_reader.list_sessions(
                 developer, project_id=None, status=None, limit=limit, cursor=cursor
             )
             found += page.sessions
@@ -51,7 +51,7 @@ async def test_filters_keep_to_project_and_status(node: "Node") -> None:
     await node.confirmed(two)
 
     async def count(project_id: str | None, status: str | None) -> int:
-        page = await node.sessions.list_sessions(
+        page = await node.session_reader.list_sessions(
             developer,
             project_id=project_id,
             status=status,  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ async def test_filters_keep_to_project_and_status(node: "Node") -> None:
 
 async def test_a_developer_without_projects_has_an_empty_list(node: "Node") -> None:
     """No error, no cursor."""
-    page = await node.sessions.list_sessions(
+    page = await node.session_reader.list_sessions(
         await node.developer(), project_id=None, status=None, limit=50, cursor=None
     )
     assert (page.sessions, page.next_cursor) == ([], None)
@@ -81,10 +81,10 @@ async def test_foreign_and_malformed_projects_are_refused(node: "Node") -> None:
     foreign, _ = await node.project()
     for project_id in (foreign.id, "proj_" + "0" * 22):
         with pytest.raises(ProjectNotFound):
-            await node.sessions.list_sessions(developer, project_id=project_id, status=None, limit=1, cursor=None)
+            await node.session_reader.list_sessions(developer, project_id=project_id, status=None, limit=1, cursor=None)
     for project_id in ("", "x", "proj_\ud800"):
         with pytest.raises(InvalidRequest, match=r"^project_id "):
-            await node.sessions.list_sessions(developer, project_id=project_id, status=None, limit=1, cursor=None)
+            await node.session_reader.list_sessions(developer, project_id=project_id, status=None, limit=1, cursor=None)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ async def test_garbage_for_a_cursor_is_an_invalid_request(node: "Node", cursor: 
     """The sentence names the field."""
     developer = await node.developer()
     with pytest.raises(InvalidRequest, match=r"^cursor "):
-        await node.sessions.list_sessions(developer, project_id=None, status=None, limit=1, cursor=cursor)
+        await node.session_reader.list_sessions(developer, project_id=None, status=None, limit=1, cursor=cursor)
 
 
 @given(st.text() | st.binary().map(lambda raw: base64.urlsafe_b64encode(raw).decode()))

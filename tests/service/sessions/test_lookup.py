@@ -35,7 +35,7 @@ async def listed(
     found: list[Session] = []
     cursor = None
     while True:
-        page = await node.sessions.list_sessions(
+        page = await node.session_reader.list_sessions(
             developer,
             project_id=None,
             status=status,
@@ -136,10 +136,10 @@ async def test_a_session_is_read_by_its_id(node: "Node") -> None:
     project, _ = await node.project(developer)
     token = await node.confirmed(project)
     session = await only(node, developer)
-    assert await node.sessions.read_session(developer, session.id) == session
+    assert await node.session_reader.read_session(developer, session.id) == session
     await node.signin.verify_session(project.id, token, public=False)
     node.clock.now += 30 * DAY
-    used = await node.sessions.read_session(developer, session.id)
+    used = await node.session_reader.read_session(developer, session.id)
     assert (used.status, used.used_at) == ("used", session.created_at)
     assert [used] == await listed(node, developer)
 
@@ -150,15 +150,15 @@ async def test_a_session_is_read_by_its_token(node: "Node") -> None:
     project, _ = await node.project(developer)
     token = await node.confirmed(project)
     session = await only(node, developer)
-    assert await node.sessions.read_session_by_token(developer, token) == session
+    assert await node.session_reader.read_session_by_token(developer, token) == session
     await node.signin.verify_session(project.id, token, public=False)
-    assert (await node.sessions.read_session_by_token(developer, token)).status == "used"
+    assert (await node.session_reader.read_session_by_token(developer, token)).status == "used"
     token = await node.pending(project)
     node.clock.now += 10 * MINUTE
-    assert (await node.sessions.read_session_by_token(developer, token)).status == "expired"
+    assert (await node.session_reader.read_session_by_token(developer, token)).status == "expired"
     await node.projects.delete_project(acting(developer), project.id)
     with pytest.raises(SessionNotFound):
-        await node.sessions.read_session_by_token(developer, token)
+        await node.session_reader.read_session_by_token(developer, token)
 
 
 async def test_a_token_of_somebody_else_leads_nowhere(node: "Node") -> None:
@@ -176,7 +176,7 @@ async def test_a_token_of_somebody_else_leads_nowhere(node: "Node") -> None:
         (owner, "\ud800" * 43),
     ):
         with pytest.raises(SessionNotFound) as raised:
-            await node.sessions.read_session_by_token(who, sought)
+            await node.session_reader.read_session_by_token(who, sought)
         told.add(raised.value.sentence)
     assert len(told) == 1
 
@@ -188,7 +188,7 @@ async def test_a_session_is_seen_to_expire(node: "Node") -> None:
     session = await only(node, developer)
     for later, status in ((10 * MINUTE - 1, "pending"), (10 * MINUTE, "expired")):
         node.clock.now = session.created_at + later
-        assert (await node.sessions.read_session(developer, session.id)).status == status
+        assert (await node.session_reader.read_session(developer, session.id)).status == status
 
 
 async def test_a_session_of_somebody_else_does_not_exist(node: "Node") -> None:
@@ -210,12 +210,12 @@ async def test_a_session_of_somebody_else_does_not_exist(node: "Node") -> None:
         (owner, session.id[:-1] + "\ud800"),
     ):
         with pytest.raises(SessionNotFound) as raised:
-            await node.sessions.read_session(who, session_id)
+            await node.session_reader.read_session(who, session_id)
         told.add(raised.value.sentence)
     assert len(told) == 1
     await node.projects.delete_project(acting(owner), project.id)
     with pytest.raises(SessionNotFound):
-        await node.sessions.read_session(owner, session.id)
+        await node.session_reader.read_session(owner, session.id)
 
 
 # ---- what was sent about it
@@ -263,7 +263,7 @@ async def test_a_session_that_nothing_was_sent_about_has_no_deliveries(node: "No
 
 
 async def test_the_deliveries_of_somebody_elses_session_do_not_exist(node: "Node") -> None:
-    """Whoever got hold of a session of another developer learns nothing more about it."""
+    """A developer with another developer's session learns nothing more about it."""
     developer, project = await hooked(node)
     await node.confirmed(project)
     with pytest.raises(ProjectNotFound):

@@ -1,4 +1,4 @@
-"""However many read a confirmed session at once, exactly one gets the proof."""
+"""Of any number of concurrent reads of a confirmed session, exactly one gets the proof."""
 
 import asyncio
 from typing import TYPE_CHECKING

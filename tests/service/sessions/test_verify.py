@@ -193,7 +193,7 @@ async def test_a_broken_seal_does_not_use_up_the_session(node: "Node") -> None:
 async def test_a_project_deleted_between_read_and_consume_gives_no_proof(
     node: "Node", other_node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the answer says, it carries no identity of a project that is gone."""
+    """The answer carries no identity for a deleted project."""
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = await node.confirmed(project)

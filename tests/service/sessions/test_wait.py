@@ -91,7 +91,7 @@ async def test_a_lost_signal_loses_no_answer(
 async def test_every_session_is_looked_at_within_a_second(
     node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However long it waits already, a session is looked at again and again, never less than once a second."""
+    """A session with waiting calls is read at least once a second, for as long as they wait."""
     assert wait.LOOK_EVERY + wait._GATHER < 1
     lose_every_signal(node, monkeypatch)
     looks = 0
@@ -176,7 +176,7 @@ async def test_a_clock_that_is_set_forward_expires(
 
 
 async def test_a_deleted_project_ends_the_wait(node: Node, callers: Callers) -> None:
-    """What is gone for good is not waited for any longer."""
+    """The wait ends as soon as the session is gone."""
     developer = await node.developer()
     project, _ = await node.project(developer)
     async with running(node):

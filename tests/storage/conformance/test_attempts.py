@@ -1,4 +1,4 @@
-"""Conformance: attempts are written down by whoever holds the lease, and an endpoint that only fails is turned off."""
+"""Conformance: only the holder of the lease records an attempt, and an endpoint that keeps failing is turned off."""
 
 import asyncio
 from dataclasses import replace
@@ -28,7 +28,7 @@ async def seen(storage: Storage, project: Project, event_id: str) -> DeliveryRec
 
 
 async def endpoint(storage: Storage, project: Project) -> tuple[object, ...]:
-    """Return what is known of a project's endpoint, and its URL."""
+    """Return the state of a project's endpoint and its URL."""
     found = await storage.projects.read_project(project.id)
     assert found is not None
     off = (found.webhook_off_at, found.webhook_off_reason, found.webhook_off_url)
@@ -43,7 +43,7 @@ WORKS = (URL, None, None, None, None)
 
 @pytest.mark.parametrize("state", ["delivered", "failed"])
 async def test_finish_attempt_ends_an_event_for_good(storage: Storage, seed: "Seed", state: DeliveryState) -> None:
-    """Delivered or dead-lettered, it is not handed out again; all of the attempt is kept, and when it was over."""
+    """A delivered or failed event is not claimed again. The whole attempt is kept, with the time when it ended."""
     project = await seed.project(webhook_url=URL)
     delivery = await seed.claimed(project)
     attempt = seed.attempt(1, 204, seed.now + 5)
@@ -68,7 +68,7 @@ async def test_finish_attempt_ends_an_event_for_good(storage: Storage, seed: "Se
 
 
 async def test_finish_attempt_lets_an_event_be_due_again(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Not before its time, then at the next place of the schedule; attempts with and without an answer are kept."""
+    """The event is due again only at its time, at the next stage of the schedule. All attempts are kept."""
     project = await seed.project(webhook_url=URL)
     delivery = await seed.claimed(project)
     attempts = [seed.attempt(1, 503), seed.attempt(2, None), seed.attempt(3, 200)]
@@ -86,7 +86,7 @@ async def test_finish_attempt_lets_an_event_be_due_again(storage: Storage, other
 
 
 async def test_finish_attempt_needs_the_lease(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """A worker that was too slow cannot write down an outcome over the one who took the event over."""
+    """A worker whose lease has lapsed cannot record an outcome after another worker took the event over."""
     project = await seed.project(webhook_url=URL)
     slow = await seed.claimed(project)
     (quick,) = await other_node.deliveries.claim_deliveries(seed.now + LEASE, seed.now + 2 * LEASE, 10)
@@ -99,7 +99,7 @@ async def test_finish_attempt_needs_the_lease(storage: Storage, other_node: Stor
 
 
 async def test_finish_attempt_needs_the_lease_also_after_a_resend(storage: Storage, seed: "Seed") -> None:
-    """An event was sent again when its lease had lapsed: the outcome of before is not that of now."""
+    """After a resend, the outcome of an earlier lease is not recorded."""
     project = await seed.project(webhook_url=URL)
     slow = await seed.claimed(project)
     assert await storage.deliveries.resend_delivery(project.developer_id, slow.event.id, seed.now + LEASE)
@@ -111,7 +111,7 @@ async def test_finish_attempt_needs_the_lease_also_after_a_resend(storage: Stora
 
 
 async def test_finish_attempt_of_a_removed_webhook_changes_nothing(storage: Storage, seed: "Seed") -> None:
-    """The URL was emptied, or the project deleted, while the post was under way."""
+    """The URL was removed, or the project deleted, during the attempt."""
     for way in ("emptied", "deleted"):
         project = await seed.project(webhook_url=URL)
         delivery = await seed.claimed(project)
@@ -131,7 +131,7 @@ async def test_finish_attempt_of_a_removed_webhook_changes_nothing(storage: Stor
 
 
 async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Each of a hundred attempts on two nodes is written down once, also where two workers claim to have made it."""
+    """Each of a hundred attempts on two nodes is recorded once, even if two workers report the same one."""
     ada = await seed.developer()
     projects = [await seed.project(ada, webhook_url=URL) for _ in range(4)]
     for number in range(100):
@@ -154,7 +154,7 @@ async def test_finish_attempt_takes_many_at_once(storage: Storage, other_node: S
 async def test_finish_attempt_keeps_the_latest_attempts(
     storage: Storage, seed: "Seed", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An event that is sent again for ever does not grow for ever; those of its neighbours in a batch all stay."""
+    """The number of kept attempts of one event is bounded; attempts of other events in the batch all stay."""
     project = await seed.project(webhook_url=URL)
     busy, calm = await seed.due_event(project), await seed.due_event(project)
     last = ATTEMPTS_SHOWN + 3
@@ -178,7 +178,7 @@ async def test_finish_attempt_keeps_the_latest_attempts(
 async def test_finish_attempt_without_the_lease_erases_nothing(
     storage: Storage, seed: "Seed", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The late one of two workers changes nothing at all."""
+    """The later of two workers changes nothing."""
     for driver in (sqlite_deliveries, postgres_deliveries):
         monkeypatch.setattr(driver, "ATTEMPTS_SHOWN", 1)
     project = await seed.project(webhook_url=URL)
@@ -196,7 +196,7 @@ async def test_finish_attempt_without_the_lease_erases_nothing(
 
 
 async def test_finish_attempt_tells_since_when_the_endpoint_fails(storage: Storage, seed: "Seed") -> None:
-    """From the begin of the first failed attempt to the first success; nobody else's endpoint is concerned."""
+    """From the start of the first failed attempt until the first success, for this endpoint only."""
     project, other = await seed.project(webhook_url=URL), await seed.project(webhook_url=URL)
     assert await seed.attempted(await seed.claimed(project), "due", seed.now + 3, seed.now + LATER)
     assert await endpoint(storage, project) == (URL, seed.now + 3, None, None, None)
@@ -217,7 +217,7 @@ async def test_finish_attempt_tells_since_when_the_endpoint_fails(storage: Stora
 async def test_claim_deliveries_tells_whether_the_endpoint_fails(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """From the first failure on, on every node, until something succeeds: an attempt, or a developer's test."""
+    """From the first failure on, on every node, until an attempt or a developer's test succeeds."""
     project = await seed.project(webhook_url=URL)
     states: tuple[DeliveryState, ...] = ("failed", "delivered", "failed")
     for state, before in zip(states, (False, True, False), strict=True):
@@ -234,7 +234,7 @@ async def test_claim_deliveries_tells_whether_the_endpoint_fails(
 
 
 async def test_finish_attempt_that_reached_nothing_begins_no_failing(storage: Storage, seed: "Seed") -> None:
-    """Nothing was sent, so nothing is known; what was known stays, and only a success ends it."""
+    """If no request was made, the state of the endpoint does not change."""
     project = await seed.project(webhook_url=URL)
     assert await seed.attempted(await seed.claimed(project), "failed", reached=False)
     assert await endpoint(storage, project) == WORKS
@@ -245,7 +245,7 @@ async def test_finish_attempt_that_reached_nothing_begins_no_failing(storage: St
 
 @pytest.mark.parametrize("url", [URL, "https://example.org/"])
 async def test_update_project_with_a_webhook_forgets_its_failing(storage: Storage, seed: "Seed", url: str) -> None:
-    """Whoever sets the URL, be it the same, has seen to it: the five days begin anew. Other changes forget nothing."""
+    """Setting the URL, even the same one, restarts the five days. Other changes do not."""
     project = await seed.project(webhook_url=URL)
     assert await seed.attempted(await seed.claimed(project), "failed")
     await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(name="New"), seed.now)
@@ -262,7 +262,7 @@ async def test_update_project_with_a_webhook_forgets_its_failing(storage: Storag
 
 
 async def test_turn_off_webhook_ends_what_is_due_and_says_why(storage: Storage, seed: "Seed") -> None:
-    """The developer sees when, why and which URL; waiting events end with it, and no new ones are recorded."""
+    """The developer sees the time, the reason and the URL. Due events end, and no new ones are recorded."""
     project, other = await seed.project(webhook_url=URL), await seed.project(webhook_url=URL)
     kept = await seed.due_event(other)
     assert await seed.attempted(await seed.claimed(project, seed.now - 9), "failed", seed.now - 9)
@@ -281,7 +281,7 @@ async def test_turn_off_webhook_ends_what_is_due_and_says_why(storage: Storage, 
 
 
 async def test_turn_off_webhook_leaves_another_url_alone(storage: Storage, seed: "Seed") -> None:
-    """The developer was quicker: neither a new URL nor an emptied one is touched, nor a deleted project."""
+    """If the developer has changed or removed the URL or deleted the project, nothing changes."""
     project = await seed.project(webhook_url="https://example.org/")
     event = await seed.due_event(project)
     assert not await storage.deliveries.turn_off_webhook(project.id, URL, "gone", seed.now, None)
@@ -295,7 +295,7 @@ async def test_turn_off_webhook_leaves_another_url_alone(storage: Storage, seed:
 
 
 async def test_turn_off_webhook_only_if_it_has_failed_for_so_long(storage: Storage, seed: "Seed") -> None:
-    """To the millisecond; an endpoint that works, or has worked since, is left alone."""
+    """The time counts to the millisecond; an endpoint that works, or has worked since, is left alone."""
     project = await seed.project(webhook_url=URL)
     since = seed.now - 5 * DAY
     assert not await storage.deliveries.turn_off_webhook(project.id, URL, "failing", seed.now, since)
@@ -309,7 +309,7 @@ async def test_turn_off_webhook_only_if_it_has_failed_for_so_long(storage: Stora
 
 
 async def test_turn_off_webhook_is_over_when_a_url_is_set(storage: Storage, seed: "Seed") -> None:
-    """From then on nothing tells that it was off, and events are recorded; the ended ones stay ended."""
+    """The note that it was off is gone, and events are recorded again; ended events stay ended."""
     project = await seed.project(webhook_url=URL)
     ended = await seed.due_event(project)
     assert await storage.deliveries.turn_off_webhook(project.id, URL, "gone", seed.now, None)
@@ -325,7 +325,7 @@ async def test_turn_off_webhook_is_over_when_a_url_is_set(storage: Storage, seed
 async def test_turn_off_webhook_loses_against_a_success_or_ends_it(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """At the same instant on two nodes: either the success counts and the webhook stays, or it is off and all ended."""
+    """Of both at once on two nodes, either the success counts, or the webhook is off and all events ended."""
     for _ in range(8):
         project = await seed.project(webhook_url=URL)
         assert await seed.attempted(await seed.claimed(project), "failed", seed.now - 5 * DAY)
@@ -345,7 +345,7 @@ async def test_turn_off_webhook_loses_against_a_success_or_ends_it(
 async def test_finish_attempt_on_both_sides_of_the_same_instant(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Successes and failures of several endpoints at once on two nodes: none waits for ever, a later success mends."""
+    """Concurrent successes and failures on two nodes never deadlock, and a later success clears the failure."""
     projects = [await seed.project(webhook_url=URL) for _ in range(3)]
     for turn in range(6):
         for number in range(24):

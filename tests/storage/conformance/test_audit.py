@@ -1,4 +1,4 @@
-"""Conformance: the audit log. An entry is written with the change that it tells of, or not at all, and stays."""
+"""Conformance: the audit log. An entry is written in the transaction of its change, and stays."""
 
 import contextlib
 import inspect
@@ -30,15 +30,15 @@ Call = Callable[[AuditEntry], Awaitable[object]]
 
 
 async def run(storage: Storage, statement: str) -> list[tuple[Any, ...]]:
-    """Run a statement of no method's on the store's own connection."""
+    """Run a statement that no method offers, on the connection of the store."""
     if isinstance(storage, PostgresStorage):
-        return [tuple(row) for row in await storage.pool.fetch(statement)]
+        return [tuple(row) for row in await storage.database.fetch(statement)]
     assert isinstance(storage, SqliteStorage)
     return await storage.database.change(statement)
 
 
 async def all_rows(storage: Storage) -> dict[str, list[tuple[Any, ...]]]:
-    """Return everything that the store keeps."""
+    """Return all rows of the store."""
     tables = (*TABLES, "console_sessions")
     return {table: sorted(await run(storage, f"SELECT * FROM {table}"), key=repr) for table in tables}  # noqa: S608
 
@@ -47,7 +47,7 @@ async def all_rows(storage: Storage) -> dict[str, list[tuple[Any, ...]]]:
 
 
 async def test_list_audit_entries_is_newest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
-    """With every field; equal times are told apart by id, and pages meet without a gap or a repetition."""
+    """Entries have every field. Equal times are ordered by id, and pages have no gap or repetition."""
     entries = [replace(seed.entry("dev_1", at=NOW + number // 3), details="{}") for number in range(8)]
     entries.append(seed.entry("dev_1", "console.signed_out_everywhere", NOW + 9))
     of_bob = seed.entry("dev_2")
@@ -85,7 +85,7 @@ async def test_list_audit_entries_is_newest_first_and_the_developers_own(storage
 async def test_an_entry_is_never_changed_nor_erased(
     storage: Storage, seed: "Seed", statement: str | dict[str, str]
 ) -> None:
-    """The store itself refuses it, whatever statement a later release, or an operator's slip, may send."""
+    """The database refuses it for any statement."""
     entry = seed.entry("dev_log")
     assert await storage.developers.create_developer(Developer("dev_1", "ada@example.com", "free", NOW), entry=entry)
     if isinstance(statement, dict):
@@ -96,7 +96,7 @@ async def test_an_entry_is_never_changed_nor_erased(
 
 
 async def test_add_audit_entry_keeps_every_field(storage: Storage, seed: "Seed") -> None:
-    """Without any change; once, whoever tries to write it again."""
+    """An entry needs no change. Adding it again is refused."""
     entry = seed.entry("dev_log", "webhook_secret.revealed")
     await storage.audit.add_audit_entry(entry)
     assert await storage.audit.list_audit_entries("dev_log", None, 9) == [entry]
@@ -260,12 +260,12 @@ async def update_project(storage: Storage, seed: "Seed") -> Scene:
     )
 
 
-async def replace_project_secrets(storage: Storage, seed: "Seed") -> Scene:
+async def regenerate_secrets(storage: Storage, seed: "Seed") -> Scene:
     project, bob = await seed.project(), await seed.developer()
 
     def regenerate(developer_id: str, project_id: str) -> Call:
         values = (b"n" * 32, "sk_n…n", b"encrypted")
-        return lambda entry: storage.projects.replace_project_secrets(developer_id, project_id, *values, entry=entry)
+        return lambda entry: storage.projects.regenerate_secrets(developer_id, project_id, *values, entry=entry)
 
     return Scene(
         regenerate(project.developer_id, project.id),
@@ -418,7 +418,7 @@ SCENES: Final = {
         delete_console_sessions,
         create_project,
         update_project,
-        replace_project_secrets,
+        regenerate_secrets,
         rotate_webhook_secret,
         promote_webhook_secret,
         delete_project,
@@ -434,7 +434,7 @@ SCENES: Final = {
 
 
 def test_each_method_that_takes_an_entry_has_a_scene() -> None:
-    """One that is added later is held to the same rules."""
+    """A method that is added later must follow the same rules."""
     methods = [each for part in PARTS.values() for each in inspect.getmembers(part, inspect.isfunction)]
     taking = {name for name, each in methods if {"entry", "describe"} & inspect.signature(each).parameters.keys()}
     assert taking - {"add_audit_entry", "end_sign_in"} == SCENES.keys() - {"bind", "set_bot"}
@@ -442,7 +442,7 @@ def test_each_method_that_takes_an_entry_has_a_scene() -> None:
 
 @pytest.mark.parametrize("name", SCENES)
 async def test_an_entry_is_written_with_its_change(storage: Storage, seed: "Seed", name: str) -> None:
-    """Once, and only if something was changed: not for a wrong owner, a taken address, or what is gone."""
+    """Once, and only if something changed: not for a wrong owner, a taken address or a missing row."""
     scene = await SCENES[name](storage, seed)
     before = await all_rows(storage)
     for idle in scene.idle:
@@ -458,7 +458,7 @@ async def test_an_entry_is_written_with_its_change(storage: Storage, seed: "Seed
 
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_change_whose_entry_cannot_be_written_is_undone(storage: Storage, seed: "Seed", name: str) -> None:
-    """Nothing is done that the log does not tell of."""
+    """No change happens without its entry."""
     entry = seed.entry("dev_log")
     assert await storage.developers.create_developer(Developer("dev_before", "before@x", "free", NOW), entry=entry)
     scene = await SCENES[name](storage, seed)
@@ -472,7 +472,7 @@ async def test_a_change_whose_entry_cannot_be_written_is_undone(storage: Storage
 
 @pytest.mark.parametrize("name", SCENES)
 async def test_a_change_by_a_credential_that_has_ended_is_undone(storage: Storage, seed: "Seed", name: str) -> None:
-    """No audited change is made by an access token or a console session that is gone, expired, or somebody else's."""
+    """No audited change is made by a credential that was revoked, has expired or belongs to another developer."""
     ada, bob = await seed.developer(), await seed.developer()
     token, _ = await seed.access_token(ada)
     expired = replace(token, id="tok_expired", expires_at=NOW)

@@ -1,4 +1,4 @@
-"""Conformance: old entries of the audit log are erased, and what was erased is told of in one row per developer."""
+"""Conformance: old entries of the audit log are erased, and one row per developer records that."""
 
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ EDGE = NOW // DAY * DAY
 
 
 async def test_purge_audit_entries_erases_what_is_older(storage: Storage, seed: "Seed") -> None:
-    """In bounded steps, oldest first; what was made at the edge or later stays, and so do the logs of others."""
+    """In bounded steps, oldest first. Entries at or after the limit stay, and so do the logs of others."""
     old = [seed.entry("dev_1", at=EDGE - 9 + number) for number in range(9)]
     kept = [seed.entry("dev_1", at=EDGE), seed.entry("dev_1", at=EDGE + 5)]
     of_bob = [seed.entry("dev_2", at=EDGE - 1), seed.entry("dev_2", at=EDGE + 1)]
@@ -44,7 +44,7 @@ async def test_purge_audit_entries_erases_what_is_older(storage: Storage, seed: 
 
 
 async def test_read_audit_purge_tells_what_is_gone(storage: Storage, seed: "Seed") -> None:
-    """None before anything was erased; then up to when, how many in all, and when the last step was."""
+    """None if nothing was erased; otherwise the limit, the total number, and the time of the last step."""
     for entry in (seed.entry("dev_1", at=EDGE - 2), seed.entry("dev_1", at=EDGE - 1), seed.entry("dev_2", at=EDGE)):
         await storage.audit.add_audit_entry(entry)
     assert await storage.audit.read_audit_purge("dev_1") is None
@@ -54,7 +54,7 @@ async def test_read_audit_purge_tells_what_is_gone(storage: Storage, seed: "Seed
 
 
 async def test_the_note_of_an_erasure_does_not_grow(storage: Storage, seed: "Seed") -> None:
-    """A hundred days of erasing leave one row, which adds up and only ever goes further."""
+    """A hundred days of erasing leave one row with the total; its limit only increases."""
     for day in range(100):
         await storage.audit.add_audit_entry(seed.entry("dev_1", at=EDGE + day * DAY))
         assert await storage.audit.purge_audit_entries(EDGE + (day + 1) * DAY, NOW + day, 10) == 1
@@ -65,7 +65,7 @@ async def test_the_note_of_an_erasure_does_not_grow(storage: Storage, seed: "See
 
 @pytest.mark.parametrize("before", [EDGE, EDGE + 1])
 async def test_nothing_is_erased_that_is_not_written_down(storage: Storage, seed: "Seed", before: int) -> None:
-    """The database refuses to erase what no note covers, of this developer and of that time."""
+    """The database refuses to erase entries that no such row covers."""
     covered, later, of_bob = (seed.entry("dev_1", at=EDGE - 1), seed.entry("dev_1", at=EDGE + 1), seed.entry("dev_2"))
     for entry in (covered, later, of_bob):
         await storage.audit.add_audit_entry(entry)

@@ -31,7 +31,7 @@ async def actions(storage: Storage, project: Project) -> list[str]:
 
 
 async def test_update_project_gives_every_reader_the_bot(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """The project, new sign-ins, and who runs the bots see it on every node; other projects have none."""
+    """Every reader on every node sees the bot: project, new sign-ins, list of bots. Other projects have none."""
     project, other = await seed.project(), await seed.project()
     bot = bot_of(project, LARGEST_ID)
     assert await give(storage, project, bot) == "set"
@@ -50,7 +50,7 @@ async def test_update_project_gives_every_reader_the_bot(storage: Storage, other
 
 
 async def test_list_project_bots_leaves_out_projects_without_one(storage: Storage, seed: "Seed") -> None:
-    """Nobody has to run what is not there."""
+    """A project without a bot is not in the list."""
     project, _ = await seed.project(), await seed.project()
     assert await storage.bots.list_project_bots() == []
     await give(storage, project, bot_of(project))
@@ -58,7 +58,7 @@ async def test_list_project_bots_leaves_out_projects_without_one(storage: Storag
 
 
 async def test_read_project_bot_by_its_id(storage: Storage, seed: "Seed") -> None:
-    """Each bot leads to its own project; one that was taken away to none."""
+    """Each bot belongs to its own project; a removed bot belongs to none."""
     project, other = await seed.project(), await seed.project()
     await give(storage, project, bot_of(project))
     await give(storage, other, bot_of(other, 7_000_000_002, "Other_Bot"))
@@ -68,7 +68,7 @@ async def test_read_project_bot_by_its_id(storage: Storage, seed: "Seed") -> Non
 
 
 async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: "Seed") -> None:
-    """A new token, or another bot, ends that the old one was broken; the old bot is free for another project."""
+    """A new token or another bot clears the broken mark, and another project may use the old bot."""
     project, other = await seed.project(), await seed.project()
     first, second = bot_of(project), bot_of(project, 7_000_000_002, "Other_Bot")
     await give(storage, project, first)
@@ -83,7 +83,7 @@ async def test_update_project_replaces_the_bot_whole(storage: Storage, seed: "Se
 
 
 async def test_update_project_takes_the_bot_away(storage: Storage, seed: "Seed") -> None:
-    """Nothing of it is left; taking it away again is no error, and is not written into the audit log."""
+    """Nothing of the bot is left. Removing it again is no error and adds no audit entry."""
     project = await seed.project()
     await give(storage, project, bot_of(project))
     for _ in range(2):
@@ -98,7 +98,7 @@ async def test_update_project_takes_the_bot_away(storage: Storage, seed: "Seed")
 
 
 async def test_update_project_is_for_the_owner(storage: Storage, seed: "Seed") -> None:
-    """Another developer's project, and one that is not there, are not found, and nothing is written down."""
+    """Another developer's project, or one that does not exist, is not found, and nothing changes."""
     project, stranger = await seed.project(), await seed.developer()
     await give(storage, project, bot_of(project))
     entry = seed.entry(stranger.id, "bot.set")
@@ -110,7 +110,7 @@ async def test_update_project_is_for_the_owner(storage: Storage, seed: "Seed") -
 
 
 async def test_update_project_serves_one_project(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Of many projects, of several developers, on two nodes at once, one gets the bot; the others change nothing."""
+    """Of many concurrent changes on two nodes, exactly one project gets the bot; the others change nothing."""
     projects = [await seed.project() for _ in range(8)]
     old = [bot_of(project, 7_100_000_000 + number) for number, project in enumerate(projects)]
     for project, bot in zip(projects, old, strict=True):
@@ -137,7 +137,7 @@ async def test_update_project_serves_one_project(storage: Storage, other_node: S
 
 
 async def test_update_project_frees_the_bot_of_a_deleted_project(storage: Storage, seed: "Seed") -> None:
-    """With its project a bot is gone at once, and may serve another one."""
+    """The bot of a deleted project may serve another one at once."""
     project, other = await seed.project(), await seed.project()
     await give(storage, project, bot_of(project))
     await storage.projects.delete_project(project.developer_id, project.id)
@@ -148,7 +148,7 @@ async def test_update_project_frees_the_bot_of_a_deleted_project(storage: Storag
 async def test_update_project_changes_the_fields_and_the_bot_or_neither(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """A bot that is taken, a plan that does not allow it, or a stranger leave all as it was, the audit log too."""
+    """A taken bot, the wrong plan or another developer changes nothing, not even the audit log."""
     project, other = await seed.project(), await seed.project()
 
     async def update(changes: ProjectChanges, bot: ProjectBot | None, developer_id: str) -> Project | None:
@@ -183,7 +183,7 @@ async def test_update_project_changes_the_fields_and_the_bot_or_neither(
 async def test_create_project_comes_with_the_bot_or_not_at_all(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Of several new projects that want one bot, on two nodes at once, one is stored; of the others nothing is."""
+    """Of several new projects that use one bot, on two nodes at once, exactly one is stored."""
     model = await seed.project()
     projects = [dataclasses.replace(model, id=f"proj_{number:022x}", name="Shop") for number in range(0xA00, 0xA06)]
     outcomes = await asyncio.gather(
@@ -206,7 +206,7 @@ async def test_create_project_comes_with_the_bot_or_not_at_all(
 
 
 async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Of all nodes that find it out one writes it down, with its time; who starts sign-ins sees it."""
+    """Of all nodes that notice it, exactly one records it, with its time; new sign-ins see it."""
     project = await seed.project()
     bot = bot_of(project)
     await give(storage, project, bot)
@@ -234,7 +234,7 @@ async def test_mark_bot_broken_is_told_once(storage: Storage, other_node: Storag
 
 
 async def test_mark_bot_broken_leaves_a_newer_token_alone(storage: Storage, seed: "Seed") -> None:
-    """What was found out about a token says nothing of the one that was set meanwhile, or of none."""
+    """A refused token does not mark a bot that has another token by now, or none."""
     project = await seed.project()
     old, new = bot_of(project), ProjectBot(project.id, 7_000_000_001, "Shop_Bot", b"another")
     await give(storage, project, old)
@@ -249,7 +249,7 @@ async def test_mark_bot_broken_leaves_a_newer_token_alone(storage: Storage, seed
 
 
 async def test_rename_bot_changes_what_links_begin_with(storage: Storage, seed: "Seed") -> None:
-    """The name alone changes, of this bot alone; what is so already, or nobody's, is not written again."""
+    """Only the name of this bot changes. The same name again, or an unknown bot, changes nothing."""
     project, other = await seed.project(), await seed.project()
     bot, neighbour = bot_of(project), bot_of(other, 7_000_000_002, "Neighbour_Bot")
     await give(storage, project, bot)

@@ -22,7 +22,7 @@ OWNER = Developer("dev_owner", "Ada@Example.com", "pro", NOW, is_owner=True, mes
 
 
 async def test_create_developer_keeps_every_field(storage: Storage, seed: "Seed") -> None:
-    """Wherever a developer is read: by address, account, access token and console session, and in the list."""
+    """Every read of a developer has every field: by address, account, access token, console session and in the list."""
     assert await storage.developers.create_developer(OWNER)
     token, token_hash = await seed.access_token(OWNER)
     session, cookie_hash = await seed.console_session(OWNER)
@@ -33,7 +33,7 @@ async def test_create_developer_keeps_every_field(storage: Storage, seed: "Seed"
 
 
 async def test_create_developer_refuses_a_taken_messenger_account(storage: Storage) -> None:
-    """An account signs in to one developer; any number of developers have none."""
+    """A messenger account belongs to at most one developer; any number of developers have none."""
     assert await storage.developers.create_developer(OWNER)
     with pytest.raises(Exception, match=r"(?i)unique|constraint"):
         await storage.developers.create_developer(replace(OWNER, id="dev_2", email="bob@example.com"))
@@ -44,7 +44,7 @@ async def test_create_developer_refuses_a_taken_messenger_account(storage: Stora
 
 
 async def test_read_developer_by_messenger_id_compares_exactly(storage: Storage, seed: "Seed") -> None:
-    """A developer without an account is nobody's."""
+    """No messenger account finds a developer without one."""
     assert await storage.developers.create_developer(OWNER)
     await seed.developer()
     assert await storage.developers.read_developer_by_messenger_id("1001") == OWNER
@@ -53,7 +53,7 @@ async def test_read_developer_by_messenger_id_compares_exactly(storage: Storage,
 
 
 async def test_create_console_session_keeps_every_field(storage: Storage, seed: "Seed") -> None:
-    """With an access token and without; a cookie leads to one session."""
+    """With and without an access token. A cookie belongs to one session."""
     ada = await seed.developer()
     token, _ = await seed.access_token(ada)
     for given in (None, token):
@@ -64,7 +64,7 @@ async def test_create_console_session_keeps_every_field(storage: Storage, seed: 
 
 
 async def test_read_console_session_ends_when_it_was_not_seen(storage: Storage, seed: "Seed") -> None:
-    """To the millisecond; an unknown cookie finds nothing, and nobody gets another's session."""
+    """The time counts to the millisecond. An unknown cookie finds nothing."""
     ada, bob = await seed.developer(), await seed.developer()
     of_ada, ada_hash = await seed.console_session(ada)
     of_bob, bob_hash = await seed.console_session(bob)
@@ -85,7 +85,7 @@ async def with_token(storage: Storage, seed: "Seed", expires_at: int | None) -> 
 async def test_read_console_session_ends_with_its_access_token(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """When it is revoked, on every node at once, and when it has expired; others' tokens do not matter."""
+    """It ends on every node once the token is revoked or has expired. Other tokens do not matter."""
     token, ada, revoked_hash = await with_token(storage, seed, None)
     _, _, expiring_hash = await with_token(storage, seed, NOW + 5)
     _, by_messenger = await seed.console_session(ada)
@@ -110,7 +110,7 @@ async def test_read_console_session_needs_a_token_of_its_own_developer(storage: 
 
 
 async def test_touch_console_session_never_goes_back(storage: Storage, seed: "Seed") -> None:
-    """Two nodes may report out of order: the latest is what is kept. One that is gone does not come back."""
+    """Two nodes may report out of order: the latest time is kept. An ended session does not come back."""
     ada = await seed.developer()
     session, cookie_hash = await seed.console_session(ada)
     other, other_hash = await seed.console_session(ada)
@@ -125,7 +125,7 @@ async def test_touch_console_session_never_goes_back(storage: Storage, seed: "Se
 
 
 async def test_list_console_sessions_is_newest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
-    """Equal times are told apart by id; exactly those that would be read are listed."""
+    """Equal times are ordered by id. Exactly the sessions that can be read are listed."""
     token, ada, _ = await with_token(storage, seed, NOW + 5)
     by_token = await storage.credentials.list_console_sessions(ada.id, NOW, IDLE_SINCE)
     assert [each.access_token_id for each in by_token] == [token.id]
@@ -143,7 +143,7 @@ async def test_list_console_sessions_is_newest_first_and_the_developers_own(stor
 
 
 async def test_delete_console_session_is_for_its_developer(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """It ends on every node at once; another developer cannot end it, nor its own twice."""
+    """It ends on every node at once. Another developer cannot end it, and nobody can end it twice."""
     ada, bob = await seed.developer(), await seed.developer()
     session, cookie_hash = await seed.console_session(ada)
     other, _ = await seed.console_session(ada)
@@ -158,7 +158,7 @@ async def test_delete_console_session_is_for_its_developer(storage: Storage, oth
 async def test_delete_console_sessions_signs_out_everywhere(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """All of this developer's, on every node at once, and nobody else's."""
+    """All sessions of this developer end on every node at once, and no others."""
     ada, bob = await seed.developer(), await seed.developer()
     hashes = [(await seed.console_session(ada))[1] for _ in range(3)]
     of_bob, _ = await seed.console_session(bob)
@@ -171,7 +171,7 @@ async def test_delete_console_sessions_signs_out_everywhere(
 async def test_create_console_session_ends_the_one_seen_longest_ago(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """A developer's list has an end, however often a token signs in; others' sessions and the new one stay."""
+    """The number of a developer's sessions is bounded. The new session and those of others stay."""
     ada, bob = await seed.developer(), await seed.developer()
     of_bob, _ = await seed.console_session(bob, seen_at=NOW - 1)
     made = [(await seed.console_session(ada, seen_at=NOW + number))[0] for number in range(CONSOLE_SESSIONS_KEPT)]
@@ -187,7 +187,7 @@ async def test_create_console_session_ends_the_one_seen_longest_ago(
 async def test_create_console_session_on_two_nodes_keeps_the_limit(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Of those who sign in at once, each counts after the other."""
+    """Concurrent sign-ins are counted one after the other."""
     ada = await seed.developer()
     for _ in range(CONSOLE_SESSIONS_KEPT - 2):
         await seed.console_session(ada)
@@ -198,7 +198,7 @@ async def test_create_console_session_on_two_nodes_keeps_the_limit(
 
 
 async def test_purge_console_access_erases_what_nobody_can_use(storage: Storage, seed: "Seed") -> None:
-    """Idle sessions and outdated invitations, those for the first developer too; to the millisecond."""
+    """Idle sessions and expired invitations, also those for the first developer, to the millisecond."""
     ada = await seed.developer()
     kept_session, _ = await seed.console_session(ada, seen_at=IDLE_SINCE + 1)
     _, idle_hash = await seed.console_session(ada, seen_at=IDLE_SINCE)
@@ -224,7 +224,7 @@ async def test_purge_console_access_erases_what_nobody_can_use(storage: Storage,
 async def test_purge_console_access_takes_bounded_steps(
     storage: Storage, seed: "Seed", left: Callable[[int, int], int]
 ) -> None:
-    """At most so many of either kind: while one of them is full there is more to do."""
+    """At most `limit` of each kind. If either reaches the limit, more may remain."""
     ada = await seed.developer()
     for _ in range(left(5, 1)):
         await seed.console_session(ada, seen_at=IDLE_SINCE)

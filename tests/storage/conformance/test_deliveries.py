@@ -1,4 +1,4 @@
-"""Conformance: webhook events are leased, given back, and found when they are due."""
+"""Conformance: webhook events are leased, released, and found when they are due."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -16,12 +16,12 @@ URL = "https://example.com/"
 
 
 async def test_claim_deliveries_hands_out_all_that_sending_needs(storage: Storage, seed: "Seed") -> None:
-    """Event, address and secrets as they are now; the attempt counts from one, its stage from none."""
+    """The event, the URL and the current secrets. Attempts count from one, stages from zero."""
     project = await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
     changes = ProjectChanges(webhook_url="https://example.org/")
     await storage.projects.update_project(project.developer_id, project.id, changes, seed.now)
-    await storage.projects.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
+    await storage.projects.regenerate_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
     await storage.projects.rotate_webhook_secret(project.developer_id, project.id, b"next seal", seed.now, seed.now + 5)
     secrets = EncryptedWebhookSecrets(b"new seal", b"next seal", seed.now + 5)
     assert await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10) == [
@@ -41,7 +41,7 @@ async def test_claim_deliveries_hands_out_all_that_sending_needs(storage: Storag
 async def test_claim_deliveries_leases_each_event_to_one_worker(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Workers on two nodes claim at the same instant until nothing is left: together they hold every event once."""
+    """Concurrent workers on two nodes claim each event exactly once."""
     project = await seed.project(webhook_url=URL)
     events = {(await seed.due_event(project)).id for _ in range(20)}
     claimed: list[str] = []
@@ -62,7 +62,7 @@ async def test_claim_deliveries_leases_each_event_to_one_worker(
 async def test_claim_deliveries_takes_back_a_lapsed_lease(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """A worker that was killed loses its claim when the lease lapses, not before; that it was interrupted is counted.
 
-    What it sent nobody knows, so the attempt and its place in the schedule are those of the next one.
+    Nobody knows what it sent, so the next claim has the same attempt number and stage.
     """
     project = await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
@@ -79,14 +79,14 @@ async def test_claim_deliveries_takes_back_a_lapsed_lease(storage: Storage, othe
 
 
 async def test_claim_deliveries_waits_until_an_event_is_due(storage: Storage, seed: "Seed") -> None:
-    """A node whose clock lags does not send what has not happened yet."""
+    """A node with a slow clock does not send events from the future."""
     await seed.due_event(await seed.project(webhook_url=URL), at=seed.now + 1)
     assert await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10) == []
     assert len(await storage.deliveries.claim_deliveries(seed.now + 1, seed.now + LEASE, 10)) == 1
 
 
 async def test_claim_deliveries_prefers_what_has_waited_longest(storage: Storage, seed: "Seed") -> None:
-    """A busy project cannot starve an older event, and a batch comes in the order in which it is to be sent."""
+    """A busy project cannot starve an older event, and a batch comes in the order of sending."""
     project = await seed.project(webhook_url=URL)
     ages = (3, 0, 4, 1, 2)
     events = {age: await seed.due_event(project, seed.now - age) for age in ages}
@@ -96,7 +96,7 @@ async def test_claim_deliveries_prefers_what_has_waited_longest(storage: Storage
 
 
 async def test_claim_deliveries_passes_over_the_projects_that_it_is_told(storage: Storage, seed: "Seed") -> None:
-    """However long their events have waited: a full endpoint takes no place in a batch from the others."""
+    """Events of a full endpoint take no place in a batch, however long they have waited."""
     full, other, third = [await seed.project(webhook_url=URL) for _ in range(3)]
     for _ in range(5):
         await seed.due_event(full, seed.now - 9)
@@ -112,7 +112,7 @@ async def test_claim_deliveries_passes_over_the_projects_that_it_is_told(storage
 
 
 async def test_claim_deliveries_passes_over_the_developers_that_it_is_told(storage: Storage, seed: "Seed") -> None:
-    """However many projects they have, but for those that are spared: these have room of their own."""
+    """All projects of these developers are left out, except the listed ones."""
     crowd, other = await seed.developer(), await seed.developer()
     hangs, full, spared = [await seed.project(crowd, webhook_url=URL) for _ in range(3)]
     for project in (hangs, full, spared):
@@ -128,7 +128,7 @@ async def test_claim_deliveries_passes_over_the_developers_that_it_is_told(stora
 
 
 async def test_claim_deliveries_leaves_what_is_gone(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """A project is deleted, or its URL emptied, at the instant of a claim: what is handed out is whole, or nothing."""
+    """If a project is deleted or its URL removed during a claim, the delivery is complete or not returned."""
     for number in range(6):
         project = await seed.project(webhook_url=URL)
         for _ in range(5):
@@ -147,7 +147,7 @@ async def test_claim_deliveries_leaves_what_is_gone(storage: Storage, other_node
 
 
 async def test_release_deliveries_makes_events_due_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """A worker that stops gives back what it has not sent: nothing is counted, and another takes it at once."""
+    """A released event counts no attempt, and another worker can claim it at once."""
     project = await seed.project(webhook_url=URL)
     for _ in range(3):
         await seed.due_event(project, seed.now - 5)
@@ -167,7 +167,7 @@ async def test_release_deliveries_makes_events_due_at_once(storage: Storage, oth
 async def test_release_deliveries_gives_up_ones_own_lease_only(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """What another has taken over meanwhile stays with it; what was finished or erased stays so."""
+    """An event that another worker has claimed stays claimed; finished and erased events stay as they are."""
     taken, finished, gone = [await seed.project(webhook_url=URL) for _ in range(3)]
     late = [await seed.claimed(project) for project in (taken, finished, gone)]
     assert await seed.attempted(late[1], "failed")
@@ -184,7 +184,7 @@ async def test_release_deliveries_gives_up_ones_own_lease_only(
 
 
 async def test_read_oldest_due_is_the_age_of_the_queue(storage: Storage, seed: "Seed") -> None:
-    """What nobody has in hand and could be sent: not what comes later, is leased, or is finished."""
+    """Only due events count: not later, leased or finished ones."""
     project = await seed.project(webhook_url=URL)
     assert await storage.deliveries.read_oldest_due(seed.now) is None
     await seed.due_event(project, seed.now + 1)

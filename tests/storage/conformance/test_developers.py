@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def test_ping_answers_while_the_store_is_open(open_store: OpenStore) -> None:
-    """A readiness check must tell a store that answers from one that does not."""
+    """A readiness check can tell whether the store responds."""
     store = await open_store()
     await store.ping()
     await store.close()
@@ -27,7 +27,7 @@ async def test_ping_answers_while_the_store_is_open(open_store: OpenStore) -> No
 
 
 async def test_close_finishes_what_was_asked_before(open_store: OpenStore) -> None:
-    """Writes under way are finished first; whoever comes later is told that the store is away."""
+    """Writes in progress finish first; later calls get StoreUnavailable."""
     store = await open_store()
     writes = [asyncio.create_task(store.metadata.claim_mark(f"mark {number}", b"x")) for number in range(600)]
     await asyncio.sleep(0)
@@ -43,14 +43,14 @@ async def test_close_finishes_what_was_asked_before(open_store: OpenStore) -> No
 
 
 async def test_read_mark_gives_none_for_an_unknown_name(storage: Storage) -> None:
-    """Names are told apart exactly."""
+    """Names are compared exactly."""
     await storage.metadata.claim_mark("mode", b"real")
     assert await storage.metadata.read_mark("mode") == b"real"
     assert await storage.metadata.read_mark("Mode") is None
 
 
 async def test_claim_mark_keeps_the_first_value(storage: Storage, other_node: Storage) -> None:
-    """Of two nodes that start at once, both work with what the first one kept."""
+    """If two nodes start at once, both use the value of the first."""
     kept = await asyncio.gather(
         *(
             store.metadata.claim_mark("key", f"{number}".encode())
@@ -63,7 +63,7 @@ async def test_claim_mark_keeps_the_first_value(storage: Storage, other_node: St
 
 
 async def test_create_developer_refuses_a_taken_address(storage: Storage, seed: "Seed") -> None:
-    """Two spellings of one address are one account, also when both come at once."""
+    """Two spellings of one address are the same, even for concurrent calls."""
     results = await asyncio.gather(
         *(
             storage.developers.create_developer(Developer(seed.name("dev"), email, "free", seed.now))
@@ -75,14 +75,14 @@ async def test_create_developer_refuses_a_taken_address(storage: Storage, seed: 
 
 
 async def test_read_developer_compares_without_case(storage: Storage, seed: "Seed") -> None:
-    """The address is given back as it was typed at first."""
+    """The address is returned as it was first written."""
     ada = await seed.developer("Ada@Example.com", plan="pro")
     assert await storage.developers.read_developer("aDA@exaMPLE.com") == ada
     assert await storage.developers.read_developer("ada@example.org") is None
 
 
 async def test_list_developers_is_oldest_first(storage: Storage, seed: "Seed") -> None:
-    """Equal times are told apart by id, so that the order never changes."""
+    """Equal times are ordered by id, so that the order never changes."""
     late = await seed.developer(created_at=seed.now + 1)
     first = await seed.developer(created_at=seed.now)
     second = await seed.developer(created_at=seed.now)
@@ -100,7 +100,7 @@ async def test_create_access_token_keeps_all_of_it(storage: Storage, seed: "Seed
 
 
 async def test_create_access_token_stops_at_the_limit(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Of any number who make one at once on two nodes; expired ones do not count, nor another developer's."""
+    """The limit holds for concurrent calls on two nodes. Expired tokens and those of others do not count."""
     ada, bob = await seed.developer(), await seed.developer()
     await seed.access_token(bob)
 
@@ -127,7 +127,7 @@ async def test_create_access_token_stops_at_the_limit(storage: Storage, other_no
 
 
 async def test_create_access_token_erases_what_has_long_expired(storage: Storage, seed: "Seed") -> None:
-    """Tokens that live for a moment do not make the list endless; those that are valid all stay."""
+    """The number of expired tokens is bounded; all valid ones stay."""
     ada, bob = await seed.developer(), await seed.developer()
 
     async def add(developer: Developer, expires_at: int | None) -> str:
@@ -147,7 +147,7 @@ async def test_create_access_token_erases_what_has_long_expired(storage: Storage
 
 
 async def test_read_access_token_finds_by_hash_only(storage: Storage, seed: "Seed") -> None:
-    """The right developer comes with it, also an expired one; unknown hashes find nothing."""
+    """A token is returned with its developer, even if it has expired. Unknown hashes find nothing."""
     ada, bob = await seed.developer(), await seed.developer()
     of_ada, of_bob = await seed.access_token(ada), await seed.access_token(bob)
     assert await storage.credentials.read_access_token(of_ada[1]) == (of_ada[0], ada)
@@ -156,7 +156,7 @@ async def test_read_access_token_finds_by_hash_only(storage: Storage, seed: "See
 
 
 async def test_touch_access_token_never_goes_back(storage: Storage, seed: "Seed") -> None:
-    """Two nodes may report out of order: the latest use is what is kept."""
+    """Two nodes may report out of order: the latest use is kept."""
     token, token_hash = await seed.access_token(await seed.developer())
     for now, kept in ((50, 50), (40, 50), (60, 60)):
         await storage.credentials.touch_access_token(token.id, now)
@@ -167,7 +167,7 @@ async def test_touch_access_token_never_goes_back(storage: Storage, seed: "Seed"
 
 
 async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage: Storage, seed: "Seed") -> None:
-    """Nobody sees another developer's tokens."""
+    """The list has no tokens of other developers."""
     ada, bob = await seed.developer(), await seed.developer()
     old, _ = await seed.access_token(ada, seed.now)
     new, _ = await seed.access_token(ada, seed.now + 1)
@@ -178,7 +178,7 @@ async def test_list_access_tokens_is_newest_first_and_the_developers_own(storage
 
 
 async def test_delete_access_token_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
-    """Once revoked it is gone for every node; another developer cannot revoke it, nor the owner twice."""
+    """A revoked token is gone on every node. Another developer cannot revoke it, and nobody can revoke it twice."""
     ada, bob = await seed.developer(), await seed.developer()
     token, token_hash = await seed.access_token(ada)
     assert not await storage.credentials.delete_access_token(bob.id, token.id)

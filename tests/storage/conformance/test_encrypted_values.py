@@ -24,7 +24,7 @@ URL = "https://example.com/"
 async def execute(storage: Storage, statement: str, *values: Any) -> list[tuple[Any, ...]]:
     """Run a statement of the test's own that both databases understand."""
     if isinstance(storage, PostgresStorage):
-        return [tuple(row) for row in await storage.pool.fetch(statement, *values)]
+        return [tuple(row) for row in await storage.database.fetch(statement, *values)]
     assert isinstance(storage, SqliteStorage)
     return await storage.database.change(statement, *values)
 
@@ -187,7 +187,7 @@ async def test_replace_encrypted_values_gives_way_to_every_other_change(
     assert await other_node.projects.rotate_webhook_secret(*owner, b"fresh", seed.now, seed.now + DAY)
     assert await other_node.projects.promote_webhook_secret(promoted.developer_id, promoted.id, seed.now)
     owner = (regenerated.developer_id, regenerated.id)
-    assert await other_node.projects.replace_project_secrets(*owner, b"k" * 32, "sk_n", b"regenerated")
+    assert await other_node.projects.regenerate_secrets(*owner, b"k" * 32, "sk_n", b"regenerated")
     assert await other_node.projects.delete_project(deleted.developer_id, deleted.id)
     # The current secret of the first and the last is still the one that was read; the next one is of none of them.
     assert await storage.encrypted_values.replace_encrypted_values("webhook_secret", current) == 2

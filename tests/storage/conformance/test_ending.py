@@ -1,4 +1,4 @@
-"""Conformance: a removed webhook ends all that was due, a part at a time, and none of it is ever sent again."""
+"""Conformance: the due deliveries of a removed webhook end in steps, and none of them is sent."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ REST = 30
 
 
 async def with_many_due(seed: "Seed", count: int = ENDED_AT_ONCE + REST) -> tuple[Project, list[Event]]:
-    """Return a project with more due deliveries than end at once."""
+    """Return a project with more due deliveries than one transaction ends."""
     project = await seed.project(webhook_url=URL)
     return project, await asyncio.gather(*(seed.due_event(project) for _ in range(count)))
 
@@ -29,13 +29,13 @@ async def set_url(storage: Storage, project: Project, url: str, now: int) -> Pro
 
 
 async def ended(storage: Storage, project: Project) -> list[int | None]:
-    """Return when each delivery ended that has."""
+    """Return the times at which the ended deliveries of a project ended."""
     found = await storage.deliveries.list_deliveries(project.id, None, "ended", None, 10_000)
     return [each.finished_at for each in found]
 
 
 async def test_update_project_ends_the_due_deliveries_that_end_at_once(storage: Storage, seed: "Seed") -> None:
-    """As many as that are shown as ended when the call returns, and nothing is left to do."""
+    """All of them have ended when the call returns, and nothing remains to end."""
     project, _ = await with_many_due(seed, ENDED_AT_ONCE)
     await set_url(storage, project, "", seed.now + 7)
     assert await ended(storage, project) == [seed.now + 7] * ENDED_AT_ONCE
@@ -47,7 +47,7 @@ async def test_update_project_ends_the_due_deliveries_that_end_at_once(storage: 
 async def test_end_deliveries_goes_on_with_what_was_left(
     storage: Storage, other_node: Storage, seed: "Seed", way: str
 ) -> None:
-    """In steps, on any node: until then nobody gets the others, and the outcome of one in hand is not written down."""
+    """Any node continues in steps. Until then, no worker claims the others, and no outcome is recorded."""
     project, events = await with_many_due(seed)
     kept, _ = await with_many_due(seed, 1)
     in_hand = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, len(events), PassedOver([kept.id]))
@@ -76,7 +76,7 @@ async def test_end_deliveries_goes_on_with_what_was_left(
 async def test_update_project_sets_a_webhook_when_all_of_the_old_ones_has_ended(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Nothing of what was due before comes to the new URL, though it is set at once; what comes then is sent."""
+    """No event that was due before is sent to the new URL; later events are."""
     project, events = await with_many_due(seed, 3 * ENDED_AT_ONCE + REST)
     await set_url(storage, project, "", seed.now)
     changes = ProjectChanges(webhook_url="https://example.org/")
@@ -100,7 +100,7 @@ async def test_update_project_sets_a_webhook_when_all_of_the_old_ones_has_ended(
 async def test_update_project_and_end_deliveries_at_the_same_instant_lose_nothing(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Removed and set again in one breath on two nodes: all old ones end, and no event of afterwards does."""
+    """The URL is removed and set again at once on two nodes: all old events end, and no later event does."""
     stores = (storage, other_node)
     for turn in range(4):
         project, events = await with_many_due(seed)
@@ -122,7 +122,7 @@ async def test_update_project_and_end_deliveries_at_the_same_instant_lose_nothin
 
 
 async def test_resend_delivery_after_an_ending_makes_it_due(storage: Storage, seed: "Seed") -> None:
-    """One of those that were left: not while there is no webhook; afterwards as any other that has ended."""
+    """Without a webhook, no event can be resent; once there is one again, any ended event can."""
     project, _ = await with_many_due(seed)
     await set_url(storage, project, "", seed.now)
     (left, *_) = await storage.deliveries.list_deliveries(project.id, None, "due", None, 1)
@@ -136,7 +136,7 @@ async def test_resend_delivery_after_an_ending_makes_it_due(storage: Storage, se
 
 
 async def test_end_deliveries_of_a_deleted_project_leaves_nothing(storage: Storage, seed: "Seed") -> None:
-    """It was deleted before all had ended: erasing and ending do not get in each other's way, and both come to rest."""
+    """After the project is deleted, erasing and ending do not disturb each other, and both finish."""
     project, _ = await with_many_due(seed)
     await set_url(storage, project, "", seed.now)
     assert await storage.projects.delete_project(project.developer_id, project.id)

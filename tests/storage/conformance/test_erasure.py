@@ -1,4 +1,4 @@
-"""Conformance: one user is forgotten, and nobody else."""
+"""Conformance: one user is erased, and nobody else."""
 
 import asyncio
 import itertools
@@ -9,7 +9,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY, MINUTE, day_number
 from taproof.core.model import DailyUsers, NewSession, PhoneRequest
-from taproof.storage.protocol import OpenedDay, OpenedPlace, Storage
+from taproof.storage.protocol import OpenedCursor, OpenedDay, Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -20,7 +20,7 @@ _NUMBERS = itertools.count()
 
 
 async def erase_all(storage: Storage, user: str, developer_id: str | None = None, limit: int = 3) -> int:
-    """Erase as the service does; return how much. Each call has a name of its own to put in place."""
+    """Erase as the service does; return the number of rows. Each call has its own replacement name."""
     erased = 0
     for _ in range(2):
         while count := await storage.erasure.erase_user(user, developer_id, f"gone_{next(_NUMBERS)}", limit):
@@ -51,7 +51,7 @@ async def request_phone(storage: Storage, session: NewSession, user: str) -> Non
 
 
 async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: Storage, seed: "Seed") -> None:
-    """In this developer's projects: the session, its event, due or not, its attempts; the counts stay."""
+    """The sessions in this developer's projects go with their events, due or not, and attempts; the counts stay."""
     ada, bob = await seed.developer(), await seed.developer()
     shop, game, others = await seed.project(ada, webhook_url=URL), await seed.project(ada), await seed.project(bob)
     mine = [await seed.confirmed(project) for project in (shop, shop, game)]
@@ -73,7 +73,7 @@ async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: St
 
 
 async def test_erase_user_keeps_distinct_users_exact(storage: Storage, seed: "Seed") -> None:
-    """The person stays one, without a name: on every day, in every project, also when a project goes afterwards."""
+    """The user still counts as one person on every day and in every project, even after a project is deleted."""
     ada = await seed.developer()
     shop, game = await seed.project(ada), await seed.project(ada)
     for day, project in itertools.product(range(4), (shop, game)):
@@ -96,7 +96,7 @@ def _figures(users: DailyUsers) -> tuple[int, int, int]:
 
 
 async def test_erase_user_counts_somebody_who_comes_again_as_new(storage: Storage, seed: "Seed") -> None:
-    """Nothing is known of them any more."""
+    """No data of the user is left."""
     shop = await seed.project()
     await seed.confirmed(shop)
     await erase_all(storage, "1001")
@@ -106,7 +106,7 @@ async def test_erase_user_counts_somebody_who_comes_again_as_new(storage: Storag
 
 
 async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Storage, seed: "Seed") -> None:
-    """A developer's erasure leaves the blocks, which are the user's own; nobody else's go with either."""
+    """Erasing for one developer keeps the blocks, which belong to the user. Blocks of others stay in any case."""
     shop, game = await seed.project(), await seed.project()
     for user, project in itertools.product(("1001", "2002"), (shop, game)):
         assert await storage.users.block_project(user, project.id, NOW)
@@ -122,7 +122,7 @@ async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Stor
 
 
 async def test_erase_user_adds_an_entry_when_something_went(storage: Storage, seed: "Seed") -> None:
-    """In the transaction that it went in; a call that finds nothing adds none."""
+    """The entry is added in the same transaction. A call that finds nothing adds none."""
     shop = await seed.project()
     developer_id = shop.developer_id
     await seed.confirmed(shop)
@@ -134,7 +134,7 @@ async def test_erase_user_adds_an_entry_when_something_went(storage: Storage, se
 
 
 async def test_erase_opened_takes_what_was_never_confirmed(storage: Storage, seed: "Seed") -> None:
-    """Pending, cancelled and expired ones that the account opened, whatever page they lie on; with their events."""
+    """Pending, cancelled and expired sessions that the account opened, on any page, with their events."""
     ada = await seed.developer()
     shop = await seed.project(ada, webhook_url=URL)
     mine: list[NewSession] = []
@@ -158,23 +158,23 @@ async def test_erase_opened_takes_what_was_never_confirmed(storage: Storage, see
 
 
 async def test_erase_opened_looks_at_a_bounded_number(storage: Storage, seed: "Seed") -> None:
-    """A page ends where so many were looked at, and the next one goes on below it; at the end there is no next one."""
+    """A page checks `limit` sessions, and the next one continues below it. After the last page there is no next one."""
     shop = await seed.project()
     sessions = [await seed.opened(shop, at=NOW + number) for number in range(5)]
     of = OpenedDay(shop.id, TODAY)
     newest = sessions[::-1]
     entry = seed.entry(shop.developer_id, "user.erased")
     erased, after = await storage.erasure.erase_opened("9", of, None, 2, entry=entry)
-    assert (erased, after) == (0, OpenedPlace("pending", newest[1].created_at, newest[1].id))
+    assert (erased, after) == (0, OpenedCursor("pending", newest[1].created_at, newest[1].id))
     erased, after = await storage.erasure.erase_opened("1001", of, after, 2, entry=entry)
-    assert (erased, after) == (2, OpenedPlace("pending", newest[3].created_at, newest[3].id))
+    assert (erased, after) == (2, OpenedCursor("pending", newest[3].created_at, newest[3].id))
     assert await storage.erasure.erase_opened("1001", of, after, 2, entry=None) == (1, None)
     assert await kept(storage, newest) == [True, True, False, False, False]
     assert await storage.audit.list_audit_entries(shop.developer_id, None, 9) == [entry]
 
 
 async def test_list_opened_days_leaves_out_where_nothing_can_be(storage: Storage, seed: "Seed") -> None:
-    """Days on which everything that was opened was confirmed too, or whose sessions are no longer kept."""
+    """Days are left out if all opened sessions were confirmed or if their sessions are no longer kept."""
     ada, bob = await seed.developer(), await seed.developer()
     shop, game, others = await seed.project(ada), await seed.project(ada), await seed.project(bob)
     await seed.confirmed(shop)
@@ -194,7 +194,7 @@ async def test_list_opened_days_leaves_out_where_nothing_can_be(storage: Storage
 async def test_erase_user_and_a_confirmation_at_the_same_instant(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Each session ends erased, or whole with its event and its person; never anything in between."""
+    """Each session is erased, or complete with its event and its user."""
     shop = await seed.project(webhook_url=URL)
     for turn in range(10):
         opened = [await seed.opened(shop, at=NOW + turn) for _ in range(6)]
@@ -218,7 +218,7 @@ async def test_erase_user_and_a_confirmation_at_the_same_instant(
 
 
 async def test_erase_opened_by_two_nodes_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Each session goes once, and neither waits for the other for good."""
+    """Each session is erased once, without a deadlock."""
     shop = await seed.project(webhook_url=URL)
     sessions = [await seed.opened(shop, at=NOW + number) for number in range(20)]
     sessions += [await seed.confirmed(shop, at=NOW + number) for number in range(20)]

@@ -1,4 +1,4 @@
-"""Conformance: invitations, and what becomes of whoever takes them up."""
+"""Conformance: invitations, and the outcomes of accepting them."""
 
 import asyncio
 import itertools
@@ -25,7 +25,7 @@ def newcomer(seed: "Seed", email: str, messenger_id: str, *, is_owner: bool = Fa
 
 
 async def test_create_invitation_keeps_every_field(storage: Storage, seed: "Seed") -> None:
-    """For a new developer and for one who is there; a code leads to one invitation."""
+    """For a new developer and for an existing one. A code belongs to one invitation."""
     ada = await seed.developer("Ada@Example.com")
     for invitation, code_hash in (
         await seed.invitation(),
@@ -38,7 +38,7 @@ async def test_create_invitation_keeps_every_field(storage: Storage, seed: "Seed
 
 
 async def test_read_invitation_ends_with_its_time(storage: Storage, seed: "Seed") -> None:
-    """To the millisecond; an unknown code finds nothing."""
+    """The expiry counts to the millisecond. An unknown code finds nothing."""
     invitation, code_hash = await seed.invitation("bob@example.com", expires_at=seed.now + 5)
     assert await storage.developers.read_invitation(code_hash, seed.now + 4) == invitation
     assert await storage.developers.read_invitation(code_hash, seed.now + 5) is None
@@ -46,7 +46,7 @@ async def test_read_invitation_ends_with_its_time(storage: Storage, seed: "Seed"
 
 
 async def test_list_invitations_is_newest_first(storage: Storage, seed: "Seed") -> None:
-    """Equal times are told apart by id; those for the first developer and those that are outdated are not listed."""
+    """Equal times are ordered by id. Expired ones and those for the first developer are not listed."""
     ada = await seed.developer()
     first, _ = await seed.invitation("a@example.com")
     second, _ = await seed.invitation(developer=ada)
@@ -58,7 +58,7 @@ async def test_list_invitations_is_newest_first(storage: Storage, seed: "Seed") 
 
 
 async def test_delete_invitation_revokes_it(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Nobody can take it up any more, through any node; twice it is revoked once."""
+    """Nobody can accept it on any node. It can be revoked only once."""
     kept, kept_hash = await seed.invitation("a@example.com")
     invitation, code_hash = await seed.invitation("b@example.com")
     assert await storage.developers.delete_invitation(invitation.id)
@@ -74,7 +74,7 @@ async def test_delete_invitation_revokes_it(storage: Storage, other_node: Storag
 
 
 async def test_create_invitation_replaces_those_for_the_same_developer(storage: Storage, seed: "Seed") -> None:
-    """Of the links that bind an account to a developer the last one works; nobody else's is touched."""
+    """Only the latest invitation of a developer works. Those of others do not change."""
     ada, bob = await seed.developer("Ada@Example.com"), await seed.developer()
     others = [await seed.invitation(developer=bob), await seed.invitation("eve@example.com"), await seed.invitation()]
     _, old_hash = await seed.invitation(developer=ada)
@@ -88,7 +88,7 @@ async def test_create_invitation_replaces_those_for_the_same_developer(storage: 
 
 
 async def test_create_invitation_replaces_those_for_the_same_address(storage: Storage, seed: "Seed") -> None:
-    """Compared without case; of links for a first developer each start of an installation prints another."""
+    """Addresses are compared without case. Several invitations for the first developer can exist."""
     _, old_hash = await seed.invitation("Bob@Example.com", is_owner=True)
     new, _ = await seed.invitation("bOB@example.com")
     assert await storage.developers.read_invitation(old_hash, seed.now) is None
@@ -101,7 +101,7 @@ async def test_create_invitation_replaces_those_for_the_same_address(storage: St
 
 
 async def test_create_invitation_at_once_leaves_one(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Made on two nodes for one developer, each takes the place of the one before it."""
+    """If two nodes invite one developer at once, only one invitation remains."""
     for _ in range(ROUNDS):
         ada = await seed.developer()
         made = [
@@ -117,7 +117,7 @@ async def test_create_invitation_at_once_leaves_one(storage: Storage, other_node
 async def test_create_invitation_beside_one_that_is_taken_up(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Whichever comes first, nothing waits in a circle, and the link that was taken up is gone."""
+    """In either order there is no deadlock, and the accepted invitation is gone."""
     for turn in range(ROUNDS):
         ada = await seed.developer()
         _, code_hash = await seed.invitation(developer=ada)
@@ -133,7 +133,7 @@ async def test_create_invitation_beside_one_that_is_taken_up(
 
 
 async def imported(storage: Storage, *invitations: Invitation) -> None:
-    """Store invitations beside each other, as an import may bring them."""
+    """Store several invitations at once, as an import may do."""
     for each in invitations:
         await storage.developers.create_invitation(
             replace(each, email=f"{each.id}@x", developer_id=None), each.id.encode()
@@ -147,7 +147,7 @@ async def imported(storage: Storage, *invitations: Invitation) -> None:
 
 
 async def test_accept_invitation_ends_all_others_for_the_same(storage: Storage, seed: "Seed") -> None:
-    """A second link for the developer, or the address, binds nothing later; nor do those for a first developer."""
+    """Other invitations for the developer or the address are gone, and so are those for the first developer."""
     bob, eve = await seed.developer(), await seed.developer()
     until = seed.now + 9
 
@@ -179,7 +179,7 @@ async def test_accept_invitation_ends_all_others_for_the_same(storage: Storage, 
 
 
 async def test_accept_invitation_makes_the_first_developer(storage: Storage, seed: "Seed") -> None:
-    """With every field, found by address and messenger account; the code works once."""
+    """The developer has every field and is found by address and account. The code works once."""
     _, code_hash = await seed.invitation(is_owner=True)
     ada = newcomer(seed, "Ada@Example.com", "1001", is_owner=True)
     assert await storage.developers.accept_invitation(code_hash, ada, seed.now) == "accepted"
@@ -193,7 +193,7 @@ async def test_accept_invitation_makes_the_first_developer(storage: Storage, see
 
 
 async def test_accept_invitation_after_its_time_is_too_late(storage: Storage, seed: "Seed") -> None:
-    """To the millisecond, whether or not anybody has erased it; an unknown code is the same."""
+    """An expired invitation is gone to the millisecond, erased or not. An unknown code gives the same outcome."""
     _, code_hash = await seed.invitation("ada@example.com", expires_at=seed.now + 5)
     ada = newcomer(seed, "ada@example.com", "1001")
     assert await storage.developers.accept_invitation(code_hash, ada, seed.now + 5) == "gone"
@@ -203,7 +203,7 @@ async def test_accept_invitation_after_its_time_is_too_late(storage: Storage, se
 
 
 async def test_accept_invitation_that_cannot_be_taken_up_leaves_all_as_it_was(storage: Storage, seed: "Seed") -> None:
-    """A taken address or account, or one for the first developer who comes second: it can be tried again otherwise."""
+    """After "email_taken", "identity_taken" or "not_first", the invitation can be tried again."""
     bob = replace(await seed.developer("Bob@Example.com"), messenger_id="1001")
     assert (
         await storage.developers.accept_invitation((await seed.invitation(developer=bob))[1], bob, seed.now)
@@ -226,7 +226,7 @@ async def test_accept_invitation_that_cannot_be_taken_up_leaves_all_as_it_was(st
 
 
 async def test_accept_invitation_binds_an_account_to_a_developer(storage: Storage, seed: "Seed") -> None:
-    """All else of the developer stays; the account before finds nobody, and its browsers are signed out."""
+    """Only the account changes. The old account signs nobody in, and its console sessions end."""
     ada, bob = await seed.developer("Ada@Example.com", plan="business"), await seed.developer()
     seen: list[object] = []
     for messenger_id, messenger_name in (("1001", "Ada"), ("1002", "Ada L.")):
@@ -248,7 +248,7 @@ async def test_accept_invitation_binds_an_account_to_a_developer(storage: Storag
 async def test_accept_invitation_with_the_account_that_is_bound_signs_nobody_out(
     storage: Storage, seed: "Seed"
 ) -> None:
-    """It is the same person: the name is as the messenger has it now."""
+    """The same account is linked again: only the name is updated."""
     ada = await seed.developer()
     for name in ("Ada", "Ada Lovelace"):
         _, code_hash = await seed.invitation(developer=ada)
@@ -261,7 +261,7 @@ async def test_accept_invitation_with_the_account_that_is_bound_signs_nobody_out
 
 
 async def test_accept_invitation_does_not_take_anothers_account(storage: Storage, seed: "Seed") -> None:
-    """Binding an account that signs in somebody else is refused, and signs nobody out."""
+    """An account that signs in another developer is refused, and no console session ends."""
     ada, bob = await seed.developer(), await seed.developer()
     owner = replace(ada, messenger_id="1001")
     assert (
@@ -283,7 +283,7 @@ async def test_accept_invitation_does_not_take_anothers_account(storage: Storage
 async def race(
     nodes: tuple[Storage, Storage], seed: "Seed", attempts: list[tuple[bytes, Developer]]
 ) -> list[InvitationOutcome]:
-    """Take up invitations at once on two nodes, each with an entry for the audit log of `dev_log`."""
+    """Accept invitations at once on two nodes, each with an entry for the audit log of `dev_log`."""
     return await asyncio.gather(
         *(
             node.developers.accept_invitation(code_hash, developer, seed.now, entry=seed.entry("dev_log"))
@@ -295,7 +295,7 @@ async def race(
 async def test_accept_invitation_is_for_one_of_all_who_have_the_code(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Different people with one link at once: one becomes a developer, to the others the link is gone."""
+    """Of several people with one code, one becomes a developer, and the others get "gone"."""
     for turn in range(ROUNDS):
         _, code_hash = await seed.invitation(f"ada{turn}@example.com")
         people = [newcomer(seed, f"p{turn}.{number}@example.com", f"{turn} {number}") for number in range(6)]
@@ -309,7 +309,7 @@ async def test_accept_invitation_is_for_one_of_all_who_have_the_code(
 
 
 async def test_accept_invitation_has_one_first_developer(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """Each start of an empty installation prints a link: one makes the first developer, the others end with that."""
+    """Of several invitations for the first developer, one is accepted, and the others end."""
     attempts = []
     for number in range(8):
         _, code_hash = await seed.invitation(is_owner=True)
@@ -324,7 +324,7 @@ async def test_accept_invitation_has_one_first_developer(storage: Storage, other
 async def test_accept_invitation_gives_an_account_to_one_developer(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """One messenger account takes up several links at once, for new developers and for one who is there."""
+    """One messenger account accepts several invitations at once, for new developers and an existing one."""
     for turn in range(ROUNDS):
         ada = await seed.developer()
         attempts = [((await seed.invitation(developer=ada))[1], replace(ada, messenger_id=f"{turn}"))]
@@ -344,7 +344,7 @@ async def test_accept_invitation_gives_an_account_to_one_developer(
 async def test_accept_invitation_gives_an_address_to_one_developer(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Several with the link for an address, and the operator who adds it on the command line, at once: one account."""
+    """Several people accept an address while the operator adds it: one developer is created."""
     for turn in range(ROUNDS):
         email = f"ada{turn}@example.com"
         _, code_hash = await seed.invitation(email)

@@ -177,31 +177,31 @@ async def test_sessions_of_a_node_whose_clock_is_ahead_are_listed(storage: Stora
 
 
 @pytest.mark.parametrize("status", STATUSES)
-async def test_find_session_returns_it_in_every_state(storage: Storage, seed: "Seed", status: Status) -> None:
+async def test_read_session_by_id_returns_it_in_every_state(storage: Storage, seed: "Seed", status: Status) -> None:
     """Whole, in the status that a reader sees, among others of the same instant, of whichever project it is."""
     projects = [await seed.project() for _ in range(3)]
     made = [await in_state(seed, project, status, seed.now) for project in projects for _ in range(2)]
     ids = [project.id for project in projects]
     for session in made:
-        found = await storage.sessions.find_session(ids, seed.now, session.id, seed.now)
+        found = await storage.sessions.read_session_by_id(ids, seed.now, session.id, seed.now)
         assert found == await storage.sessions.read_session(session.key)
-        late = await storage.sessions.find_session(ids, seed.now, session.id, seed.now + EDGE)
+        late = await storage.sessions.read_session_by_id(ids, seed.now, session.id, seed.now + EDGE)
         assert late is not None
         assert late.status == ("expired" if status == "pending" else status)
 
 
-async def test_find_session_keeps_to_what_is_asked_for(storage: Storage, seed: "Seed") -> None:
+async def test_read_session_by_id_keeps_to_what_is_asked_for(storage: Storage, seed: "Seed") -> None:
     """Another project, another instant, another id, none: nothing is found, and nothing fails."""
     project, foreign = await seed.project(), await seed.project()
     session = await seed.session(project)
-    assert await storage.sessions.find_session([], seed.now, session.id, seed.now) is None
-    assert await storage.sessions.find_session([foreign.id], seed.now, session.id, seed.now) is None
+    assert await storage.sessions.read_session_by_id([], seed.now, session.id, seed.now) is None
+    assert await storage.sessions.read_session_by_id([foreign.id], seed.now, session.id, seed.now) is None
     for created_at in (seed.now - 1, seed.now + 1, 0, 62**7 - 1):
-        assert await storage.sessions.find_session([project.id], created_at, session.id, seed.now) is None
+        assert await storage.sessions.read_session_by_id([project.id], created_at, session.id, seed.now) is None
     for session_id in ("", session.id[:-1], f"{session.id}\0", f"{session.id} "):
-        assert await storage.sessions.find_session([project.id], seed.now, session_id, seed.now) is None
+        assert await storage.sessions.read_session_by_id([project.id], seed.now, session_id, seed.now) is None
     await storage.projects.delete_project(project.developer_id, project.id)
-    assert await storage.sessions.find_session([project.id, foreign.id], seed.now, session.id, seed.now) is None
+    assert await storage.sessions.read_session_by_id([project.id, foreign.id], seed.now, session.id, seed.now) is None
 
 
 # ---- the deliveries of a session

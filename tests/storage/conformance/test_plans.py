@@ -18,7 +18,7 @@ TODAY = day_number(NOW)
 
 
 async def test_update_plan_changes_one_developer(storage: Storage, seed: "Seed") -> None:
-    """Once: who is on the plan already, or is nobody, is told so, and the audit log has no word of it."""
+    """The same plan again, or an unknown developer, changes nothing and adds no audit entry."""
     ada, bob = await seed.developer(plan="pro"), await seed.developer(plan="pro")
     assert await storage.plans.update_plan(ada.id, "business", entry=seed.entry(ada.id))
     assert not await storage.plans.update_plan(ada.id, "business", entry=seed.entry(ada.id))
@@ -31,7 +31,7 @@ async def test_update_plan_changes_one_developer(storage: Storage, seed: "Seed")
 
 
 async def test_update_plan_stops_collecting_on_free(storage: Storage, seed: "Seed") -> None:
-    """On all projects of this developer, and no one else's; any other plan leaves them as they are."""
+    """On all projects of this developer only. Other plans change no project."""
     ada, bob = await seed.developer(plan="business"), await seed.developer(plan="pro")
     first, second, others = await seed.project(ada), await seed.project(ada), await seed.project(bob)
     collect = ProjectChanges(collect_phone=True)
@@ -45,7 +45,7 @@ async def test_update_plan_stops_collecting_on_free(storage: Storage, seed: "See
 
 
 async def test_update_project_collects_on_paid_plans_only(storage: Storage, seed: "Seed") -> None:
-    """What is refused changes nothing, and adds nothing to the audit log; every other change is let through."""
+    """A refused change does nothing and adds no audit entry. Every other change is accepted."""
     ada = await seed.developer()
     project = await seed.project(ada)
     changes = ProjectChanges(name="Other", collect_phone=True)
@@ -69,7 +69,7 @@ async def test_create_project_collects_on_paid_plans_only(storage: Storage, seed
 async def test_update_plan_wins_over_whoever_sets_collecting_at_the_same_instant(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Two nodes, many rounds: after a downgrade no project collects, however the calls come to lie."""
+    """On two nodes, in any order of calls, no project collects after a downgrade."""
     ada = await seed.developer(plan="pro")
     projects = [await seed.project(ada) for _ in range(4)]
     collect = ProjectChanges(collect_phone=True)
@@ -88,7 +88,7 @@ async def test_update_plan_wins_over_whoever_sets_collecting_at_the_same_instant
 
 
 async def test_read_used_counts_a_user_once_a_day(storage: Storage, seed: "Seed") -> None:
-    """Over all projects of a developer, by the day of the session; what was not confirmed and others' do not count."""
+    """All projects of a developer count, by the day of the session. Unconfirmed sessions do not count."""
     ada = await seed.developer()
     first, second, others = await seed.project(ada), await seed.project(ada), await seed.project()
     await seed.confirmed(first, at=NOW - DAY)
@@ -105,7 +105,7 @@ async def test_read_used_counts_a_user_once_a_day(storage: Storage, seed: "Seed"
 
 
 async def test_read_used_counts_a_user_once_for_all_nodes(storage: Storage, other_node: Storage, seed: "Seed") -> None:
-    """However many sign-ins of one user are confirmed at the same instant, on two nodes and in two projects."""
+    """Concurrent sign-ins of one user count once, on two nodes and in two projects."""
     ada = await seed.developer()
     projects = [await seed.project(ada) for _ in range(2)]
     calls = []
@@ -121,7 +121,7 @@ async def test_read_used_counts_a_user_once_for_all_nodes(storage: Storage, othe
 
 
 async def test_delete_project_leaves_what_it_used(storage: Storage, seed: "Seed") -> None:
-    """At each step of the erasure, also for users who confirmed in two projects; the projects are gone."""
+    """The usage stays the same at each step of the erasure, also for users of two projects."""
     ada = await seed.developer()
     first, second = await seed.project(ada), await seed.project(ada)
     await seed.confirmed(first, at=NOW - DAY)
@@ -152,7 +152,7 @@ async def test_delete_project_of_two_at_once_counts_both(storage: Storage, other
 
 
 async def test_purge_removed_usage_is_bounded(storage: Storage, seed: "Seed") -> None:
-    """It forgets the days before one, a few at a time, and no other."""
+    """Only days before the limit are erased, a few at a time."""
     ada = await seed.developer()
     project = await seed.project(ada)
     for day in range(5):

@@ -159,15 +159,13 @@ async def test_update_project_removing_the_webhook_ends_its_due_deliveries(stora
     assert [delivery.event for delivery in due] == [kept]
 
 
-async def test_replace_project_secrets_kills_the_old_key_at_once(
+async def test_regenerate_secrets_kills_the_old_key_at_once(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
     """From the return on, every node knows the new key only; sessions that are consumed get the new secret."""
     project = await seed.project()
     session = await seed.confirmed(project)
-    assert await storage.projects.replace_project_secrets(
-        project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal"
-    )
+    assert await storage.projects.regenerate_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new seal")
     assert await other_node.projects.read_project_by_secret_key(seed.key_hash(project)) is None
     expected = replace(project, secret_key_preview="sk_n", encrypted_webhook_secret=b"new seal")
     assert await other_node.projects.read_project_by_secret_key(b"n" * 32) == expected
@@ -176,10 +174,10 @@ async def test_replace_project_secrets_kills_the_old_key_at_once(
     assert consumed.webhook_secrets == EncryptedWebhookSecrets(b"new seal")
 
 
-async def test_replace_project_secrets_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
+async def test_regenerate_secrets_is_for_its_owner(storage: Storage, seed: "Seed") -> None:
     """Another developer can rotate nothing."""
     project, bob = await seed.project(), await seed.developer()
-    assert not await storage.projects.replace_project_secrets(bob.id, project.id, b"n" * 32, "sk_n", b"s")
+    assert not await storage.projects.regenerate_secrets(bob.id, project.id, b"n" * 32, "sk_n", b"s")
     assert await storage.projects.read_project_by_secret_key(seed.key_hash(project)) == project
 
 

@@ -88,7 +88,7 @@ async def test_reread_session_ends_with_the_secret(storage: "Storage", seed: "Se
     new, consumed = await used(storage, seed, project)
     assert await storage.sessions.reread_session(new.key, 0) == consumed
     if change == "replaced":
-        assert await storage.projects.replace_project_secrets(developer_id, project.id, b"h" * 32, "sk_…", b"other")
+        assert await storage.projects.regenerate_secrets(developer_id, project.id, b"h" * 32, "sk_…", b"other")
     elif change == "promoted":
         assert await storage.projects.promote_webhook_secret(developer_id, project.id, now + 1)
     else:

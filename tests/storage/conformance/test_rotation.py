@@ -120,17 +120,17 @@ async def test_promote_webhook_secret_and_rotation_are_for_the_owner(storage: St
     assert await storage.projects.read_webhook_secrets(other.id) == other.webhook_secrets
 
 
-async def test_replace_project_secrets_ends_a_rotation(storage: Storage, seed: "Seed") -> None:
+async def test_regenerate_secrets_ends_a_rotation(storage: Storage, seed: "Seed") -> None:
     """`regenerate` makes all old secrets dead, also the one that was to follow; then a rotation may begin."""
     project = await seed.project()
     assert await rotate(storage, project, b"next", seed.now)
-    assert await storage.projects.replace_project_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new")
+    assert await storage.projects.regenerate_secrets(project.developer_id, project.id, b"n" * 32, "sk_n", b"new")
     assert await storage.projects.read_webhook_secrets(project.id) == EncryptedWebhookSecrets(b"new")
     assert not await storage.projects.promote_webhook_secret(project.developer_id, project.id, seed.now)
     assert await rotate(storage, project, b"after", seed.now)
 
 
-async def test_replace_project_secrets_against_a_rotation(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_regenerate_secrets_against_a_rotation(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """At the same instant on two nodes: the old secret is dead in any case, and nothing else became the current one."""
     for _ in range(5):
         project = await seed.project()
@@ -138,7 +138,7 @@ async def test_replace_project_secrets_against_a_rotation(storage: Storage, othe
             other_node.projects.rotate_webhook_secret(
                 project.developer_id, project.id, b"next", seed.now, seed.now + HOURS
             ),
-            storage.projects.replace_project_secrets(
+            storage.projects.regenerate_secrets(
                 project.developer_id, project.id, seed.name("k").encode(), "sk", b"new"
             ),
         )

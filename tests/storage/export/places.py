@@ -12,8 +12,8 @@ from tests.postgres_server import fresh_database
 from taproof.storage.export.format import TABLES, Column, ExportReader, Row, Source, Target, write_export
 from taproof.storage.export.postgres import open_postgres_source, open_postgres_target
 from taproof.storage.export.sqlite import open_sqlite_source, open_sqlite_target
-from taproof.storage.postgres.pool import migrate_postgres
-from taproof.storage.sqlite.connection import migrate_file
+from taproof.storage.postgres import connection as postgres_connection
+from taproof.storage.sqlite import connection as sqlite_connection
 
 WHEN: Final = "2026-11-20T22:44:03.127Z"
 Content = dict[str, list[Row]]
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 def sqlite_place(path: Path) -> Place:
-    migrate_file(path, 0)
+    sqlite_connection.migrate_database(path, 0)
     program = f"sqlite.open_sqlite_target(Path({str(path)!r}))"
     return Place(lambda: open_sqlite_source(path), lambda: open_sqlite_target(path), program)
 
@@ -37,7 +37,7 @@ def sqlite_place(path: Path) -> Place:
 @contextlib.asynccontextmanager
 async def postgres_place() -> AsyncIterator[tuple[Place, str]]:
     with fresh_database() as dsn:
-        await migrate_postgres(dsn, 0)
+        await postgres_connection.migrate_database(dsn, 0)
         program = f"postgres.open_postgres_target({dsn!r})"
         yield Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), program), dsn
 

@@ -1,4 +1,4 @@
-"""An export and its import, between the two stores and back: nothing is lost, and it is all or nothing."""
+"""An export and its import, between the two stores and back: nothing is lost, and an import is atomic."""
 
 import asyncio
 import io
@@ -33,8 +33,8 @@ from taproof.storage.export import format as export_format
 from taproof.storage.export.format import TABLES, Column, NotEmpty, write_export
 from taproof.storage.export.postgres import open_postgres_source, open_postgres_target
 from taproof.storage.export.sqlite import open_sqlite_source
-from taproof.storage.postgres.pool import migrate_postgres
-from taproof.storage.sqlite.connection import migrate_file
+from taproof.storage.postgres import connection as postgres_connection
+from taproof.storage.sqlite import connection as sqlite_connection
 from taproof.storage.sqlite.store import SqliteStorage
 
 
@@ -55,7 +55,7 @@ _SQLITE_COLUMNS: Final = """SELECT name, type, "notnull" = 0 AND pk = 0 FROM pra
 
 async def test_every_column_of_both_schemas_is_moved(tmp_path: Path) -> None:
     """A column that a migration adds must be added to `TABLES` too, or it would be lost on the way."""
-    migrate_file(tmp_path / "taproof.db", 0)
+    sqlite_connection.migrate_database(tmp_path / "taproof.db", 0)
     connection = apsw.Connection(str(tmp_path / "taproof.db"))
     sqlite: dict[str, list[tuple[str, str, bool]]] = {}
     tables: list[tuple[Any, ...]] = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
@@ -120,7 +120,7 @@ def _rows(table: str, columns: Sequence[Column]) -> st.SearchStrategy[list[tuple
 
 
 def _picked(places: Sequence[int], row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return what no two rows may have in common; nothing is like no other nothing."""
+    """Return the values of a unique key. NULLs are never equal."""
     return tuple(object() if row[place] is None else row[place] for place in places)
 
 
@@ -128,7 +128,7 @@ CONTENT = st.fixed_dictionaries({table: _rows(table, columns) for table, columns
 
 
 def test_nothing_is_lost_between_the_stores_and_back(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """SQLite to PostgreSQL to SQLite: all tables are what they were, whatever is in them."""
+    """From SQLite to PostgreSQL and back, all tables stay the same, with any content."""
 
     async def carry(drawn: Content, middle: Place) -> None:
         directory = tmp_path_factory.mktemp("transfer")
@@ -144,7 +144,7 @@ def test_nothing_is_lost_between_the_stores_and_back(tmp_path_factory: pytest.Te
         assert await export(last) == one
 
     with fresh_database() as dsn:
-        asyncio.run(migrate_postgres(dsn, 0))
+        asyncio.run(postgres_connection.migrate_database(dsn, 0))
         middle = Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), "")
 
         @given(CONTENT)
@@ -158,7 +158,7 @@ def test_nothing_is_lost_between_the_stores_and_back(tmp_path_factory: pytest.Te
 
 
 async def test_the_file_is_streamed_in_chunks(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of several chunks, also of a number of rows that is a multiple of a chunk, arrive whole."""
+    """Tables of several chunks arrive complete, also if the number of rows is a multiple of a chunk."""
     for module in (
         export_format,
         sys.modules[open_sqlite_source.__module__],
@@ -177,7 +177,7 @@ async def test_the_file_is_streamed_in_chunks(place: Place, monkeypatch: pytest.
 
 
 async def test_an_export_shows_one_moment(tmp_path: Path) -> None:
-    """What is written while an export runs is in it wholly or not at all: here nothing of what came after its begin."""
+    """Rows written after the beginning of an export are not in it."""
     path = tmp_path / "place.db"
     async with postgres_place() as (other, dsn):
         for place in (sqlite_place(path), other):
@@ -205,7 +205,7 @@ async def test_an_export_shows_one_moment(tmp_path: Path) -> None:
 
 
 async def test_only_an_empty_store_is_filled(place: Place) -> None:
-    """A second import, or one into a store that serves, changes nothing."""
+    """A second import, or one into a store in use, changes nothing."""
     file = await export(place)
     await fill(place, some_rows())
     before = await content(place)
@@ -253,7 +253,7 @@ async def test_a_killed_import_leaves_an_empty_store(place: Place, tmp_path: Pat
 
 
 async def test_nobody_gets_in_while_a_sqlite_file_is_filled(tmp_path: Path) -> None:
-    """Who has the file open keeps the import from beginning, and nobody can so much as read it until it ends."""
+    """An import refuses to start while another process has the file open, and locks out readers until it ends."""
     path = tmp_path / "place.db"
     place = sqlite_place(path)
     store = SqliteStorage.open(path, 0)
@@ -273,7 +273,7 @@ async def test_nobody_gets_in_while_a_sqlite_file_is_filled(tmp_path: Path) -> N
 
 
 async def test_who_writes_while_postgresql_is_filled_waits(tmp_path: Path) -> None:
-    """A node that starts meanwhile comes after the import, and so finds the mark of its mode and key."""
+    """A node that starts during the import waits for its end, and then finds the marks of mode and key."""
     async with postgres_place() as (place, dsn):
         other = await asyncpg.connect(dsn)
         claim = "INSERT INTO metadata (name, value) VALUES ('mode', 'sandbox') ON CONFLICT (name) DO NOTHING"

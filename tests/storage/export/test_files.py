@@ -24,7 +24,7 @@ async def lines(tmp_path: Path) -> list[bytes]:
 
 
 def _of(table: str) -> int:
-    """Return where the first row of a table stands among the lines."""
+    """Return the index of the line with the first row of a table."""
     return 1 + sum(3 if each == "sessions" else 1 for each in list(TABLES)[: list(TABLES).index(table)])
 
 
@@ -55,11 +55,11 @@ WRONG: Final[dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]]] = {
     "an unknown table": (lambda lines: _headed(lines, lambda h: h["tables"].update(x=[])), "no table 'x'"),
     "a missing column": (
         lambda lines: _headed(lines, lambda h: h["tables"]["sessions"].remove("day")),
-        "the table sessions has other columns",
+        "the table sessions has different columns",
     ),
     "an unknown column": (
         lambda lines: _headed(lines, lambda h: h["tables"]["sessions"].append("x")),
-        "the table sessions has other columns",
+        "the table sessions has different columns",
     ),
     "a row of nothing": (lambda lines: [*lines[:5], b"[]\n", *lines[5:]], "Line 6 .*no table ''"),
     "a row of an unknown table": (lambda lines: [lines[0], b'["sqlite_schema", 1]\n'], "Line 2 .*no table"),
@@ -76,7 +76,7 @@ WRONG: Final[dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]]] = {
         lambda lines: [*lines[:SESSION], _changed(lines[SESSION], 3, "x"), *lines[SESSION + 1 :]],
         "the file was changed",
     ),
-    "something behind": (lambda lines: [*lines, b"\n"], "something follows the end"),
+    "something behind": (lambda lines: [*lines, b"\n"], "there is data after the end"),
     "a row twice": (
         lambda lines: [*lines[: SESSION + 1], lines[SESSION], *lines[SESSION + 1 :]],
         f"(Line {SESSION + 2} .*this row of sessions cannot be added|the file was changed)",
@@ -95,7 +95,7 @@ async def _refused(place: Place, file: bytes, why: str) -> None:
 
 @pytest.mark.parametrize("case", WRONG)
 async def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, lines: list[bytes], case: str) -> None:
-    """One sentence says what is wrong, where, and what to do; the store stays empty."""
+    """One sentence names the problem, the line and the remedy; the store stays empty."""
     change, why = WRONG[case]
     await _refused(sqlite_place(tmp_path / "place.db"), b"".join(change(lines)), why)
 
@@ -123,7 +123,7 @@ async def test_a_wrong_file_is_refused_with_its_line(tmp_path: Path, lines: list
 async def test_a_wrong_value_is_refused_with_its_line(
     tmp_path: Path, lines: list[bytes], table: str, column: str, value: object
 ) -> None:
-    """Neither store gets a value that the other could not hold."""
+    """Neither store accepts a value that the other cannot hold."""
     place = [each.name for each in TABLES[table]].index(column) + 1
     line = _of(table)
     file = b"".join([*lines[:line], _changed(lines[line], place, value), *lines[line + 1 :]])
@@ -133,7 +133,7 @@ async def test_a_wrong_value_is_refused_with_its_line(
 
 @pytest.mark.parametrize("at", [0, 1_234, 2_999])
 async def test_a_row_that_is_there_twice_is_named(tmp_path: Path, at: int) -> None:
-    """Also far into a chunk, in both stores."""
+    """The line is right even far into a chunk, in both stores."""
     rows = some_rows(sessions=3_000)["sessions"]
     rows.append(rows[at])
     async with postgres_place() as (postgres, _):
@@ -146,7 +146,7 @@ async def test_a_row_that_is_there_twice_is_named(tmp_path: Path, at: int) -> No
 
 @given(st.data())
 def test_no_damage_goes_unnoticed(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    """Cut off anywhere, or with one byte changed, removed or added: refused, or the content is the same."""
+    """A file that is cut off or has one wrong byte is refused, or its content is the same."""
     directory = tmp_path_factory.mktemp("damage")
 
     async def check() -> None:

@@ -1,4 +1,4 @@
-"""What only PostgreSQL does with webhook events: batches, circles of locks, plans, late attempts."""
+"""Webhook events on PostgreSQL only: batches, deadlocks, plans, late attempts."""
 
 import asyncio
 import json
@@ -15,7 +15,7 @@ from tests.postgres_server import execute
 from taproof.core.clock import DAY, SECOND
 from taproof.core.deliveries import Delivery, DeliveryState, PassedOver
 from taproof.core.model import PageCursor, ProjectChanges
-from taproof.storage.postgres import deliveries
+from taproof.storage.postgres import deliveries, transaction
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.rows import attempt_values, columns, finish_values
@@ -60,7 +60,7 @@ def finish_columns(*items: tuple[Delivery, DeliveryState], seed: "Seed") -> list
 
 
 async def test_an_endpoint_that_works_once_in_a_batch_works(postgres: PostgresStorage, seed: "Seed") -> None:
-    """Of attempts that come together nobody knows which was last: a success is what counts."""
+    """The order of attempts in one batch is unknown, so a success counts."""
     projects = [await seed.project(webhook_url=URL) for _ in range(2)]
     for succeeding in (7, 3, 0, 9):
         for number in range(10):
@@ -78,7 +78,7 @@ async def test_an_endpoint_that_works_once_in_a_batch_works(postgres: PostgresSt
 
 
 async def test_an_attempt_that_fits_no_column_harms_no_neighbour(postgres: PostgresStorage, seed: "Seed") -> None:
-    """It goes alone and fails; the others of its batch are written down, and its event is due when the lease ends."""
+    """It is sent alone and fails. The others of its batch are recorded, and its event is due when the lease ends."""
     project = await seed.project(webhook_url=URL)
     for _ in range(3):
         await seed.due_event(project)
@@ -107,9 +107,9 @@ async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
     seed: "Seed",
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Finishing, giving back, sending again, turning off, changing the URL and erasing: no deadlock is ever found."""
+    """Finishing, releasing, resending, turning off, changing the URL and erasing never cause a deadlock."""
     for module in ("projects", "deliveries"):
-        monkeypatch.setattr(f"taproof.storage.postgres.{module}.ENDED_AT_ONCE", 3)
+        monkeypatch.setattr(f"taproof.storage.queries.{module}.ENDED_AT_ONCE", 3)
     chance = random.Random(4)  # noqa: S311 — an order of calls.
     ada = await seed.developer()
     projects = [await seed.project(ada, webhook_url=URL) for _ in range(4)]
@@ -163,7 +163,7 @@ async def test_nodes_that_touch_the_same_events_never_wait_in_a_circle(
 async def test_an_attempt_that_outlives_its_project_leaves_nothing(
     postgres: PostgresStorage, connection: asyncpg.Connection, dsn: str, seed: "Seed"
 ) -> None:
-    """It was being written down on another node while the project was erased: nothing of it is left."""
+    """If another node records an attempt while the project is erased, nothing of it is left."""
     project = await seed.project(webhook_url=URL)
     delivery = await seed.claimed(project)
     async with connection.transaction():
@@ -184,13 +184,13 @@ async def test_an_attempt_that_outlives_its_project_leaves_nothing(
 async def test_an_attempt_written_down_while_its_event_is_erased_goes_too(
     postgres: PostgresStorage, connection: asyncpg.Connection, dsn: str, seed: "Seed"
 ) -> None:
-    """A deletion that waited for the event does not see the attempt that came with it; the schema does."""
+    """A deletion that waited for the event does not see the new attempt; the schema erases it."""
     project = await seed.project(webhook_url=URL)
     delivery = await seed.claimed(project)
     finishing = connection.transaction()
     await finishing.start()
     await connection.fetch(deliveries.FINISH_ATTEMPTS, *finish_columns((delivery, "failed"), seed=seed))
-    erasing = asyncio.create_task(postgres.pool.fetch("DELETE FROM webhook_events"))
+    erasing = asyncio.create_task(postgres.database.fetch("DELETE FROM webhook_events"))
     await asyncio.sleep(0.3)
     assert not erasing.done()
     await finishing.commit()
@@ -213,7 +213,7 @@ def rows_read(plan: dict[str, Any]) -> float:
 async def test_statements_read_the_events_that_they_need(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", statistics: str
 ) -> None:
-    """However many are due, and however few the planner believes there are: all is found by an index, in its order."""
+    """The events are found by an index, in its order, regardless of their number and of the statistics."""
     project = await seed.project(webhook_url=URL)
     fill = """
     INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id)
@@ -233,13 +233,13 @@ async def test_statements_read_the_events_that_they_need(
         (deliveries.RELEASE_DELIVERIES, [*columns((each.event.id, NOW + LEASE) for each in held), NOW]),
         (deliveries.LIST_DELIVERIES, list_values),
         (deliveries.CLAIM_DELIVERIES, (NOW + 2 * LEASE, NOW + LEASE, 256, [], [], [])),
-        (deliveries.END_DELIVERIES, (NOW, project.id, 256)),
+        (transaction.END_DELIVERIES, (NOW, project.id, 256)),
     ):
         undone = connection.transaction()
         await undone.start()
-        if statement in {deliveries.CLAIM_DELIVERIES, deliveries.END_DELIVERIES}:
-            await connection.execute(deliveries._NO_SORT)
-        if statement == deliveries.END_DELIVERIES:
+        if statement in {deliveries.CLAIM_DELIVERIES, transaction.END_DELIVERIES}:
+            await connection.execute(transaction.NO_SORT)
+        if statement == transaction.END_DELIVERIES:
             await connection.execute("UPDATE projects SET webhook_url = ''")
         (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *values)
         await undone.rollback()
@@ -250,7 +250,7 @@ async def test_statements_read_the_events_that_they_need(
 
 
 async def test_text_with_a_nul_finds_no_delivery(postgres: PostgresStorage, seed: "Seed") -> None:
-    """PostgreSQL refuses such text, SQLite looks for it in vain: a caller cannot tell the difference."""
+    """PostgreSQL refuses such text and SQLite finds nothing; callers see the same result."""
     project = await seed.project(webhook_url=URL)
     event = await seed.due_event(project)
     assert await postgres.deliveries.list_deliveries(f"{project.id}\0", None, None, None, 5) == []

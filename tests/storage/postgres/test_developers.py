@@ -1,4 +1,4 @@
-"""What only PostgreSQL does with accounts: who waits for whom while an invitation is taken up, and text with a NUL."""
+"""Developers on PostgreSQL only: locks while an invitation is accepted, and text with a NUL."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(
     postgres: "PostgresStorage", dsn: str, new_seed: "Callable[[Storage], Seed]"
 ) -> None:
-    """While one is under way all reads go on, and a guess at a code is answered; another true code comes after it."""
+    """Meanwhile reads and wrong codes are answered at once; another valid code waits."""
     seed = new_seed(postgres)
     ada = await seed.developer()
     _, token_hash = await seed.access_token(ada)
@@ -46,7 +46,7 @@ async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(
 
 
 async def test_text_with_a_nul_finds_nobody(postgres: "PostgresStorage", new_seed: "Callable[[Storage], Seed]") -> None:
-    """PostgreSQL refuses such text, SQLite looks for it in vain: a caller cannot tell the difference."""
+    """PostgreSQL refuses such text and SQLite finds nothing; callers see the same result."""
     seed = new_seed(postgres)
     session, _ = await seed.console_session(await seed.developer())
     assert await postgres.developers.read_developer_by_messenger_id("1\0") is None

@@ -10,7 +10,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import PageCursor, Status
-from taproof.storage.postgres import deliveries, listing, pool
+from taproof.storage.postgres import database, deliveries, listing
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.listing import session_walks
@@ -33,7 +33,7 @@ FROM generate_series(1, $4) AS n"""
 
 @pytest.fixture
 async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(dsn, server_settings=pool._SETTINGS)
+    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS)
     yield connection
     await connection.close()
 
@@ -124,7 +124,7 @@ async def test_a_session_is_found_by_one_walk_for_each_project_and_status(
     (explained,) = await connection.fetch(f"EXPLAIN (ANALYZE, FORMAT JSON) {listing.FIND_SESSION}", *values)
     assert rows_read(json.loads(explained[0])[0]["Plan"]) == 1
     assert f"sessions_{TODAY - 1}" not in explained[0]
-    assert (await postgres.sessions.find_session([project.id], NOW - 777, "sess_777", NOW)) is not None
+    assert (await postgres.sessions.read_session_by_id([project.id], NOW - 777, "sess_777", NOW)) is not None
 
 
 @pytest.mark.parametrize("statistics", ["none", "current"])

@@ -9,7 +9,7 @@ import pytest
 from tests.databases import NOW
 
 from taproof.core.clock import DAY
-from taproof.storage.postgres import pool, sessions
+from taproof.storage.postgres import database, sessions
 from taproof.storage.postgres.partitions import SESSION_TABLES
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
@@ -64,7 +64,7 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
     A poll must neither lock ninety partitions nor read all sessions of the day.
     """
     await postgres.sessions.prepare_days(TODAY - 8, TODAY)
-    connection = await asyncpg.connect(dsn, server_settings=pool._SETTINGS, statement_cache_size=0)
+    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS, statement_cache_size=0)
     await connection.execute(f"ALTER TABLE sessions_{TODAY} SET (autovacuum_enabled = off)")
     await connection.execute(
         "INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expires_at) "
@@ -75,8 +75,8 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
     texts, times = ["x"] * 64, [NOW] * 64
     for statement, values in (
         (sessions.POLL_SESSIONS, ()),
-        (sessions.OPEN_SESSIONS, (texts, times, times)),
-        (sessions.CANCEL_SESSIONS, (texts, times, times, texts, texts, hashes, times, texts)),
+        (sessions.OPEN_SESSIONS, (times, times, texts)),
+        (sessions.CANCEL_SESSIONS, (times, times, texts, texts, texts, hashes, times, texts)),
         (sessions.CONSUME_SESSIONS, (times,)),
     ):
         lines = await connection.fetch(f"EXPLAIN {statement}", [TODAY], days, hashes, *values)

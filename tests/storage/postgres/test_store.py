@@ -17,8 +17,8 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.model import PageCursor, ProjectChanges, SessionKey
 from taproof.storage import migrate
 from taproof.storage.migrate import Migration, MigrationChanged, migrations
-from taproof.storage.postgres import pool, sessions
-from taproof.storage.postgres.pool import PostgresTooOld, migrate_postgres
+from taproof.storage.postgres import connection, sessions
+from taproof.storage.postgres.connection import PostgresTooOld, migrate_database
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 
@@ -45,10 +45,10 @@ def seed(new_seed: "Callable[[Storage], Seed]", postgres: PostgresStorage) -> "S
 
 async def test_nodes_that_start_at_once_migrate_once(dsn: str) -> None:
     """Each step is made by one, the others wait and find it; the next start changes nothing."""
-    found = await asyncio.gather(*(migrate_postgres(dsn, NOW) for _ in range(5)))
+    found = await asyncio.gather(*(migrate_database(dsn, NOW) for _ in range(5)))
     assert [before for before, _ in found].count(0) == 1
     assert {after for _, after in found} == {LATEST}
-    assert await migrate_postgres(dsn, NOW) == (LATEST, LATEST)
+    assert await migrate_database(dsn, NOW) == (LATEST, LATEST)
 
 
 async def test_a_changed_migration_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,14 +60,14 @@ async def test_a_changed_migration_is_refused(dsn: str, monkeypatch: pytest.Monk
 
     with_migrations(first, Migration(2, "two", "CREATE TABLE two (x INTEGER); SELECT 1 / 0"))
     with pytest.raises(asyncpg.DivisionByZeroError):
-        await migrate_postgres(dsn, NOW)
+        await migrate_database(dsn, NOW)
     with_migrations(
         replace(first, sql="CREATE TABLE one (y INTEGER)"), Migration(2, "two", "CREATE TABLE two (x TEXT)")
     )
     with pytest.raises(MigrationChanged):
-        await migrate_postgres(dsn, NOW)
+        await migrate_database(dsn, NOW)
     with_migrations(first, Migration(2, "two", "CREATE TABLE two (x INTEGER)"))
-    assert await migrate_postgres(dsn, NOW + 5) == (1, 2)
+    assert await migrate_database(dsn, NOW + 5) == (1, 2)
     assert execute(dsn, "SELECT version, applied_at FROM schema_migrations ORDER BY 1").split() == [
         "1|2026-11-20T22:44:03.127Z",
         "2|2026-11-20T22:44:03.132Z",
@@ -76,9 +76,9 @@ async def test_a_changed_migration_is_refused(dsn: str, monkeypatch: pytest.Monk
 
 async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
     """Old nodes run on the new schema during a rolling deploy."""
-    await migrate_postgres(dsn, NOW)
+    await migrate_database(dsn, NOW)
     execute(dsn, "INSERT INTO schema_migrations VALUES (9000, 'later', 'checksum', '2030')")
-    assert await migrate_postgres(dsn, NOW) == (9000, 9000)
+    assert await migrate_database(dsn, NOW) == (9000, 9000)
     store = await PostgresStorage.open(dsn, NOW)
     assert await store.metadata.claim_mark("works", b"yes") == b"yes"
     await store.close()
@@ -86,7 +86,7 @@ async def test_a_newer_schema_is_left_as_it_is(dsn: str) -> None:
 
 async def test_a_server_that_is_too_old_is_refused(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It could not drop a day without stopping everybody: better not to start, and to change nothing."""
-    monkeypatch.setattr(pool, "OLDEST_SERVER", 999)
+    monkeypatch.setattr(connection, "OLDEST_SERVER", 999)
     with pytest.raises(PostgresTooOld, match="14 or newer"):
         await PostgresStorage.open(dsn, NOW)
     assert execute(dsn, "SELECT COUNT(*) FROM pg_tables WHERE schemaname = 'public'").strip() == "0"
@@ -98,8 +98,8 @@ async def test_a_server_that_is_too_old_is_refused(dsn: str, monkeypatch: pytest
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
-        ("postgresql://ada:s3cret@127.0.0.1:1/taproof", "Nobody listens"),
-        ("postgresql://ada:s3cret@nowhere.invalid/taproof", "not known"),
+        ("postgresql://ada:s3cret@127.0.0.1:1/taproof", "refused the connection"),
+        ("postgresql://ada:s3cret@nowhere.invalid/taproof", "cannot be resolved"),
         ("postgresql://ada:1/s3cret@127.0.0.1/taproof", "TAPROOF_DATABASE_URL"),
         ("postgresql://ada:s3/cret@127.0.0.1/taproof", "cannot be read"),
         ("postgresql://ada:s3cret@127.0.0.1:port/taproof", "cannot be read"),
@@ -119,7 +119,7 @@ async def test_an_address_that_does_not_work_is_refused_with_a_sentence(
     assert "TAPROOF_DATABASE_URL" in caught.value.sentence
     assert "cret" not in caught.value.sentence
     with pytest.raises(StoreUnavailable):
-        await migrate_postgres(address, NOW)
+        await migrate_database(address, NOW)
 
 
 async def test_a_database_that_is_not_there_is_refused_with_a_sentence(dsn: str) -> None:
@@ -135,12 +135,12 @@ async def test_a_database_that_is_not_there_is_refused_with_a_sentence(dsn: str)
     [
         ("sslmode=require", "does not offer TLS"),
         ("sslmod=s3cret", "does not know a parameter in TAPROOF_DATABASE_URL: sslmod"),
-        ("work_mem=s3cret", "does not take this value of work_mem"),
+        ("work_mem=s3cret", "does not accept the value of work_mem"),
     ],
 )
 async def test_a_parameter_that_does_not_work_is_named(dsn: str, parameter: str, sentence: str) -> None:
     """Of a parameter in the address the name is told, and never the value."""
-    for attempt in (PostgresStorage.open, migrate_postgres):
+    for attempt in (PostgresStorage.open, migrate_database):
         with pytest.raises(StoreUnavailable, match=sentence) as caught:
             await attempt(f"{dsn}?{parameter}", NOW)
         assert "cret" not in caught.value.sentence
@@ -150,7 +150,7 @@ async def test_a_user_who_may_not_make_tables_is_told_the_way_out(dsn: str) -> N
     """Without the right, and without a schema to make them in, the sentence has the statement that mends it."""
     execute(dsn, "DROP SCHEMA public CASCADE")
     with pytest.raises(StoreUnavailable, match="ALTER DATABASE <database> OWNER TO <user>"):
-        await migrate_postgres(dsn, NOW)
+        await migrate_database(dsn, NOW)
 
 
 # ---- lost connections
@@ -219,7 +219,7 @@ async def test_a_standby_is_no_place_to_write(dsn: str, postgres: PostgresStorag
             await postgres.ping()
     with pytest.raises(StoreUnavailable):
         await postgres.sessions.create_session(seed.new_session(project), public=True)
-    with pytest.raises(StoreUnavailable, match="only be read"):
+    with pytest.raises(StoreUnavailable, match="read-only"):
         await PostgresStorage.open(dsn, NOW)
     execute(dsn, "SET default_transaction_read_only = off", f"ALTER DATABASE {database} RESET ALL")
     # One more may fail: a connection that was opened before the fail-over was over.
@@ -286,6 +286,32 @@ async def test_batches_of_two_nodes_never_wait_in_a_circle(
         await asyncio.gather(*steps)
         await asyncio.gather(*(store.sessions.consume_session(each.key, NOW) for store, each in both))
     assert execute(dsn, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").strip() == "0"
+
+
+@pytest.mark.parametrize("decision", ["cancel_session", "report_session"])
+async def test_a_decision_locks_the_counts_before_the_project(
+    postgres: PostgresStorage, dsn: str, seed: "Seed", decision: str
+) -> None:
+    """A decision that waits for the day's counts holds no lock on its project, so it cannot deadlock with a confirm."""
+    project = await seed.project(await seed.developer(), webhook_url="https://example.com/")
+    session = await seed.opened(project, user="7")
+    event = seed.event(project, "auth.cancelled")
+    holder, prober = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
+    try:
+        async with holder.transaction():
+            await holder.execute("SELECT 1 FROM daily_counts WHERE project_id = $1 FOR UPDATE", project.id)
+            decide: Callable[..., Coroutine[Any, Any, object]] = getattr(postgres.sessions, decision)
+            deciding = asyncio.ensure_future(decide(session.key, "7", NOW, event))
+            async with asyncio.timeout(20):
+                while not await prober.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
+                    await asyncio.sleep(0.01)
+            async with prober.transaction():
+                assert await prober.fetch("SELECT id FROM projects WHERE id = $1 FOR UPDATE NOWAIT", project.id)
+        assert await deciding
+    finally:
+        await holder.close()
+        await prober.close()
+    assert await postgres.deliveries.claim_deliveries(NOW, NOW + DAY, 5)
 
 
 async def test_two_nodes_count_a_person_once(
@@ -393,7 +419,7 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
 
 
 async def test_text_with_a_nul_finds_nothing(postgres: PostgresStorage, seed: "Seed") -> None:
-    """PostgreSQL refuses such text, SQLite looks for it in vain: a caller cannot tell the difference."""
+    """PostgreSQL refuses such text and SQLite finds nothing; callers see the same result."""
     project = await seed.project()
     nul = f"{project.id}\0"
     changes = ProjectChanges(name="New")
@@ -401,7 +427,7 @@ async def test_text_with_a_nul_finds_nothing(postgres: PostgresStorage, seed: "S
     assert await postgres.projects.read_webhook_secrets(nul) is None
     assert await postgres.developers.read_developer("ada\0@example.com") is None
     assert await postgres.projects.update_project(project.developer_id, nul, changes, NOW) is None
-    assert not await postgres.projects.replace_project_secrets(project.developer_id, nul, b"h", "p", b"s")
+    assert not await postgres.projects.regenerate_secrets(project.developer_id, nul, b"h", "p", b"s")
     assert not await postgres.projects.delete_project(project.developer_id, nul)
     assert not await postgres.credentials.delete_access_token(project.developer_id, nul)
     assert await postgres.sessions.list_sessions([nul, project.id], None, PageCursor(NOW, "\0"), 5, NOW) == []

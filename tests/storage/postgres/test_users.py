@@ -11,7 +11,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY
 from taproof.core.model import PhoneRequest
-from taproof.storage.postgres import listing, pool, sessions
+from taproof.storage.postgres import database, listing, sessions
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.queries import users as user_queries
@@ -46,7 +46,7 @@ FROM generate_series(1, $2) AS n"""
 
 @pytest.fixture
 async def connection(dsn: str, postgres: PostgresStorage) -> AsyncIterator[asyncpg.Connection]:
-    connection = await asyncpg.connect(dsn, server_settings=pool._SETTINGS)
+    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS)
     yield connection
     await connection.close()
 

@@ -33,7 +33,7 @@ async def test_a_page_of_phones_looks_at_one_day(postgres: PostgresStorage, dsn:
         (encrypted_values._LIST_PHONES, (today, b"\x80", 10)),
         (REPLACE_ENCRYPTED["phone"], (b"new", today, b"\x80", b"old")),
     ):
-        lines = [row[0] for row in await postgres.pool.fetch(f"EXPLAIN {statement}", *values)]
+        lines = [row[0] for row in await postgres.database.fetch(f"EXPLAIN {statement}", *values)]
         assert f"sessions_{today}_pkey" in "\n".join(lines)
         assert "Seq Scan" not in "\n".join(lines)
         assert f"sessions_{today - 1}" not in "\n".join(lines)

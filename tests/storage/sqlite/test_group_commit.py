@@ -1,4 +1,4 @@
-"""Group commit: concurrent writes share a commit, and no write suffers for its neighbour."""
+"""Group commit: concurrent writes share a commit, and no write is affected by another one of its group."""
 
 import asyncio
 import threading
@@ -15,7 +15,7 @@ from taproof.storage.sqlite.group_commit import GROUP_LIMIT, GroupCommit, Write
 
 
 class Notebook:
-    """A database with one table of unique notes, written by a GroupCommit, with every transaction noted."""
+    """A database with one table of unique notes, written by a GroupCommit. It records every transaction."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class Notebook:
         return await self.writer.run(self.note(text))
 
     def read(self) -> set[str]:
-        """Read by a connection of its own: what it sees is committed."""
+        """Read with a separate connection, which sees only committed rows."""
         reader = apsw.Connection(str(self.path))
         try:
             return {text for (text,) in reader.execute("SELECT text FROM notes WHERE times = 1")}
@@ -56,7 +56,7 @@ async def notebook(tmp_path: Path) -> AsyncIterator[Notebook]:
 
 
 async def test_concurrent_writes_share_a_commit(notebook: Notebook) -> None:
-    """A hundred writes that wait together cost one wait for the disk or two, not a hundred."""
+    """A hundred concurrent writes wait for the disk once or twice, not a hundred times."""
     texts = {f"{number}" for number in range(100)}
     assert set(await asyncio.gather(*map(notebook.write, texts))) == texts
     assert notebook.transactions.count("COMMIT") <= 2
@@ -64,7 +64,7 @@ async def test_concurrent_writes_share_a_commit(notebook: Notebook) -> None:
 
 
 async def test_a_group_is_bounded(notebook: Notebook) -> None:
-    """The event loop is never held for more than a group's statements."""
+    """The event loop is never blocked for longer than the statements of one group take."""
     await asyncio.gather(*(notebook.write(f"{number}") for number in range(2 * GROUP_LIMIT + 1)))
     assert notebook.transactions.count("COMMIT") >= 3
     assert len(notebook.read()) == 2 * GROUP_LIMIT + 1
@@ -78,7 +78,7 @@ async def test_a_write_is_durable_when_it_returns(notebook: Notebook) -> None:
 
 
 async def test_a_failing_write_does_not_fail_its_neighbours(notebook: Notebook) -> None:
-    """A violated constraint or a bug in one write is told to its caller alone; the others are written once."""
+    """Only the caller of the failing write gets the error; all other writes happen exactly once."""
 
     def broken(_connection: apsw.Connection) -> None:
         raise LookupError("a bug")
@@ -103,7 +103,7 @@ async def test_a_failing_write_does_not_fail_its_neighbours(notebook: Notebook) 
 
 
 async def test_a_failing_write_undoes_all_of_itself(notebook: Notebook) -> None:
-    """A write of several statements is whole or not at all, also alone in its group."""
+    """A write of several statements is atomic, even if it is alone in its group."""
 
     def half(connection: apsw.Connection) -> None:
         connection.execute("INSERT INTO notes (text) VALUES ('half')")
@@ -116,7 +116,7 @@ async def test_a_failing_write_undoes_all_of_itself(notebook: Notebook) -> None:
 
 
 async def test_a_caller_that_leaves_before_the_start_writes_nothing(notebook: Notebook) -> None:
-    """Cancelled while it waited: not run; those before and behind it are."""
+    """A write that is cancelled while it waits does not run; the writes before and after it do."""
     tasks = [asyncio.create_task(notebook.write(f"{number}")) for number in range(5)]
     await asyncio.sleep(0)
     tasks[2].cancel()
@@ -125,7 +125,7 @@ async def test_a_caller_that_leaves_before_the_start_writes_nothing(notebook: No
 
 
 async def test_a_group_of_which_all_callers_left_is_nothing(notebook: Notebook) -> None:
-    """The writer goes on with whoever comes next."""
+    """The next write runs normally."""
     tasks = [asyncio.create_task(notebook.write(f"{number}")) for number in range(3)]
     await asyncio.sleep(0)
     for task in tasks:
@@ -136,7 +136,7 @@ async def test_a_group_of_which_all_callers_left_is_nothing(notebook: Notebook) 
 
 
 async def test_a_caller_that_leaves_during_the_commit_has_written(notebook: Notebook) -> None:
-    """Cancelling does not undo what has begun, and the neighbours get their answers."""
+    """Cancelling does not undo a write that has begun, and all other callers get their results."""
     tasks: list[asyncio.Task[Any]] = []
 
     def leave(connection: apsw.Connection) -> str:
@@ -155,7 +155,7 @@ async def test_a_caller_that_leaves_during_the_commit_has_written(notebook: Note
 
 
 async def test_the_event_loop_is_free_while_the_disk_is_waited_for(notebook: Notebook) -> None:
-    """Reads go on during COMMIT, and what waits meanwhile is written together afterwards."""
+    """Reads continue during COMMIT, and writes that arrive meanwhile share the next transaction."""
     reached, released = threading.Event(), threading.Event()
 
     def wait_for_disk() -> bool:
@@ -176,7 +176,7 @@ async def test_the_event_loop_is_free_while_the_disk_is_waited_for(notebook: Not
 
 
 async def test_a_lock_that_is_let_go_in_time_is_waited_for(notebook: Notebook) -> None:
-    """A backup or the command line holds the lock for a moment: nobody is told of it."""
+    """A backup or the command line may hold the lock briefly without any error for the caller."""
     other = apsw.Connection(str(notebook.path))
     other.execute("BEGIN IMMEDIATE")
     waiting = asyncio.create_task(notebook.write("patient"))
@@ -190,7 +190,7 @@ async def test_a_lock_that_is_let_go_in_time_is_waited_for(notebook: Notebook) -
 async def test_a_lock_that_stays_is_told_and_changes_nothing(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All who wait are told that the store is away; once the lock is gone, all works again."""
+    """All waiting callers get StoreUnavailable. Once the lock is released, writes work again."""
     monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.02)
     other = apsw.Connection(str(notebook.path))
     other.execute("BEGIN IMMEDIATE")
@@ -203,7 +203,7 @@ async def test_a_lock_that_stays_is_told_and_changes_nothing(
 
 
 async def test_a_full_disk_is_told_and_changes_nothing(notebook: Notebook) -> None:
-    """The group that did not fit is undone whole; once there is space, all works again."""
+    """The whole group is rolled back. Once there is space, writes work again."""
     await notebook.write("before")
     pages = notebook.connection.pragma("page_count")
     notebook.connection.pragma("max_page_count", pages)
@@ -217,7 +217,7 @@ async def test_a_full_disk_is_told_and_changes_nothing(notebook: Notebook) -> No
 
 
 async def test_a_read_only_database_is_told_and_changes_nothing(notebook: Notebook) -> None:
-    """A file system that was remounted read-only looks like this."""
+    """A file system that was remounted read-only has this effect."""
     notebook.connection.pragma("query_only", 1)
     with pytest.raises(StoreUnavailable) as refusal:
         await notebook.write("never")
@@ -228,7 +228,7 @@ async def test_a_read_only_database_is_told_and_changes_nothing(notebook: Notebo
 
 
 async def test_a_commit_that_fails_is_undone_and_told(notebook: Notebook) -> None:
-    """The disk refuses at the very last step: nobody was told that it was written, and it was not."""
+    """If the commit itself fails, no caller gets a result, and nothing is written."""
     notebook.connection.set_commit_hook(lambda: True)
     results = await asyncio.gather(notebook.write("a"), notebook.write("b"), return_exceptions=True)
     assert all(isinstance(result, Exception) for result in results)
@@ -239,7 +239,7 @@ async def test_a_commit_that_fails_is_undone_and_told(notebook: Notebook) -> Non
 
 
 async def test_closing_finishes_what_waits_and_refuses_the_rest(tmp_path: Path) -> None:
-    """A drained service loses no write, and a write after the end is told so; closing twice does no harm."""
+    """A stopping service loses no write, and a later write is refused. Closing twice is safe."""
     book = Notebook(tmp_path / "notes.db")
     tasks = [asyncio.create_task(book.write(f"{number}")) for number in range(3 * GROUP_LIMIT)]
     await asyncio.sleep(0)
@@ -254,7 +254,7 @@ async def test_closing_finishes_what_waits_and_refuses_the_rest(tmp_path: Path) 
 async def test_a_lock_taken_while_each_goes_alone_is_told_to_the_rest_at_once(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a neighbour's failure a group goes one by one: its members do not wait for the lock one after the other."""
+    """After a failure, the writes of a group run alone. They do not wait for the lock one after the other."""
     monkeypatch.setattr(group_commit, "_LOCK_PATIENCE", 0.2)
     other = apsw.Connection(str(notebook.path))
     runs = 0
@@ -282,7 +282,7 @@ async def test_a_lock_taken_while_each_goes_alone_is_told_to_the_rest_at_once(
 
 
 async def test_a_caller_that_leaves_while_each_goes_alone_writes_nothing(notebook: Notebook) -> None:
-    """Undone with its group and not begun anew: nobody is left who wants it."""
+    """The write is rolled back with its group and does not run again, because its caller has gone."""
     tasks: list[asyncio.Task[Any]] = []
 
     def leave_then_fail(_connection: apsw.Connection) -> None:
@@ -296,7 +296,7 @@ async def test_a_caller_that_leaves_while_each_goes_alone_writes_nothing(noteboo
 
 
 async def test_giving_up_on_closing_loses_no_write(tmp_path: Path) -> None:
-    """Whoever waits for the end with a timeout must not cut off the group that is under way."""
+    """A timeout of the caller that closes must not cancel the current group."""
     book = Notebook(tmp_path / "notes.db")
     reached, released = threading.Event(), threading.Event()
 
@@ -320,7 +320,7 @@ async def test_giving_up_on_closing_loses_no_write(tmp_path: Path) -> None:
 
 
 async def test_writes_one_by_one_never_wait_for_company(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gathering is for many: with a pause of a minute twenty writes in a row would take twenty minutes."""
+    """Only groups under load wait for more writes: with a pause of a minute, this test would take twenty minutes."""
     monkeypatch.setattr(group_commit, "_GATHER", 60)
     async with asyncio.timeout(10):
         for number in range(20):
@@ -330,7 +330,7 @@ async def test_writes_one_by_one_never_wait_for_company(notebook: Notebook, monk
 async def test_while_there_are_many_a_group_gathers_those_that_come_a_little_later(
     notebook: Notebook, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After a group of eight, three writes of different turns of the loop share one commit."""
+    """After a group of eight writes, three writes from different turns of the event loop share one commit."""
     monkeypatch.setattr(group_commit, "_RECENT", 60)
     monkeypatch.setattr(group_commit, "_GATHER", 0.2)
     await asyncio.gather(*(notebook.write(f"first {number}") for number in range(8)))

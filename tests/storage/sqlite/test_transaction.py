@@ -1,4 +1,4 @@
-"""What both databases do in one transaction never waits on SQLite, where all other writes would wait behind it."""
+"""A transaction on SQLite never waits, because all other writes would wait behind it."""
 
 import asyncio
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 async def test_a_transaction_that_waits_is_undone(sqlite: "SqliteStorage", sqlite_seed: "Seed") -> None:
-    """It fails at once, changes nothing, and takes no neighbour along."""
+    """It fails at once, changes nothing, and does not affect other writes of its group."""
 
     async def work(transaction: "Transaction") -> None:
         await transaction.fetch("DELETE FROM developers")
@@ -28,7 +28,7 @@ async def test_a_transaction_that_waits_is_undone(sqlite: "SqliteStorage", sqlit
 
 
 async def test_a_transaction_gives_what_its_work_returns(sqlite: "SqliteStorage") -> None:
-    """Once it is durable; what it raises undoes it."""
+    """The result is returned once it is durable; an exception rolls the transaction back."""
 
     async def work(transaction: "Transaction") -> int:
         assert (

@@ -7,7 +7,7 @@ import "../element.js";
 /** @typedef {import("../index.js").SignInResult} SignInResult */
 
 /**
- * @typedef {object} TaproofButtonProps Further props, such as `id`, `style` or `slot`, are those of the element.
+ * @typedef {object} TaproofButtonProps Other props, such as `id`, `style` or `slot`, are passed to the element.
  * @property {string} projectId
  * @property {string} baseUrl The service's address.
  * @property {string} [submitUrl] The path on your own server that receives the proof. Its answer names the next page.
@@ -18,12 +18,12 @@ import "../element.js";
  * @property {(result: Extract<SignInResult, { status: "confirmed" }>, event: CustomEvent) => void} [onConfirmed] Without
  *   `submitUrl`: send `result.proof` to your server.
  * @property {(location: string, event: CustomEvent) => void} [onSignedIn] Your server has accepted the proof. Call
- *   `event.preventDefault()` to navigate yourself, with a router.
+ *   `event.preventDefault()` if you navigate with your own router.
  * @property {(status: string, event: CustomEvent) => void} [onEnded]
  * @property {(error: Error, event: CustomEvent) => void} [onError]
  */
 
-/** The element's events, with the prop and the part of the detail that it receives. @type {[string, string, string][]} */
+/** Each event of the element, its prop, and the field of `detail` that the prop receives. @type {[string, string, string][]} */
 const EVENTS = [
   ["taproof-status", "onStatus", "status"],
   ["taproof-confirmed", "onConfirmed", "result"],
@@ -33,14 +33,14 @@ const EVENTS = [
 ];
 
 /**
- * `<taproof-button>` with props and callbacks.
+ * Render `<taproof-button>` with props and callbacks.
  *
  * @param {TaproofButtonProps & Record<string, unknown>} props
  */
 export function TaproofButton(props) {
   const { projectId, baseUrl, submitUrl, label, language, className, ...rest } = props;
   for (const [, prop] of EVENTS) delete rest[prop];
-  // Listeners are attached once and call the latest props: a callback may close over state that has changed since.
+  // Listeners are attached once and call the latest props, because an older callback could use outdated state.
   const latest = useRef(/** @type {Record<string, any>} */ (props));
   latest.current = props;
   const listening = useRef(/** @type {AbortController | null} */ (null));

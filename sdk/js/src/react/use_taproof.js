@@ -14,14 +14,14 @@ import { resume, signIn } from "../sign_in.js";
 /**
  * @typedef {object} SignInState
  * @property {"idle" | import("../sign_in.js").WaitingStatus | SignInResult["status"] | "error"} status
- * @property {SignInLink | null} link The link to show to the user; null before it exists and after the end.
+ * @property {SignInLink | null} link The link to show to the user; null before it exists and after the sign-in ends.
  * @property {SignInResult | null} result The result. If it is confirmed, send `result.proof` to your server.
- * @property {Error | null} error The error that ended it.
+ * @property {Error | null} error The error that ended the sign-in.
  */
 
 /**
  * @typedef {object} QrCode The link's QR code, for `<svg viewBox={qr.viewBox}><path d={qr.path} /></svg>`, dark on white.
- * @property {string} viewBox With the white edge that scanners need.
+ * @property {string} viewBox Includes the white edge that scanners need.
  * @property {string} path
  */
 
@@ -30,8 +30,8 @@ const IDLE = { status: "idle", link: null, result: null, error: null };
 const EDGE = 4; // Modules.
 
 /**
- * A sign-in for your own page. Call `start` to begin; after a reload it continues by itself. It ends when the component is
- * unmounted.
+ * Sign users in on your own page. Call `start` to begin. A sign-in continues automatically after a reload, and ends when
+ * the component is unmounted.
  *
  * @param {{ projectId: string, baseUrl: string }} options `baseUrl`: the service's address.
  * @returns {SignInState & { qr: QrCode | null, start: () => void, cancel: () => void }} `start` does nothing while a
@@ -79,7 +79,7 @@ export function useTaproof({ projectId, baseUrl }) {
   const cancel = useCallback(() => {
     const controller = current.current;
     if (controller === null) return;
-    // At once, not after the abort was noticed: `start` may be called right after this.
+    // Change the state now, not when the abort takes effect: `start` may be called right after this.
     current.current = null;
     setState({ ...IDLE, status: "aborted", result: { status: "aborted" } });
     controller.abort();
@@ -98,7 +98,7 @@ export function useTaproof({ projectId, baseUrl }) {
     go(resume);
     return () => {
       mounted.current = false;
-      // StrictMode unmounts and mounts again at once, which must not end a sign-in.
+      // StrictMode unmounts and immediately mounts again, which must not end a sign-in.
       queueMicrotask(() => {
         if (!mounted.current) stop();
       });
@@ -112,7 +112,7 @@ export function useTaproof({ projectId, baseUrl }) {
 
 /**
  * @param {string} text
- * @returns {QrCode | null} null for a link that is too long for a code.
+ * @returns {QrCode | null} null if the link is too long for a QR code.
  */
 function qrCodeOf(text) {
   const rows = modulesOf(text);

@@ -9,15 +9,15 @@ import { verifyProof } from "./proof.js";
 import { requireWebhookSecrets } from "./secrets.js";
 import { readObject } from "./strict_json.js";
 
-/** Bytes: twice the longest proof that is accepted. */
+/** In bytes: twice the length of the longest accepted proof. */
 export const BODY_LIMIT = 32_768;
-/** Bytes after which reading stops. */
+/** Number of bytes after which reading stops. */
 const DROPPED_LIMIT = 4_194_304;
 export const HOME = "/";
 
-// Browsers read a backslash as a slash and drop tabs and line breaks: "/\t/other.example" leads to another site too.
+// Browsers read a backslash as a slash and drop tabs and line breaks, so "/\t/other.example" also leads to another site.
 const OWN_PATH = /^\/[^\\\x00-\x20\x7f]{0,2047}$/;
-// In "/.//other.example" the dot is dropped, as "%2e" is, which leaves two slashes at the beginning.
+// In "/.//other.example" the dot is dropped, and so is "%2e", which leaves two slashes at the beginning.
 const LEADS_AWAY = /\/(?:\/|(?:\.|%2e){1,2}(?:\/|$))/i;
 /** @type {Record<string, string>} */
 const DEFAULT_PORTS = { http: ":80", https: ":443" };
@@ -26,10 +26,10 @@ const DEFAULT_PORTS = { http: ":80", https: ":443" };
  * The signed-in user, as stored in the application's session. It never contains the proof or the session token.
  *
  * @typedef {object} SignedIn
- * @property {string} messengerId The user's account in the messenger, digits: store the user under it.
+ * @property {string} messengerId The id of the user's messenger account, in digits: use it as the key.
  * @property {string} messengerName The display name that the user chose. Anybody can choose any name: escape it, do not
  *   trust it.
- * @property {string} messengerUsername The handle, without "@"; "" if there is none. It can pass to another person.
+ * @property {string} messengerUsername The handle, without "@"; "" if there is none. Another person can take it over.
  * @property {number} signedInAt The time of the sign-in, in seconds since the epoch.
  * @property {string} [messengerPhone] The user's phone number, such as "+4915123456789"; set only if the project collects
  *   it and the user shared it.
@@ -41,12 +41,12 @@ const DEFAULT_PORTS = { http: ":80", https: ":443" };
  * @property {string | readonly string[]} webhookSecret `whsec_…`; several during a rotation.
  * @property {import("./guard.js").SingleUseGuard} guard Accepts each proof only once; all processes of the application must
  *   share it. It has no default, because `new MemoryGuard()` is right for a single process only.
- * @property {string} [afterSignIn] The next page if the endpoint's address has no `?next=/page`; "/" by default.
+ * @property {string} [afterSignIn] The next page if the endpoint's URL has no `?next=/page`; "/" by default.
  * @property {() => number} [now] The clock, in seconds since the epoch, for tests.
  */
 
 /**
- * The parts of a request that the endpoint needs. `scheme` and `host` are those of the application's public address.
+ * The parts of a request that the endpoint needs. `scheme` and `host` belong to the application's public address.
  *
  * @typedef {object} Asked
  * @property {string | null | undefined} contentType
@@ -63,20 +63,20 @@ const DEFAULT_PORTS = { http: ":80", https: ":443" };
  * @property {number} status
  * @property {{ location: string } | { error: string }} content
  * @property {SignedIn} [signedIn]
- * @property {string} [proofDigest] Identifies the proof. Store it in the session, beside `signedIn`.
+ * @property {string} [proofDigest] Identifies the proof. Store it in the session together with `signedIn`.
  */
 
 /**
  * @param {EndpointOptions} options
- * @throws {TypeError} An option is missing. This is found at the start of the application, not at the first sign-in.
+ * @throws {TypeError} An option is missing. This happens when the application starts, not at the first sign-in.
  */
 export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HOME, now = () => Date.now() / 1000 }) {
   const secrets = requireWebhookSecrets(webhookSecret);
   if (typeof projectId !== "string" || !projectId.startsWith("proj_")) {
-    throw new TypeError("Give projectId: the project's id (proj_…), as Taproof's console shows it.");
+    throw new TypeError("Pass projectId: the project's id (proj_…), as shown in Taproof's console.");
   }
   if (typeof guard?.take !== "function") {
-    throw new TypeError("Give guard: new MemoryGuard() for one process, or one that all of your processes share.");
+    throw new TypeError("Pass guard: new MemoryGuard() for one process, or a guard that all of your processes share.");
   }
 
   return {
@@ -85,8 +85,8 @@ export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HO
      *
      * @param {unknown} body The bytes, or the result of a body parser.
      * @param {string | null | undefined} next
-     * @param {unknown} [held] The `proofDigest` in the caller's session, which is signed in with that proof. If the answer
-     *   was lost and the page sends the same proof again, it gets the same answer.
+     * @param {unknown} [held] The `proofDigest` in the user's session, if one was started with a proof. If the answer was
+     *   lost and the page sends the same proof again, it gets the same answer.
      * @returns {Promise<Answer>}
      */
     async signIn(body, next, held) {
@@ -98,7 +98,7 @@ export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HO
       const instant = now();
       const content = { location: ownPath(next, ownPath(afterSignIn)) };
       let proofDigest = "";
-      /** Called last, when the proof is valid otherwise. @type {import("./guard.js").SingleUseGuard} */
+      /** Called last, for a proof that is otherwise valid. @type {import("./guard.js").SingleUseGuard} */
       const guarding = {
         take(sessionToken, expiresAt) {
           proofDigest = createHash("sha256").update(sessionToken).digest("base64url");
@@ -119,12 +119,12 @@ export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HO
 }
 
 /**
- * Return an error for a request that no page of this application sent, otherwise null.
+ * Return an error for a request that was not sent by a page of this application, otherwise null.
  *
- * Without this, another site could sign in its visitors to its own account (login CSRF), or sign them out. A form cannot
- * send this content type, and a script of another site needs a preflight, which this endpoint does not answer. Scripts
- * cannot set either header, because browsers write them. Sec-Fetch-Site alone decides if it is present, since it does not
- * depend on the configured address; browsers omit it on plain HTTP, and old ones always.
+ * Without this, another site could sign its visitors in to the attacker's account (login CSRF), or sign them out. A form
+ * cannot send this content type, and a script on another site needs a preflight, which this endpoint does not answer.
+ * Scripts cannot set Sec-Fetch-Site or Origin, because browsers set them. If Sec-Fetch-Site is present, only it is
+ * checked, because it does not depend on the configured address. Browsers omit it on plain HTTP; old ones never send it.
  *
  * @param {Asked} asked
  * @returns {Answer | null}
@@ -137,12 +137,12 @@ export function refusal({ contentType, fetchSite, origin, scheme, host }) {
   if (isOwn) return null;
   return failed(
     403,
-    "This did not come from a page of this application."
-    + " Behind a proxy, set the framework to trust its X-Forwarded-Proto and X-Forwarded-Host.",
+    "This request was not sent by a page of this application."
+    + " Behind a proxy, configure the framework to trust its X-Forwarded-Proto and X-Forwarded-Host.",
   );
 }
 
-/** Return the answer for a valid proof of an account that the application refuses. @returns {Answer} */
+/** Return the answer for a valid proof from an account that the application refuses. @returns {Answer} */
 export const refusedAccount = () =>
   failed(403, "This account cannot sign in here. Ask the operator of this application.");
 
@@ -161,7 +161,7 @@ export function ownPath(path, otherwise = HOME) {
 }
 
 /**
- * Return the user in a session's value; null if there is none, or it is not of this release.
+ * Return the user from a session's value; null if there is none, or if another release wrote it.
  *
  * @param {any} value
  * @returns {SignedIn | null}
@@ -175,8 +175,8 @@ export function signedInOf(value) {
 }
 
 /**
- * Read a request's body up to a limit. The rest is read and dropped, up to 4 MiB: if the connection were closed, the client
- * might not receive the answer.
+ * Read a request's body up to a limit. The rest is read and dropped, up to 4 MiB: closing the connection early could
+ * prevent the client from receiving the answer.
  *
  * @param {AsyncIterable<Uint8Array>} stream
  * @returns {Promise<Buffer>} At most one byte more than the limit.

@@ -1,42 +1,42 @@
 // The errors of the checks, with the same names as in the SDK for Python. No message contains a proof, webhook or secret.
 
-/** The proof does not prove the user's identity: do not sign them in. */
+/** The proof is not accepted: do not sign the user in. */
 export class ProofError extends Error {}
 
 /** It is not a Taproof proof: not a JWT, another issuer, or a claim that is missing or of the wrong type. */
 export class ProofMalformed extends ProofError {}
 
-/** It was not signed with HS256 and any of the secrets given: forged, altered, or signed before a rotation. */
+/** The proof was not signed with HS256 and a given secret: it is forged, altered, or from before a rotation. */
 export class ProofSignatureInvalid extends ProofError {}
 
-/** It was signed for another project. */
+/** The proof was signed for another project. */
 export class ProofWrongProject extends ProofError {}
 
-/** It is more than five minutes old. */
+/** The proof is more than five minutes old. */
 export class ProofExpired extends ProofError {}
 
-/** It was issued in the future: one of the two servers' clocks is wrong. */
+/** The proof was issued in the future: one of the two servers' clocks is wrong. */
 export class ProofNotYetValid extends ProofError {}
 
-/** It was accepted before: somebody copied it, or the user sent it twice. */
+/** The proof was already accepted: somebody copied it, or the user sent it twice. */
 export class ProofAlreadyUsed extends ProofError {}
 
-/** The request is not proven to come from the service: ignore it. */
+/** The request may not come from the service: ignore it. */
 export class WebhookError extends Error {}
 
-/** It is not a Taproof webhook: a header is missing, or the body is not an event. */
+/** The request is not a Taproof webhook: a header is missing, or the body is not an event. */
 export class WebhookMalformed extends WebhookError {}
 
-/** It was not signed with any of the secrets given: forged, altered, or signed before or after a rotation. */
+/** The webhook was not signed with a given secret: it is forged, altered, or from before or after a rotation. */
 export class WebhookSignatureInvalid extends WebhookError {}
 
-/** It was signed longer ago than the tolerance: an old request was sent again, or a clock is wrong. */
+/** The webhook was signed longer ago than the tolerance: an old request was sent again, or a clock is wrong. */
 export class WebhookTooOld extends WebhookError {}
 
-/** It was signed further in the future than the tolerance: one of the two servers' clocks is wrong. */
+/** The webhook was signed further in the future than the tolerance: one of the two servers' clocks is wrong. */
 export class WebhookFromFuture extends WebhookError {}
 
-// A minifier renames classes, but the name in a log must stay.
+// A minifier renames classes, but the name in a log must not change.
 for (const [name, type] of Object.entries({
   ProofError, ProofMalformed, ProofSignatureInvalid, ProofWrongProject, ProofExpired, ProofNotYetValid,
   ProofAlreadyUsed, WebhookError, WebhookMalformed, WebhookSignatureInvalid, WebhookTooOld, WebhookFromFuture,

@@ -1,4 +1,4 @@
-// Sign-in for Express 4.18 and later, and 5, with the session of express-session.
+// Sign-in for Express 5, and 4 from 4.18, using express-session.
 
 import { failed, makeEndpoint, readBody, refusal, refusedAccount, signedInOf, HOME } from "./endpoint.js";
 
@@ -13,16 +13,16 @@ const SIGN_IN_FIRST = "Sign in first.";
  *
  *     app.use("/auth/taproof", taproofExpress({ projectId, webhookSecret, guard: new MemoryGuard() }));
  *
- * It answers `POST` there, which signs in, and `POST …/sign-out`. Each sign-in starts a new, empty session with a new id,
- * because another person may have planted the previous one. A body parser before it does no harm.
+ * It handles `POST` on that path, which signs in, and `POST …/sign-out`. Each sign-in starts a new, empty session with a
+ * new id, because another person may have planted the previous one. A preceding body parser does no harm.
  *
  * Behind a proxy, set Express's "trust proxy", for browsers that do not send Sec-Fetch-Site.
  *
  * @param {import("./endpoint.js").EndpointOptions & {
  *   onSignIn?: (user: SignedIn, req: Request) => unknown,
  * }} options `onSignIn` is called, and awaited, when the proof is valid and the new session contains the user: store the
- *   user there, or add to `req.session`. Returning false refuses the account with 403. An error that it throws goes to
- *   Express's error handler. In both cases nobody is signed in.
+ *   user in it, or add to `req.session`. Returning false refuses the account with 403. If it throws an error, Express's
+ *   error handler handles it. In both cases, nobody is signed in.
  * @returns {(req: Request, res: import("express").Response, next: import("express").NextFunction) => Promise<void>}
  * @throws {TypeError} An option is missing or invalid.
  */
@@ -46,7 +46,7 @@ export function taproofExpress({ onSignIn, ...options }) {
       isStored = true;
       return answer;
     } finally {
-      // Otherwise express-session would store it with any answer.
+      // Otherwise express-session would store the session when the answer is sent.
       if (!isStored) await step(req, "destroy");
     }
   }
@@ -65,7 +65,7 @@ export function taproofExpress({ onSignIn, ...options }) {
       if (req.method !== "POST") res.set("Allow", "POST");
       const { status, content } =
         req.method === "POST" ? (refusal(asked(req)) ?? (await act(req))) : failed(405, "Send a POST request.");
-      // Otherwise the rest of the request would be read as long as the client sends it.
+      // Otherwise the rest of the request would be read while the client sends it.
       if (status === 413 && !req.complete) res.once("finish", () => req.destroy());
       res.status(status).set("Cache-Control", "no-store").json(content);
     } catch (error) {
@@ -75,7 +75,7 @@ export function taproofExpress({ onSignIn, ...options }) {
 }
 
 /**
- * Return the signed-in user, null if there is none.
+ * Return the signed-in user, or null if nobody is signed in.
  *
  * @param {Request} req
  * @returns {SignedIn | null}
@@ -87,8 +87,8 @@ export function signedIn(req) {
 /**
  * Return a handler that requires a signed-in user: `app.get("/orders", requireSignedIn("/sign-in"), …)`.
  *
- * @param {string} [page] The path of the page with the button. Others are redirected there, with the requested page as
- *   `?next=`. Without it, they get 401.
+ * @param {string} [page] The path of the page with the button. Visitors who are not signed in are redirected to it, with
+ *   the requested page as `?next=`. Without `page`, they get 401.
  * @returns {(req: Request, res: import("express").Response, next: import("express").NextFunction) => void}
  */
 export function requireSignedIn(page) {
@@ -119,7 +119,7 @@ function step(req, name) {
 
 /** @param {Request} req */
 function asked(req) {
-  // As in Express's `req.hostname`, which lacks the port.
+  // Like Express's `req.hostname`, but with the port.
   const trusted = req.app.get("trust proxy fn")?.(req.socket.remoteAddress, 0);
   const forwarded = trusted ? req.get("X-Forwarded-Host")?.split(",")[0].trim() : undefined;
   return {

@@ -1,10 +1,10 @@
-// Single use: a proof is valid for five minutes, and a copy of it could be sent again in that time.
+// Accepts each proof only once: a proof is valid for five minutes, and a copy could be sent again during that time.
 
 import { createHash } from "node:crypto";
 
 /**
- * Remembers accepted proofs. `MemoryGuard` is enough for one process. For several, pass your own object, which uses storage
- * that they share; its `take` may return a promise. With Redis:
+ * Remembers accepted proofs. `MemoryGuard` is enough for one process. For several processes, pass your own object that
+ * uses shared storage; its `take` can return a promise. With Redis:
  *
  *     const guard = {
  *       async take(sessionToken, expiresAt) {
@@ -13,19 +13,19 @@ import { createHash } from "node:crypto";
  *       },
  *     };
  *
- * `take` must decide in one step, like SET NX or an INSERT into a unique column: a read followed by a write accepts two
- * concurrent requests. If it throws, the sign-in fails with that error.
+ * `take` must decide in one step, like SET NX or an INSERT into a unique column: a read followed by a write would accept
+ * two concurrent requests. If `take` throws, the sign-in fails with that error.
  *
  * @template [Answer=boolean | Promise<boolean>]
  * @typedef {object} SingleUseGuard
- * @property {(sessionToken: string, expiresAt: number) => Answer} take Returns true the first time only. `expiresAt`:
- *   the time until which to remember it, in whole seconds since the epoch.
+ * @property {(sessionToken: string, expiresAt: number) => Answer} take Returns true only for the
+ *   first call with a token. `expiresAt`: the time until which to remember the token, in whole seconds since the epoch.
  */
 
 const SWEEP_EVERY = 60;
-const MARGIN = 60; // Seconds that a token is remembered after its expiry: a machine's clock may be set back a little.
+const MARGIN = 60; // Seconds that a token is remembered after its expiry, in case a machine's clock is set back a little.
 
-/** Remembers proofs in this process, until it ends. It keeps only hashes of the tokens and forgets expired ones. */
+/** Remembers proofs in this process. It stores only hashes of the session tokens and forgets expired ones. */
 export class MemoryGuard {
   /** @type {Map<string, number>} */
   #taken = new Map();
@@ -50,7 +50,7 @@ export class MemoryGuard {
     }
     const key = createHash("sha256").update(sessionToken).digest("base64");
     if (this.#taken.has(key)) return false;
-    // Never in the past, even if `expiresAt` comes from another clock.
+    // The time is never in the past, even if `expiresAt` was set by another machine's clock.
     this.#taken.set(key, Math.max(expiresAt, instant) + MARGIN);
     return true;
   }

@@ -1,4 +1,4 @@
-// The SDK for an application's own server: the checks of proofs and webhooks. For Node 20 and later.
+// The SDK for an application's own server: checks proofs and webhooks. It needs Node 20 or later.
 
 export * from "./errors.js";
 export { MemoryGuard } from "./guard.js";

@@ -1,5 +1,5 @@
-// Sign-in for the App Router of Next.js, and for other servers with Web-standard Request and Response. The application
-// has its own session, since Next.js has none.
+// Sign-in for the Next.js App Router, and for other servers with Web-standard Request and Response. The application must
+// bring its own session, because Next.js has none.
 
 import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoint.js";
 
@@ -10,16 +10,16 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
  *   startSession: (user: SignedIn & { proofDigest: string }, request: Request) => unknown,
  *   currentUser?: (request: Request) => unknown,
  * }} SignInOptions `startSession` is called, and awaited, when the proof is valid. It must start a new, empty session with
- *   a new random id. Set its cookie with `cookies()` of `next/headers`, or return a `Headers` with Set-Cookie. Returning
+ *   a new random id. Set its cookie with `cookies()` from `next/headers`, or return a `Headers` with Set-Cookie. Returning
  *   false refuses the account with 403. Next.js handles the errors that it throws.
  *
- *   `currentUser` is called, and awaited. It returns the user that `startSession` received for the session of the request's
- *   cookie, null for none. With it, a page whose answer was lost can send the same proof again from that session and get
- *   the same answer (recognised by the user's `proofDigest`). Without it, the second request gets 401.
+ *   `currentUser` is called, and awaited. It returns the user that `startSession` received for the request's session, or
+ *   null. With it, a page whose answer was lost can send the same proof again from that session and get the same answer
+ *   (recognised by the user's `proofDigest`). Without it, the second request gets 401.
  */
 
 /**
- * Return the handler of `app/auth/taproof/route.js`, the button's `submit-url`:
+ * Return the handler for `app/auth/taproof/route.js`, the button's `submit-url`:
  *
  *     export const { POST } = taproofSignIn(() => {
  *       const { projectId, webhookSecret } = settingsFrom(process.env);
@@ -29,12 +29,12 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
  * @param {SignInOptions | (() => SignInOptions)} options A function is called once, at the first request, because
  *   `next build` also loads this module, often without the secret.
  * @returns {{ POST: (request: Request) => Promise<Response> }}
- * @throws {TypeError} An option is missing or invalid. With a function, the first request fails with it.
+ * @throws {TypeError} An option is missing or invalid. If `options` is a function, the first request throws it.
  */
 export function taproofSignIn(options) {
   /** @param {SignInOptions} given */
   const prepare = ({ startSession, currentUser, ...rest }) => {
-    if (typeof startSession !== "function") throw new TypeError("Give startSession: what starts your own session.");
+    if (typeof startSession !== "function") throw new TypeError("Pass startSession: it starts your own session.");
     return { startSession, currentUser, endpoint: makeEndpoint(rest) };
   };
   let prepared = typeof options === "function" ? null : prepare(options);
@@ -55,7 +55,7 @@ export function taproofSignIn(options) {
 }
 
 /**
- * Return the handler of `app/auth/taproof/sign-out/route.js`.
+ * Return the handler for `app/auth/taproof/sign-out/route.js`.
  *
  * @param {{ endSession: (request: Request) => unknown }} options `endSession` is called, and awaited, for a request from a
  *   page of this application. It must end the session on the server and delete its cookie, with `cookies()` or in a
@@ -63,7 +63,7 @@ export function taproofSignIn(options) {
  * @returns {{ POST: (request: Request) => Promise<Response> }}
  */
 export function taproofSignOut({ endSession }) {
-  if (typeof endSession !== "function") throw new TypeError("Give endSession: what ends your own session.");
+  if (typeof endSession !== "function") throw new TypeError("Pass endSession: it ends your own session.");
   return {
     async POST(request) {
       const refused = refusal(asked(request));
@@ -87,8 +87,8 @@ function response({ status, content }, more) {
 
 /** @param {Request} request */
 function asked({ headers, url }) {
-  // Next.js writes both X-Forwarded headers itself if no proxy has. A page of another site cannot set them: the browser
-  // would send a preflight first, which this endpoint does not answer.
+  // Next.js sets both X-Forwarded headers if no proxy has set them. A page of another site cannot set them: the browser
+  // would first send a preflight, which this endpoint does not answer.
   const { protocol, host } = new URL(url);
   /** @param {string} name */
   const forwarded = (name) => headers.get(name)?.split(",")[0].trim();
@@ -110,7 +110,7 @@ async function* streamOf({ body }) {
   try {
     for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) yield part.value;
   } finally {
-    // Also if the reader has stopped early; a stream at its end ignores this.
+    // Needed if the consumer stops early; a stream that has ended ignores it.
     await reader?.cancel();
   }
 }

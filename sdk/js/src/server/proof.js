@@ -11,7 +11,7 @@ import { isPhone, isText, own, readObject } from "./strict_json.js";
 const ISSUER = "taproof";
 const LONGEST_PROOF = 16_384;
 const COMPACT_FORM = /^[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*$/;
-const LATEST = 2n ** 53n; // Seconds: far beyond any date, and as in the SDK for Python.
+const LATEST = 2n ** 53n; // In seconds: far beyond any date, and the same as in the SDK for Python.
 const FUTURE_TOLERANCE = 60; // Seconds that `iat` may be in the future: the clocks of two servers never agree exactly.
 const NAMES = ["messenger_name", "messenger_username"];
 const IDENTIFIERS = ["messenger_id", "project_id", "session_token"];
@@ -20,15 +20,15 @@ const IDENTIFIERS = ["messenger_id", "project_id", "session_token"];
  * The user who signed in: the claims of a valid proof. Frozen.
  *
  * @typedef {object} Identity
- * @property {string} messengerId The user's account in the messenger, digits. Only this never changes: store the user
- *   under it.
+ * @property {string} messengerId The id of the user's messenger account, in digits. Only this never changes: use it as the
+ *   key.
  * @property {string} messengerName The display name that the user chose. Anybody can choose any name: escape it, do not
  *   trust it.
- * @property {string} messengerUsername The user's handle, without "@"; "" if there is none. It can pass to another person.
+ * @property {string} messengerUsername The handle, without "@"; "" if there is none. Another person can take it over.
  * @property {string | null} messengerPhone The user's phone number as the messenger knows it, such as "+4915123456789"
  *   (E.164); null unless the project collects it and the user shared it.
  * @property {string} projectId The project of the sign-in.
- * @property {string} sessionToken The token of the sign-in. Not enumerable, to keep it out of logs, JSON and copies.
+ * @property {string} sessionToken The session token. Not enumerable, to keep it out of logs, JSON and copies.
  * @property {string} issuer Always "taproof" (the claim `iss`).
  * @property {number} issuedAt The time of issue, in seconds since the epoch (the claim `iat`).
  * @property {number} expiresAt The time of expiry, in seconds since the epoch (the claim `exp`).
@@ -38,12 +38,12 @@ const IDENTIFIERS = ["messenger_id", "project_id", "session_token"];
  * @typedef {object} ProofOptions
  * @property {string | null} [projectId] The only project whose proofs are accepted; without it, any proof signed with the
  *   secret.
- * @property {number} [leeway] Seconds that a proof is accepted after its expiry, for a clock that is fast; 0 by default.
+ * @property {number} [leeway] Seconds that a proof is accepted after its expiry, in case a clock is wrong; 0 by default.
  * @property {number} [now] The time in seconds since the epoch, for tests; the machine's clock by default.
  */
 
 /**
- * Check a proof and return the identity in it.
+ * Check a proof and return the identity that it contains.
  *
  * With a `guard`, a proof is accepted only once; the guard is called last, for valid proofs. Without one, remember
  * `sessionToken` until `expiresAt` yourself. If the guard's `take` returns a promise, so does this function. `await` works
@@ -57,7 +57,7 @@ const IDENTIFIERS = ["messenger_id", "project_id", "session_token"];
  * @returns {Promise<Readonly<Identity>>}
  * @throws {ProofMalformed | ProofSignatureInvalid | ProofWrongProject | ProofExpired | ProofNotYetValid |
  *   ProofAlreadyUsed} Each is a ProofError: do not sign the user in.
- * @throws {TypeError} An error in the settings: `secret` is not a webhook secret, or a time is no number.
+ * @throws {TypeError} An error in the settings: `secret` is not a webhook secret, or a time is not a number.
  */
 /**
  * @overload
@@ -85,25 +85,25 @@ export function verifyProof(proof, secret, options = {}) {
   const now = requireNumber(options.now, Date.now() / 1000, "now");
   const { projectId, guard } = options;
   if ("projectId" in options && projectId === undefined) {
-    // A setting is probably missing. That must not silently accept the proofs of every project.
-    throw new TypeError("projectId is undefined. Give your project's id, or null to accept any that the secret signed.");
+    // A setting is probably missing. Do not silently accept the proofs of every project.
+    throw new TypeError("projectId is undefined. Pass your project's id, or null to accept any proof that is signed.");
   }
   if (typeof proof !== "string" || proof.length > LONGEST_PROOF || !COMPACT_FORM.test(proof)) {
     throw new ProofMalformed("The proof is not a JWT. Send the value of `proof` from the verify answer, unchanged.");
   }
   const identity = identityOf(signedClaims(proof, secrets));
   if (projectId !== undefined && projectId !== null && identity.projectId !== projectId) {
-    throw new ProofWrongProject("The proof was made for another project than this application's.");
+    throw new ProofWrongProject("The proof was made for a different project than this application's.");
   }
   // Written so that NaN refuses the proof: every comparison with NaN is false.
   if (!(now < identity.expiresAt + leeway)) {
-    throw new ProofExpired("The proof has expired. Start a new sign-in; a proof holds for five minutes.");
+    throw new ProofExpired("The proof has expired. Start a new sign-in; a proof is valid for five minutes.");
   }
   if (!(identity.issuedAt <= now + FUTURE_TOLERANCE + leeway)) {
     throw new ProofNotYetValid("The proof was issued in the future. Compare this server's clock with the service's.");
   }
   if (guard === undefined) return identity;
-  // The guard remembers the proof as long as it is accepted, including the leeway, within the range it can store.
+  // The guard remembers the proof while it can be accepted, including the leeway, up to the latest time it can store.
   const rememberUntil = Math.ceil(Math.min(identity.expiresAt + leeway, Number(LATEST)));
   const first = guard.take(identity.sessionToken, rememberUntil);
   return isPromise(first) ? first.then((each) => onlyOnce(each, identity)) : onlyOnce(first, identity);
@@ -124,7 +124,7 @@ function isPromise(value) {
 function onlyOnce(first, identity) {
   // Only true counts: a guard that returns undefined or "OK" was not written for this.
   if (first === true) return identity;
-  throw new ProofAlreadyUsed("The proof was used already. Start a new sign-in.");
+  throw new ProofAlreadyUsed("The proof was used before. Start a new sign-in; a proof can be used only once.");
 }
 
 /**
@@ -147,7 +147,7 @@ function signedClaims(proof, secrets) {
   });
   if (!holds) {
     throw new ProofSignatureInvalid(
-      "The proof's signature fits no secret given. Use the project's current webhook secret.",
+      "The proof's signature matches none of the given secrets. Use the project's current webhook secret.",
     );
   }
   return readPart(payload);
@@ -156,7 +156,7 @@ function signedClaims(proof, secrets) {
 /** @param {string} part */
 function decoded(part) {
   const bytes = Buffer.from(part, "base64url");
-  // Not the only valid encoding: an impossible length, or a last character with unused bits set.
+  // Each part must have its only valid encoding: no impossible length, and no unused bits set in the last character.
   if (bytes.toString("base64url") !== part) throw malformed();
   return bytes;
 }
@@ -166,12 +166,12 @@ function readPart(bytes) {
   try {
     return readObject(bytes);
   } catch {
-    throw malformed(); // Without the cause, which may quote the proof.
+    throw malformed(); // Without the cause, which could quote the proof.
   }
 }
 
 function malformed() {
-  return new ProofMalformed("The proof is not a JWT that Taproof makes.");
+  return new ProofMalformed("The proof is not a JWT made by Taproof.");
 }
 
 /**
@@ -185,7 +185,7 @@ function identityOf({ fields, numbers }) {
   /** @param {string} name */
   const text = (name) => {
     const value = own(fields, name);
-    if (!isText(value)) throw new ProofMalformed(`The proof's claim ${name} must be there, as a string.`);
+    if (!isText(value)) throw new ProofMalformed(`The proof's claim ${name} is required and must be a string.`);
     if (value === "" && !NAMES.includes(name)) throw new ProofMalformed(`The proof's claim ${name} must not be empty.`);
     return value;
   };
@@ -193,20 +193,20 @@ function identityOf({ fields, numbers }) {
   const seconds = (name) => {
     const written = numbers.get(name);
     if (written === undefined || !/^-?[0-9]+$/.test(written) || BigInt(written) < 0n || BigInt(written) > LATEST) {
-      throw new ProofMalformed(`The proof's claim ${name} must be there, as whole seconds since the epoch.`);
+      throw new ProofMalformed(`The proof's claim ${name} is required and must be whole seconds since the epoch.`);
     }
-    return Number(BigInt(written)); // Not Number alone: it would make -0 of "-0".
+    return Number(BigInt(written)); // Number itself would convert "-0" to -0.
   };
   const [messengerName, messengerUsername] = NAMES.map(text);
   const [messengerId, projectId, sessionToken] = IDENTIFIERS.map(text);
-  const phone = own(fields, "messenger_phone"); // JSON has no undefined, so this means that it is missing.
+  const phone = own(fields, "messenger_phone"); // JSON has no undefined, so undefined means that the claim is missing.
   const messengerPhone = isPhone(phone) ? phone : null;
   if (messengerPhone === null && phone !== undefined) {
     throw new ProofMalformed("The proof's claim messenger_phone must be a phone number like +4915123456789.");
   }
   const [issuedAt, expiresAt] = ["iat", "exp"].map(seconds);
   if (own(fields, "iss") !== ISSUER) {
-    throw new ProofMalformed("The proof was not issued by Taproof: its claim iss is another.");
+    throw new ProofMalformed("The proof was not issued by Taproof: its claim iss is different.");
   }
   const user = { messengerId, messengerName, messengerUsername, messengerPhone };
   const identity = { ...user, projectId, issuer: ISSUER, issuedAt, expiresAt };

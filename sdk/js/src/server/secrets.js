@@ -1,21 +1,21 @@
 // Checks the webhook secrets and numbers that an application passes.
 
 export const WRONG_SECRET =
-  "The secret must be the project's webhook secret: the whole whsec_… string, nothing around it.";
+  "The secret must be the project's webhook secret: the whole whsec_… string and nothing else.";
 
 /**
- * Return the webhook secrets in `secret`, which may be one or several.
+ * Return the webhook secrets in `secret`, which can be one or several.
  *
  * @param {string | readonly string[]} secret
  * @returns {string[]}
- * @throws {TypeError} One of them is not a webhook secret, or there is none. The message does not show it.
+ * @throws {TypeError} One of them is not a webhook secret, or there is none. The message does not contain it.
  */
 export function requireWebhookSecrets(secret) {
   const secrets = typeof secret === "string" ? [secret] : Array.isArray(secret) ? [...secret] : [];
-  if (secrets.length === 0) throw new TypeError("Give at least one webhook secret (whsec_…).");
+  if (secrets.length === 0) throw new TypeError("Pass at least one webhook secret (whsec_…).");
   for (const each of secrets) {
     if (typeof each === "string" && each.startsWith("sk_")) {
-      throw new TypeError("This is the secret key (sk_…). It signs nothing: give the webhook secret (whsec_…).");
+      throw new TypeError("This is the secret key (sk_…). It signs nothing: pass the webhook secret (whsec_…).");
     }
     if (typeof each !== "string" || !/^whsec_[A-Za-z0-9+/_=-]+$/.test(each)) throw new TypeError(WRONG_SECRET);
   }
@@ -34,6 +34,6 @@ export function requireWebhookSecrets(secret) {
  */
 export function requireNumber(value, otherwise, name) {
   if (value === undefined) return otherwise;
-  if (typeof value !== "number") throw new TypeError(`Give ${name} as a number of seconds.`);
+  if (typeof value !== "number") throw new TypeError(`Pass ${name} as a number of seconds.`);
   return value;
 }

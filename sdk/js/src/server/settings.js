@@ -17,7 +17,7 @@ const BASE_URL = /^https?:\/\/([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?$
  *
  * @param {Record<string, string | undefined>} values
  * @returns {Readonly<Settings>}
- * @throws {TypeError} A setting is missing or invalid. The message names all such settings and shows no value.
+ * @throws {TypeError} A setting is missing or invalid. The message names all such settings and contains no value.
  */
 export function settingsFrom(values) {
   const [baseUrl, projectId, secret] = ["TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET"].map(
@@ -26,10 +26,10 @@ export function settingsFrom(values) {
   const settings = { baseUrl: baseUrl.replace(/(?<!\/)\/+$/, ""), projectId };
   const wrong = [];
   if (!BASE_URL.test(settings.baseUrl)) {
-    wrong.push("TAPROOF_BASE_URL must be where browsers reach Taproof, such as https://signin.example.com.");
+    wrong.push("TAPROOF_BASE_URL must be Taproof's address for browsers, such as https://signin.example.com.");
   }
   if (!/^proj_[A-Za-z0-9]+$/.test(projectId)) {
-    wrong.push("TAPROOF_PROJECT_ID must be the project's id (proj_…), as Taproof's console shows it.");
+    wrong.push("TAPROOF_PROJECT_ID must be the project's id (proj_…), as shown in Taproof's console.");
   }
   /** @type {string[]} */
   let webhookSecret = [];

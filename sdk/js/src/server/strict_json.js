@@ -6,23 +6,24 @@ const MOST_DIGITS = 4300; // Python's limit for one whole number.
 const TOKEN = /"(?:[^"\\]|\\.)*"?|[{}[\],:]|[^\s{}[\],:"]+/g;
 
 /**
- * Return the JSON object in `data`, and the original text of each number directly in it.
+ * Return the JSON object in `data`, and the original text of each number at its top level.
  *
- * JSON.parse alone would keep the last of two equal fields, read 1e3 and 1.0 as whole numbers, and 2^53 + 1 as 2^53.
+ * JSON.parse itself would keep the last of two fields with the same name, read 1e3 and 1.0 as whole numbers, and read
+ * 2^53 + 1 as 2^53.
  *
  * @param {Uint8Array} data
  * @returns {{ fields: Record<string, unknown>, numbers: Map<string, string> }}
- * @throws {SyntaxError | TypeError} It is not strict UTF-8, not JSON or not an object, a field is repeated, a number is too
- *   long, or it is nested too deeply. The messages may contain `data`.
+ * @throws {SyntaxError | TypeError} `data` is not strict UTF-8, not JSON, not an object, or nested too deeply; a field is
+ *   repeated; or a number is too long. The messages may contain `data`.
  */
 export function readObject(data) {
   const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(data);
-  if ((text.match(/[{[]/g)?.length ?? 0) > MOST_BRACKETS) throw new SyntaxError("Too many objects and lists.");
+  if ((text.match(/[{[]/g)?.length ?? 0) > MOST_BRACKETS) throw new SyntaxError("The JSON has too many objects and lists.");
   const fields = JSON.parse(text);
   if (typeof fields !== "object" || fields === null || Array.isArray(fields)) throw new SyntaxError("Not an object.");
 
   const numbers = new Map();
-  /** @type {(Set<string> | null)[]} For each object and list around the token: the fields so far; null for a list. */
+  /** @type {(Set<string> | null)[]} For each enclosing object, the names of its fields so far; null for a list. */
   const around = [];
   let before = ""; // The last string, which may be the name of a field.
   let name = "";
@@ -33,7 +34,7 @@ export function readObject(data) {
     else if (token === ":") {
       name = JSON.parse(before);
       const names = /** @type {Set<string>} */ (around.at(-1));
-      if (names.has(name)) throw new SyntaxError("A field comes twice.");
+      if (names.has(name)) throw new SyntaxError("A field is repeated.");
       names.add(name);
     } else if (/^-?[0-9]/.test(token)) {
       if (/^-?[0-9]+$/.test(token) && token.length - Number(token[0] === "-") > MOST_DIGITS) {
@@ -46,7 +47,7 @@ export function readObject(data) {
 }
 
 /**
- * Return whether it is a string without lone surrogates, which could not be stored or hashed.
+ * Return whether the value is a string without lone surrogates, which could not be stored or hashed.
  *
  * @param {unknown} value
  * @returns {value is string}
@@ -56,7 +57,7 @@ export function isText(value) {
 }
 
 /**
- * Return whether it is a phone number in the service's form: "+" and 5 to 15 digits, the first not 0 (E.164).
+ * Return whether the value is a phone number as the service writes it: "+" and 5 to 15 digits, the first not 0 (E.164).
  *
  * @param {unknown} value
  * @returns {value is string}

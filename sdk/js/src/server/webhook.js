@@ -6,7 +6,7 @@ import { WebhookFromFuture, WebhookMalformed, WebhookSignatureInvalid, WebhookTo
 import { WRONG_SECRET, requireNumber, requireWebhookSecrets } from "./secrets.js";
 import { isPhone, isText, own, readObject } from "./strict_json.js";
 
-const LONGEST_BODY = 65_536; // Bytes: many times the size of any event.
+const LONGEST_BODY = 65_536; // In bytes: many times the size of any event.
 const STANDARD_HEADERS = ["webhook-id", "webhook-timestamp", "webhook-signature"];
 const SERVICE_SIGNATURE = "x-service-signature";
 const INSTANT = /^([0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?Z$/;
@@ -18,36 +18,37 @@ const INSTANT_FIELDS = new Map([
  * The event of a valid webhook. Frozen.
  *
  * @typedef {object} WebhookEvent
- * @property {string} id `evt_…`, the same on every attempt: process each only once.
- * @property {string} type "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to other types, from a newer
- *   service.
+ * @property {string} id `evt_…`, the same on every attempt: process each event only once.
+ * @property {string} type "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to any other type, which a newer
+ *   service may send.
  * @property {string} projectId The project of the event.
- * @property {string | null} sessionToken The token of the sign-in; null for other events. Not enumerable, to keep it out of
- *   logs.
- * @property {string | null} messengerId The user's account in the messenger, digits: store the user under it. Like the next
+ * @property {string | null} sessionToken The session token of the sign-in; null for other events. Not
+ *   enumerable, to keep it out of logs.
+ * @property {string | null} messengerId The id of the user's messenger account, in digits: use it as the key. Like the next
  *   two fields, it is set for "auth.confirmed" only.
  * @property {string | null} messengerName The display name that the user chose. Escape it, do not trust it.
  * @property {string | null} messengerUsername The user's handle, without "@"; null if there is none.
  * @property {string | null} messengerPhone The user's phone number as the messenger knows it, such as "+4915123456789"
  *   (E.164); null unless the project collects it and the user shared it.
- * @property {number | null} occurredAt The time of the decision or of the test, in seconds since the epoch, to the
- *   millisecond; null for the events of a newer service.
+ * @property {number | null} occurredAt The time of the user's decision or of the test, in seconds since the epoch, to the
+ *   millisecond; null for unknown events from a newer service.
  * @property {number | null} signedAt The time when this attempt was signed, in seconds since the epoch; null if the request
- *   has only `X-Service-Signature`, which signs no time.
- * @property {Record<string, unknown>} data The whole body, for the fields of a newer service. Not enumerable.
+ *   has only `X-Service-Signature`, which does not cover a time.
+ * @property {Record<string, unknown>} data The whole body, including fields that a newer service adds. Not enumerable.
  */
 
 /**
  * Check a webhook and return its event.
  *
  * If the request has any of the Standard Webhooks headers, all three are checked. Otherwise `X-Service-Signature` is
- * checked. It signs no time: an attacker who has seen one request can send it again at any time. So store the ids of
- * processed events where all of your servers find them, and process none twice.
+ * checked. That signature does not cover a time: an attacker who has seen one request can send it again later. Therefore
+ * store the ids of processed events in storage that all of your servers share, and process no event twice.
  *
  * @param {Uint8Array} body The bytes of the request's body, exactly as received, such as from `express.raw()`.
- * @param {Record<string, string | string[] | undefined> | Headers} headers Those of Node, or of a Web-standard Request.
+ * @param {Record<string, string | string[] | undefined> | Headers} headers From Node, or from a Web-standard
+ *   Request.
  * @param {string | readonly string[]} secret The project's webhook secret; during a rotation, pass several.
- * @param {{ tolerance?: number, now?: number }} [options] `tolerance`: seconds that `webhook-timestamp` may be in the past
+ * @param {{ tolerance?: number, now?: number }} [options] `tolerance`: seconds that `webhook-timestamp` can be in the past
  *   or in the future, 300 by default. `now`: the time in seconds since the epoch, for tests.
  * @returns {Readonly<WebhookEvent>}
  * @throws {WebhookMalformed | WebhookSignatureInvalid | WebhookTooOld | WebhookFromFuture} Each is a WebhookError.
@@ -60,10 +61,10 @@ export function verifyWebhook(body, headers, secret, options = {}) {
   const tolerance = requireNumber(options.tolerance, 300, "tolerance");
   const now = requireNumber(options.now, Date.now() / 1000, "now");
   if (!(body instanceof Uint8Array)) {
-    throw new TypeError("Give the request's body as the bytes that came, before anything has parsed or decoded it.");
+    throw new TypeError("Pass the request's body as the received bytes, before anything parses or decodes it.");
   }
   const given = signatureHeaders(headers);
-  if (body.length > LONGEST_BODY) throw new WebhookMalformed("The body is too long for an event of Taproof.");
+  if (body.length > LONGEST_BODY) throw new WebhookMalformed("The body is too long for a Taproof event.");
   const serviceSignature = given.get(SERVICE_SIGNATURE);
   let signedAt = null;
   if (STANDARD_HEADERS.some((name) => given.has(name))) {
@@ -78,7 +79,7 @@ export function verifyWebhook(body, headers, secret, options = {}) {
   } else if (serviceSignature !== undefined) {
     if (!secrets.some((each) => same(serviceSignature, createHmac("sha256", each).update(body).digest("hex")))) {
       throw new WebhookSignatureInvalid(
-        "X-Service-Signature fits no secret given. Check the bytes exactly as they came, and use the project's current"
+        "X-Service-Signature matches no given secret. Pass the body exactly as received, and use the project's current"
         + " webhook secret.",
       );
     }
@@ -93,26 +94,26 @@ export function verifyWebhook(body, headers, secret, options = {}) {
 }
 
 /**
- * Return the key of Standard Webhooks: the part after the prefix, base64-decoded.
+ * Return the key for Standard Webhooks: the part after the prefix, base64-decoded.
  *
  * @param {string} secret
  */
 function standardKey(secret) {
   const encoded = secret.slice("whsec_".length);
   const key = Buffer.from(encoded, "base64");
-  // Another encoding of the same key would match one kind of signature and not the other.
+  // A different encoding of the same key would match one kind of signature but not the other.
   if (key.toString("base64") !== encoded) throw new TypeError(WRONG_SECRET);
   return key;
 }
 
 /**
- * Return the signature headers, by their names in lower case.
+ * Return the signature headers, keyed by lower-case name.
  *
  * @param {Record<string, string | string[] | undefined> | Headers} headers
  */
 function signatureHeaders(headers) {
   if (typeof headers !== "object" || headers === null || Array.isArray(headers)) {
-    throw new TypeError("Give the request's headers: request.headers in Node, Express and Next.js.");
+    throw new TypeError("Pass the request's headers: request.headers in Node, Express and Next.js.");
   }
   const entries = headers instanceof Headers ? headers.entries() : Object.entries(headers);
   /** @type {Map<string, string>} */
@@ -120,9 +121,9 @@ function signatureHeaders(headers) {
   for (const [name, value] of entries) {
     const lowered = name.toLowerCase();
     if ((!STANDARD_HEADERS.includes(lowered) && lowered !== SERVICE_SIGNATURE) || value === undefined) continue;
-    if (typeof value !== "string") throw new TypeError(`Give the value of the header ${lowered} as one string.`);
-    // With two values, a proxy may have used one and this check the other.
-    if (found.has(lowered)) throw new WebhookMalformed(`The header ${lowered} came twice.`);
+    if (typeof value !== "string") throw new TypeError(`Pass the value of the header ${lowered} as one string.`);
+    // With two values, a proxy could use one and this check the other.
+    if (found.has(lowered)) throw new WebhookMalformed(`The header ${lowered} is repeated.`);
     found.set(lowered, value);
   }
   return found;
@@ -149,7 +150,7 @@ function requireStandardSignature(body, given, keys) {
     for (const signature of signatures.split(" ")) if (same(signature, expected)) return Number(timestamp);
   }
   throw new WebhookSignatureInvalid(
-    "No signature in webhook-signature fits a secret given. Check the bytes exactly as they came, and use the project's"
+    "No signature in webhook-signature matches a given secret. Pass the body exactly as received, and use the project's"
     + " current webhook secret.",
   );
 }
@@ -170,7 +171,7 @@ function parsed(body) {
   try {
     return readObject(body).fields;
   } catch {
-    throw new WebhookMalformed("The body is not the JSON object of an event."); // The cause may quote it.
+    throw new WebhookMalformed("The body is not an event as a JSON object."); // The cause could quote the body.
   }
 }
 
@@ -211,12 +212,12 @@ function eventOf(data, signedAt) {
 function text(data, name, mayBeEmpty = false) {
   const value = own(data, name);
   if (isText(value) && (value || mayBeEmpty)) return value;
-  throw new WebhookMalformed(`The body's field ${name} must be there, as a string.`);
+  throw new WebhookMalformed(`The body's field ${name} is required and must be a string.`);
 }
 
 /** @param {Record<string, unknown>} data */
 function phone(data) {
-  const value = own(data, "messenger_phone"); // JSON has no undefined, so this means that it is missing.
+  const value = own(data, "messenger_phone"); // JSON has no undefined, so undefined means that the field is missing.
   if (value === undefined) return null;
   if (isPhone(value)) return value;
   throw new WebhookMalformed("The body's field messenger_phone must be a phone number like +4915123456789.");

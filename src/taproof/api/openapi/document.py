@@ -1,9 +1,6 @@
-"""Build the OpenAPI 3.1 document: FastAPI describes the developer API, and this package everything else.
+"""Build the OpenAPI 3.1 document. FastAPI describes the developer API; this package describes everything else.
 
-`sign_in.py` describes the sign-in endpoints, `login.py` those of `taproof login`, `webhooks.py` what is sent to
-webhooks, and `failures.py` the answers to failed requests.
-
-The document lists every answer of a route, failures included, so that a client or a fuzzer can check against it.
+The document lists every response of a route, failures included, so that a client or a fuzzer can check against it.
 """
 
 from importlib.metadata import version
@@ -20,42 +17,45 @@ from taproof.api.openapi.webhooks import WEBHOOK_SCHEMAS, WEBHOOKS
 _DESCRIPTION: Final = """\
 Sign users in with their messenger account.
 
-1. Your client starts a session (`POST /api/v1/generate/public`) and shows the deeplink that it gets.
+1. Your client starts a session (`POST /api/v1/generate/public`) and shows the deeplink.
 2. The user opens the link in the messenger and taps Confirm or Cancel.
-3. Your client polls `POST /api/v1/verify/public` every 2 seconds, until the status is no longer pending, for at most
-   10 minutes; with `wait` in the body, the answer comes the moment that the user taps. The first answer that says
-   confirmed carries the user's identity and a signed proof; every later one says used.
+3. Your client polls `POST /api/v1/verify/public` every 2 seconds until the status is no longer pending, for at most
+   10 minutes. With `wait` in the body, the call returns as soon as the user taps. The first confirmed response
+   contains the user's identity and a signed proof. Later calls return the status `used`.
 4. Your server checks the proof (a JWT, HS256) with the project's webhook secret and starts its own session.
 
 Everything is JSON in UTF-8 over HTTPS. A request body needs `Content-Type: application/json` and is at most 16 KiB.
-Times are ISO 8601 in UTC. A failed request answers `{"error": "a sentence that says what to do"}`; the header
+Times are ISO 8601 in UTC. A failed request returns `{"error": "one sentence for a person"}`; the header
 `X-Error-Code` has a stable code. The JSON endpoints answer HEAD with 405; /docs, /openapi.json, /healthz, /readyz and
-/metrics answer it as GET without the body. Session endpoints ignore unknown fields, the developer API refuses them.
+/metrics support HEAD. Session endpoints ignore unknown fields; the developer API refuses them.
 """
 _TAGS: Final = [
-    {"name": "Sign-in", "description": "Start a session and read what became of it."},
-    {"name": "Account", "description": "Who the access token belongs to."},
-    {"name": "Projects", "description": "A project is what sessions are started under, with its own secrets."},
-    {"name": "Webhook secret and deliveries", "description": "What was sent to a webhook, again, and for a test."},
-    {"name": "Sessions and analytics", "description": "What happened."},
+    {"name": "Sign-in", "description": "Start a session and read its status."},
+    {"name": "Account", "description": "The account that the access token belongs to."},
+    {"name": "Projects", "description": "Each session belongs to a project. Each project has its own secrets."},
+    {
+        "name": "Webhook secret and deliveries",
+        "description": "Rotate the secret, list and resend deliveries, and send a test.",
+    },
+    {"name": "Sessions and analytics", "description": "Session lists and statistics."},
     {"name": "Access tokens", "description": "The Bearer tokens of the developer API."},
-    {"name": "Audit log", "description": "Who changed what."},
+    {"name": "Audit log", "description": "The log of changes to your account and projects."},
     LOGIN_TAG,
-    {"name": "Operations", "description": "For those who run the service."},
+    {"name": "Operations", "description": "Health checks and metrics for the service's operator."},
 ]
 _SECURITY_SCHEMES: Final = {
     "accessToken": {
         "type": "http",
         "scheme": "bearer",
         "description": "A developer's access token, `tap_…`. `taproof developers add EMAIL` prints one. It has one or "
-        "more scopes. `read`: every GET but the webhook secret. `write`: change projects, and read or replace their "
-        "secrets. `tokens`: create and revoke access tokens. A call without the scope that it needs is answered with "
-        "403 `insufficient_scope`.",
+        "more scopes. `read`: every GET except the webhook secret. `write`: change projects, and read or replace "
+        "their secrets. `tokens`: create and revoke access tokens. A call without the required scope fails with 403 "
+        "`insufficient_scope`.",
     },
     "secretKey": {
         "type": "http",
         "scheme": "bearer",
-        "description": "A project's secret key, `sk_…`, shown once when the project is created. Server side only.",
+        "description": "A project's secret key, `sk_…`, shown once, when the project is created. Only for servers.",
     },
 }
 
@@ -70,12 +70,19 @@ _BAD_REQUESTS: Final = {
     "send_webhook_test": "BadSend",
     "resend_delivery": "BadResend",
 }
-"""The developer endpoints with a 400 response of their own."""
+"""The 400 response of each developer endpoint whose 400 response is not BadRequest."""
+_NOT_FOUND: Final = {
+    "project_id": "ProjectNotFound",
+    "token_id": "AccessTokenNotFound",
+    "session_id": "SessionNotFound",
+    "delivery_id": "DeliveryNotFound",
+}
+"""The 404 response of endpoints with this parameter."""
 _ASKS_MESSENGER: Final = frozenset({"create_project", "update_project"})
 
 
 def build_openapi(app: FastAPI) -> dict[str, Any]:
-    """Return the document of the whole HTTP API.
+    """Return the OpenAPI document for the whole HTTP API.
 
     Args:
         app: the developer API.
@@ -109,21 +116,13 @@ def _complete(operation: dict[str, Any]) -> None:
         possible.append("InsufficientScope")
     if "requestBody" in operation:
         possible.append("PayloadTooLarge")
-    names = {parameter["name"] for parameter in parameters}
-    if "project_id" in names:
-        possible.append("ProjectNotFound")
-    if "token_id" in names:
-        possible.append("AccessTokenNotFound")
-    if "session_id" in names:
-        possible.append("SessionNotFound")
-    if "delivery_id" in names:
-        possible.append("DeliveryNotFound")
+    possible += [_NOT_FOUND[each["name"]] for each in parameters if each["name"] in _NOT_FOUND]
     operation["responses"].pop("422", None)
     operation["responses"] |= failures(*possible)
     operation["security"] = [{"accessToken": []}]
     for parameter in parameters:
         schema = parameter["schema"]
-        if "anyOf" in schema:  # An optional parameter may be left out, but a query cannot carry null.
+        if "anyOf" in schema:  # An optional parameter can be omitted, but a query string cannot contain null.
             del parameter["schema"]
             parameter["schema"] = {k: v for k, v in schema.items() if k != "anyOf"} | schema["anyOf"][0]
 
@@ -153,12 +152,14 @@ _SCHEMAS: Final[dict[str, Any]] = {
 }
 _HEALTHY: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}, "example": {"status": "ok"}}}
 _OPERATION_PATHS: Final = {
-    "/healthz": _operation("healthz", "Alive?", "The process answers.", _HEALTHY, store=False),
-    "/readyz": _operation("readyz", "Ready?", "The store answers, so requests may come.", _HEALTHY, store=True),
+    "/healthz": _operation("healthz", "Liveness", "The process is running.", _HEALTHY, store=False),
+    "/readyz": _operation(
+        "readyz", "Readiness", "The store answers, so this process can serve requests.", _HEALTHY, store=True
+    ),
     "/metrics": _operation(
         "metrics",
         "Metrics",
-        "The counters of this process, in Prometheus' text format.",
+        "This process's metrics in the Prometheus text format.",
         {"text/plain": {"schema": {"type": "string"}}},
         store=False,
     ),

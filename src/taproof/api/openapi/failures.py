@@ -1,89 +1,58 @@
-"""The failures in the OpenAPI document: every answer to a failed request, by name, and what its codes mean."""
+"""Describe the responses to failed requests in the OpenAPI document."""
 
 from typing import Any, Final
 
-from taproof.core.errors import (
-    AccessDenied,
-    AccessTokenNotFound,
-    AuthorizationPending,
-    BotBroken,
-    BotTaken,
-    BotTokenRefused,
-    CodeVerifierMissing,
-    DeliveryNotFound,
-    ExpiredToken,
-    HttpsRequired,
-    InsufficientScope,
-    InternalError,
-    InvalidAccessToken,
-    InvalidRequest,
-    InvalidSecretKey,
-    MessengerUnavailable,
-    MethodNotAllowed,
-    NoRotation,
-    OriginNotAllowed,
-    PayloadTooLarge,
-    PlanLimitReached,
-    ProjectNotFound,
-    ProjectPaused,
-    PublicAccessDisabled,
-    RateLimited,
-    RotationUnderWay,
-    SessionNotFound,
-    SignInNotFound,
-    SignInReported,
-    StoreUnavailable,
-    TaproofError,
-    TooManyAccessTokens,
-    TooManyProjects,
-    WebhookNotSet,
-)
+from taproof.core import errors
 
-_FAILURES: Final[dict[str, tuple[type[TaproofError], ...]]] = {
-    "BadRequest": (InvalidRequest, HttpsRequired),
-    "BadStart": (InvalidRequest, ProjectPaused, OriginNotAllowed, BotBroken, PlanLimitReached, HttpsRequired),
-    "BadRead": (InvalidRequest, CodeVerifierMissing, HttpsRequired),
-    "BadSend": (InvalidRequest, WebhookNotSet, HttpsRequired),
-    "BadResend": (InvalidRequest, WebhookNotSet, SignInReported, HttpsRequired),
-    "BadRotation": (InvalidRequest, RotationUnderWay, HttpsRequired),
-    "BadPromotion": (InvalidRequest, NoRotation, HttpsRequired),
-    "BadProject": (InvalidRequest, BotTokenRefused, BotTaken, PlanLimitReached, TooManyProjects, HttpsRequired),
-    "BadProjectChange": (InvalidRequest, BotTokenRefused, BotTaken, HttpsRequired),
-    "BadAccessToken": (InvalidRequest, TooManyAccessTokens, HttpsRequired),
+_BAD_REQUEST_ERRORS: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
+    "BadRequest": (),
+    "BadStart": (errors.ProjectPaused, errors.OriginNotAllowed, errors.BotBroken, errors.PlanLimitReached),
+    "BadRead": (errors.CodeVerifierMissing,),
+    "BadSend": (errors.WebhookNotSet,),
+    "BadResend": (errors.WebhookNotSet, errors.SignInReported),
+    "BadRotation": (errors.RotationUnderWay,),
+    "BadPromotion": (errors.NoRotation,),
+    "BadProject": (errors.BotTokenRefused, errors.BotTaken, errors.PlanLimitReached, errors.TooManyProjects),
+    "BadProjectChange": (errors.BotTokenRefused, errors.BotTaken),
+    "BadAccessToken": (errors.TooManyAccessTokens,),
     "BadLogin": (
-        InvalidRequest,
-        AuthorizationPending,
-        AccessDenied,
-        ExpiredToken,
-        TooManyAccessTokens,
-        HttpsRequired,
+        errors.AuthorizationPending,
+        errors.AccessDenied,
+        errors.ExpiredToken,
+        errors.TooManyAccessTokens,
     ),
-    "InvalidAccessToken": (InvalidAccessToken,),
-    "InsufficientScope": (InsufficientScope,),
-    "InvalidSecretKey": (InvalidSecretKey,),
-    "PublicAccessDisabled": (PublicAccessDisabled,),
-    "ProjectNotFound": (ProjectNotFound,),
-    "ProjectOrSessionNotFound": (ProjectNotFound, SessionNotFound),
-    "SessionNotFound": (SessionNotFound,),
-    "SignInNotFound": (SignInNotFound,),
-    "AccessTokenNotFound": (AccessTokenNotFound,),
-    "DeliveryNotFound": (DeliveryNotFound,),
-    "MethodNotAllowed": (MethodNotAllowed,),
-    "PayloadTooLarge": (PayloadTooLarge,),
-    "RateLimited": (RateLimited,),
-    "InternalError": (InternalError,),
-    "StoreUnavailable": (StoreUnavailable,),
-    "StoreOrMessengerUnavailable": (StoreUnavailable, MessengerUnavailable),
 }
-"""The documented answers to failed requests: by name, the errors, of one status, that such an answer may be."""
+"""The errors of each 400 response, in addition to those that every 400 response has."""
+_SINGLE: Final[tuple[type[errors.TaproofError], ...]] = (
+    errors.InvalidAccessToken,
+    errors.InsufficientScope,
+    errors.InvalidSecretKey,
+    errors.PublicAccessDisabled,
+    errors.ProjectNotFound,
+    errors.SessionNotFound,
+    errors.SignInNotFound,
+    errors.AccessTokenNotFound,
+    errors.DeliveryNotFound,
+    errors.MethodNotAllowed,
+    errors.PayloadTooLarge,
+    errors.RateLimited,
+    errors.InternalError,
+    errors.StoreUnavailable,
+)
+"""The errors that have their own response, named after the error class."""
+_FAILURES: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
+    **{name: (errors.InvalidRequest, *each, errors.HttpsRequired) for name, each in _BAD_REQUEST_ERRORS.items()},
+    **{error.__name__: (error,) for error in _SINGLE},
+    "ProjectOrSessionNotFound": (errors.ProjectNotFound, errors.SessionNotFound),
+    "StoreOrMessengerUnavailable": (errors.StoreUnavailable, errors.MessengerUnavailable),
+}
+"""The possible errors of each documented failure response, keyed by name. All errors of a response share a status."""
 
 FAILURE_SCHEMAS: Final[dict[str, Any]] = {
     "Error": {
         "type": "object",
-        "description": "Every failed request answers this.",
-        "properties": {
-            "error": {"type": "string", "minLength": 1, "description": "What is wrong, and what to do about it."}
-        },
+        "description": "The body of every failed request.",
+        "properties": {"error": {"type": "string", "minLength": 1, "description": "The problem, and how to solve it."}},
         "required": ["error"],
         "additionalProperties": False,
     },
@@ -91,23 +60,23 @@ FAILURE_SCHEMAS: Final[dict[str, Any]] = {
 
 
 def failures(*names: str) -> dict[str, Any]:
-    """Return the `responses` of an operation that may fail so, in the order of their status."""
+    """Return an operation's `responses` entries for these failures, ordered by status."""
     numbered = sorted((str(_FAILURES[name][0].status), name) for name in names)
     return {status: {"$ref": f"#/components/responses/{name}"} for status, name in numbered}
 
 
 def failure_responses() -> dict[str, Any]:
-    """Return `components.responses`: each of the documented failures."""
-    return {name: _failure(errors) for name, errors in _FAILURES.items()}
+    """Return `components.responses`: all documented failures."""
+    return {name: _failure(possible) for name, possible in _FAILURES.items()}
 
 
-def _failure(errors: tuple[type[TaproofError], ...]) -> dict[str, Any]:
+def _failure(possible: tuple[type[errors.TaproofError], ...]) -> dict[str, Any]:
     headers: dict[str, Any] = {
         "X-Error-Code": {
-            "description": "A stable code of what is wrong.",
+            "description": "A stable error code.",
             "required": True,
             "schema": {"type": "string", "pattern": "^[a-z_]+$"},
-            "example": errors[0].code,
+            "example": possible[0].code,
         }
     }
     extra = {
@@ -116,16 +85,16 @@ def _failure(errors: tuple[type[TaproofError], ...]) -> dict[str, Any]:
         405: "Allow",
         429: "Retry-After",
         503: "Retry-After",
-    }.get(errors[0].status)
+    }.get(possible[0].status)
     if extra is not None:
         headers[extra] = {"required": True, "schema": {"type": "string"}}
     return {
-        "description": "\n\n".join(f"`{error.code}`: {error.meaning}" for error in errors),
+        "description": "\n\n".join(f"`{error.code}`: {error.meaning}" for error in possible),
         "headers": headers,
         "content": {
             "application/json": {
                 "schema": {"$ref": "#/components/schemas/Error"},
-                "examples": {error.code: {"value": {"error": error.sentence}} for error in errors},
+                "examples": {error.code: {"value": {"error": error.sentence}} for error in possible},
             }
         },
     }

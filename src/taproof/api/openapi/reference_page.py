@@ -1,4 +1,4 @@
-"""The API reference at /docs: one page, made at start from the OpenAPI document, without script and network."""
+"""Render the API reference at /docs from the OpenAPI document: one page without scripts or external files."""
 
 import json
 import re
@@ -27,7 +27,7 @@ _HEADERS: Final = (
 )
 _PLACEHOLDERS: Final = {"accessToken": "$ACCESS_TOKEN", "secretKey": "$TAPROOF_SECRET_KEY"}
 _VARIABLES: Final = {"project_id": "TAPROOF_PROJECT_ID"}
-"""Of the parameters in a path that are not named as they are: as everywhere else in the documentation."""
+"""The shell variables of path parameters whose name in the documentation differs from the parameter name."""
 _SAMPLES: Final[dict[Any, Any]] = {
     "date-time": "2026-11-20T22:44:03.127Z",
     "integer": 0,
@@ -36,26 +36,26 @@ _SAMPLES: Final[dict[Any, Any]] = {
     "string": "…",
 }
 _LISTED_VALUES: Final = 6
-"""Of more values than these a table does not tell one by one: what they mean stands elsewhere on the page."""
+"""The longest enumeration that a table lists in full. Longer ones are explained elsewhere on the page."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A parameter, or a field of a body or of an answer."""
+    """A parameter, or a field of a request or response body."""
 
     name: str
     type: str
     required: bool
     description: str
     default: str
-    """As JSON; empty when there is none."""
+    """As JSON; empty if there is no default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a JSON object looks like."""
+    """The description, the fields and an example of a JSON object."""
 
     description: str
     fields: list[Field]
@@ -64,7 +64,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class DocumentedRoute:
-    """One operation of the document."""
+    """One operation in the OpenAPI document."""
 
     anchor: str
     method: str
@@ -79,13 +79,13 @@ class DocumentedRoute:
 
 
 def stylesheet() -> FixedAnswer:
-    """Return the application that answers the page's stylesheet."""
+    """Return the application that serves the page's stylesheet."""
     css = files("taproof.api.openapi").joinpath("reference_page.css").read_bytes()
     return FixedAnswer(css, "text/css; charset=utf-8", _HEADERS)
 
 
 def docs_page(document: Json) -> FixedAnswer:
-    """Render the page of an OpenAPI document and return the application that answers it."""
+    """Render an OpenAPI document as a page and return the application that serves it."""
     environment = Environment(
         loader=PackageLoader("taproof.api.openapi", ""),
         autoescape=True,
@@ -114,13 +114,13 @@ def docs_page(document: Json) -> FixedAnswer:
 
 
 class Reader:
-    """Reads what the page shows out of the document."""
+    """Extracts the content of the page from the OpenAPI document."""
 
     def __init__(self, document: Json) -> None:
         self._document = document
 
     def endpoint(self, method: str, path: str, operation: Json) -> DocumentedRoute:
-        """Return an operation as the page, and the reference in `docs/`, show it."""
+        """Return an operation in the form used by the page and by the reference in `docs/`."""
         schemes = [name for each in operation["security"] for name in each]
         body = None
         if "requestBody" in operation:
@@ -148,11 +148,11 @@ class Reader:
         )
 
     def event(self, operation: Json) -> Shape:
-        """Return the body of an event, given the operation that a receiver answers."""
+        """Return an event's body, given the operation that a receiver implements."""
         return self._shape(operation["requestBody"]["content"]["application/json"]["schema"])
 
     def headers(self, operation: Json) -> list[Field]:
-        """Return the headers that an event comes with, given the operation that a receiver answers."""
+        """Return the headers sent with an event, given the operation that a receiver implements."""
         return [replace(self._parameter(each), type=each["schema"]["type"]) for each in operation["parameters"]]
 
     def _resolve(self, node: Json) -> Json:
@@ -237,7 +237,7 @@ def _default(schema: Json) -> str:
 
 
 def _prose(text: str) -> Markup:
-    """Turn the document's few marks into HTML: paragraphs, a numbered list, and code between backticks."""
+    """Convert the markup in the document's descriptions to HTML: paragraphs, numbered lists, and code in backticks."""
     blocks = []
     for block in text.strip().split("\n\n"):
         html = re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(block)))
@@ -246,4 +246,4 @@ def _prose(text: str) -> Markup:
             blocks.append(f"<ol>{''.join(f'<li>{item}</li>' for item in items)}</ol>")
         else:
             blocks.append(f"<p>{html}</p>")
-    return Markup("\n".join(blocks))  # noqa: S704 — everything but the tags above was escaped.
+    return Markup("\n".join(blocks))  # noqa: S704 — everything except the tags above is escaped.

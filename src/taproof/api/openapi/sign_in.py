@@ -1,8 +1,8 @@
-"""Describe the sign-in endpoints in the OpenAPI document. FastAPI cannot, because they are plain ASGI."""
+"""Describe the sign-in endpoints in the OpenAPI document. FastAPI cannot do this, because they are plain ASGI."""
 
 from typing import Any, Final
 
-from taproof.api.openapi.failures import failures
+from taproof.api.openapi.operation import post_operation
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 
 _SIGN_IN_FAILURES: Final = {
@@ -20,36 +20,37 @@ PROJECT_ID: Final = {
 }
 _OPTIONAL_PROJECT_ID: Final = {
     **PROJECT_ID,
-    "description": "May be left out, since the secret key names the project; if sent, it must be that project's.",
+    "description": "Not needed, because the secret key identifies the project; if sent, it must be that project's id.",
 }
 SESSION_TOKEN: Final = {
     "type": "string",
     "pattern": "^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$",
-    "description": "What generate returned: 43 characters of A-Z a-z 0-9 _ -.",
+    "description": "The session token that generate returned: 43 characters of A-Z a-z 0-9 _ -.",
     "examples": ["UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
 }
 _WAIT: Final = {
     "type": "number",
     "minimum": 0,
     "maximum": 30,
-    "description": "Seconds to wait while the session is pending, fractions allowed; left out, nothing waits. The "
-    "answer comes as soon as the session leaves pending, else pending when the time is over. While very many wait, "
-    "pending may come sooner: then ask again in 2 seconds. Let the client, and proxies, wait longer than this.",
+    "description": "Seconds to wait while the session is pending; fractions are allowed. Default: 0. The call returns "
+    "when the status changes or the time is up. Under high load it can return pending early: call again in 2 seconds. "
+    "Set client and proxy timeouts higher than this.",
     "examples": [30],
 }
 _CODE_CHALLENGE: Final = {
     "type": "string",
     "pattern": CHALLENGE_PATTERN,
     "description": "Binds the session to this client (RFC 7636): BASE64URL(SHA-256(code_verifier)). verify then "
-    "answers to the code_verifier alone, so that a link or QR code that somebody copies tells them nothing.",
+    "requires the code_verifier, so that a copied link or QR code is useless.",
     "examples": ["E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"],
 }
-_CODE_CHALLENGE_METHOD: Final = {"const": METHOD, "description": "The only one there is, and the default."}
+_CODE_CHALLENGE_METHOD: Final = {"const": METHOD, "description": "The only method, and the default."}
 _CODE_VERIFIER: Final = {
     "type": "string",
     "pattern": VERIFIER_PATTERN,
-    "description": "What the session's code_challenge was made from; needed when there was one, and ignored otherwise. "
-    "For 60 seconds after its first confirmed answer it reads the same answer again, so that none is lost on the way.",
+    "description": "The verifier of the session's code_challenge. Required if the session has one; otherwise ignored. "
+    "For 60 seconds after the first confirmed response, a call with it returns that response again, in case it was "
+    "lost.",
     "examples": ["dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"],
 }
 _OPTIONAL: Final = (_OPTIONAL_PROJECT_ID, _WAIT, _CODE_CHALLENGE, _CODE_CHALLENGE_METHOD, _CODE_VERIFIER)
@@ -57,7 +58,7 @@ _BINDING: Final = {"code_challenge": _CODE_CHALLENGE, "code_challenge_method": _
 PHONE: Final = {
     "type": "string",
     "pattern": "^\\+[1-9][0-9]{4,14}$",
-    "description": "In E.164 form. Left out unless the project collects phone numbers and the user gave theirs.",
+    "description": "In E.164 format. Omitted unless the project collects phone numbers and the user shared theirs.",
     "examples": ["+4915123456789"],
 }
 TIME: Final = {"type": "string", "format": "date-time", "examples": ["2026-11-20T22:44:03.127Z"]}
@@ -70,14 +71,14 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
             "session_token": SESSION_TOKEN,
             "deeplink": {
                 "type": "string",
-                "description": "Show it to the user, as a link or a QR code. It works for 10 minutes, and once.",
+                "description": "Show it to the user, as a link or a QR code. It works once, within 10 minutes.",
                 "examples": ["https://t.me/acme_sign_in_bot?start=UHbqfTr3m0h7xYk2Vw9cLr5sZ8dA1eB4gJ6nP0tQ3vE"],
             },
-            "expires_at": {**TIME, "description": "From then on a pending session is expired."},
+            "expires_at": {**TIME, "description": "The time at which a pending session expires."},
             "match_code": {
                 "type": "string",
-                "description": "Only when the project's match_code is on: show it beside the deeplink, on the same "
-                "page. The user picks it out of three in the messenger; another one cancels.",
+                "description": "Only if the project's match_code is on. Show it on the same page as the deeplink. In "
+                "the messenger, the user chooses it from three codes; a wrong choice cancels the sign-in.",
                 "examples": ["42"],
             },
         },
@@ -85,23 +86,23 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
     },
     "UndecidedOrOver": {
         "type": "object",
-        "description": "pending: ask again in 2 seconds, after a whole `wait` at once. cancelled, expired, used: stop, "
-        "and start a new session.",
+        "description": "pending: call again in 2 seconds, or immediately after a full `wait`. cancelled, expired, "
+        "used: stop and start a new session.",
         "properties": {"status": {"enum": ["pending", "cancelled", "expired", "used"]}},
         "required": ["status"],
         "additionalProperties": False,
     },
     "Confirmed": {
         "type": "object",
-        "description": "The one answer that carries identity and proof. Every later one says used; only the holder "
-        "of a code_verifier gets this one again, for 60 seconds.",
+        "description": "The only response with the user's identity and proof. Later calls return used. Only a client "
+        "with the code_verifier can get this response again, for 60 seconds.",
         "properties": {
             "status": {"const": "confirmed"},
             "messenger_id": {"type": "string", "examples": ["123456789"]},
             "messenger_name": {"type": "string", "examples": ["Ada Lovelace"]},
             "messenger_username": {
                 "type": ["string", "null"],
-                "description": 'null when the user has none (in the proof, and in GET /dev/sessions, it is "" then).',
+                "description": 'null if the user has none; the proof and GET /dev/sessions have "" instead.',
                 "examples": ["ada"],
             },
             "messenger_phone": PHONE,
@@ -123,14 +124,14 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
 
 _RATE_LIMIT_FIELDS: Final[dict[str, Any]] = {
     "RateLimit-Policy": {
-        "description": "The limit that counts for this caller: so many within so many seconds. Also with 429. Left out "
-        "when there is none. See draft-ietf-httpapi-ratelimit-headers.",
+        "description": "The limit for this caller: a number of calls (q) in a number of seconds (w). Also sent with "
+        "429. Omitted if there is no limit. See draft-ietf-httpapi-ratelimit-headers.",
         "required": False,
         "schema": {"type": "string"},
         "example": '"address";q=60;w=60',
     },
     "RateLimit": {
-        "description": "How many calls are left of it, and in how many seconds it is one more.",
+        "description": "The number of calls left (r), and the seconds until one more call is allowed (t).",
         "required": False,
         "schema": {"type": "string"},
         "example": '"address";r=59;t=1',
@@ -139,63 +140,47 @@ _RATE_LIMIT_FIELDS: Final[dict[str, Any]] = {
 
 
 def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]) -> dict[str, Any]:
-    public = verb.endswith("_public")
-    example = {name: field["examples"][0] for name, field in fields.items() if field not in _OPTIONAL}
-    schema: dict[str, Any] = {"type": "object", "properties": fields}
-    if example:
-        schema["required"] = list(example)
-    answer = "CreatedSession" if verb.startswith("generate") else "Verification"
-    return {
-        "post": {
-            "tags": ["Sign-in"],
-            "summary": summary,
-            "description": f"{summary}. {description}",
-            "operationId": verb,
-            "security": [] if public else [{"secretKey": []}],
-            "requestBody": {
-                "required": True,
-                "content": {"application/json": {"schema": schema, "example": example}},
-            },
-            "responses": {
-                "200": {
-                    "description": "Successful Response",
-                    **({"headers": _RATE_LIMIT_FIELDS} if verb.startswith("generate") else {}),
-                    "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{answer}"}}},
-                },
-                **failures(
-                    *_SIGN_IN_FAILURES[verb], "MethodNotAllowed", "PayloadTooLarge", "RateLimited", "InternalError"
-                ),
-            },
-        }
-    }
+    generates = verb.startswith("generate")
+    return post_operation(
+        "Sign-in",
+        verb,
+        summary,
+        description,
+        fields,
+        required=[name for name, field in fields.items() if field not in _OPTIONAL],
+        answer="CreatedSession" if generates else "Verification",
+        failed=_SIGN_IN_FAILURES[verb],
+        secured_with=None if verb.endswith("_public") else "secretKey",
+        headers=_RATE_LIMIT_FIELDS if generates else None,
+    )
 
 
 SIGN_IN_PATHS: Final = {
     "/api/v1/generate/public": _operation(
         "generate_public",
         "Start a session from a browser or an app",
-        "Needs no Authorization header, only the project's id. Answers any origin (CORS).",
+        "Needs no Authorization header, only the project's id. Accepts any origin (CORS).",
         {"project_id": PROJECT_ID, **_BINDING},
     ),
     "/api/v1/verify/public": _operation(
         "verify_public",
         "Read a session from a browser or an app",
-        "Poll every 2 seconds, until the status is no longer pending; with `wait`, ask again at once. The first answer "
-        "that says confirmed is the only one with identity and proof: however many ask at once, one gets it. Answers "
-        "any origin (CORS).",
+        "Poll every 2 seconds until the status is no longer pending; with `wait`, call again immediately. Only the "
+        "first confirmed response has the user's identity and proof: if several calls run concurrently, only one gets "
+        "it. Accepts any origin (CORS).",
         {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, "wait": _WAIT, "code_verifier": _CODE_VERIFIER},
     ),
     "/api/v1/generate": _operation(
         "generate",
         "Start a session from your server",
-        "As generate/public, with the project's secret key instead of its id; public access may be off. The body `{}` "
-        "and its Content-Type are still needed.",
+        "Like generate/public, but with the project's secret key instead of its id; public access can be off. The body "
+        "must be at least `{}`, with its Content-Type.",
         {"project_id": _OPTIONAL_PROJECT_ID, **_BINDING},
     ),
     "/api/v1/verify": _operation(
         "verify",
         "Read a session from your server",
-        "As verify/public, with the project's secret key; public access may be off.",
+        "Like verify/public, but with the project's secret key; public access can be off.",
         {
             "session_token": SESSION_TOKEN,
             "project_id": _OPTIONAL_PROJECT_ID,

@@ -1,7 +1,7 @@
-"""Describe in the OpenAPI document what is sent to webhooks (contract.md, Webhooks).
+"""Describe the webhooks in the OpenAPI document (contract.md, Webhooks).
 
-`service/sessions/decide.py` and `service/deliveries.py` build the bodies, `service/webhooks.py` the headers.
-A test compares what is sent with this description.
+`service/sessions/decide.py` and `service/deliveries.py` build the bodies; `service/webhooks.py` builds the headers.
+A test compares the requests that are sent with this description.
 """
 
 from typing import Any, Final
@@ -13,10 +13,10 @@ from taproof.service.webhooks import SEND_TIMEOUT
 _EVENT_ID: Final[dict[str, Any]] = {
     "type": "string",
     "pattern": "^evt_[A-Za-z0-9]{16,40}$",
-    "description": "The event's id, the same on every attempt. Handle each id once.",
+    "description": "The event's id, the same for every attempt. Process each id only once.",
     "examples": ["evt_3Qm8ZsVd71LxKcTnYpRw0B"],
 }
-_SIGNED_IN: Final = {**SESSION_TOKEN, "description": "What generate returned to your client."}
+_SIGNED_IN: Final = {**SESSION_TOKEN, "description": "The session token that generate returned to your client."}
 
 
 def _parameter(name: str, description: str, pattern: str, example: str) -> dict[str, Any]:
@@ -33,39 +33,39 @@ def _parameter(name: str, description: str, pattern: str, example: str) -> dict[
 _HEADERS: Final = [
     _parameter(
         "X-Service-Signature",
-        "The hex HMAC-SHA256 of the body's bytes. The key is the whole webhook secret, whsec_ included, as bytes.",
+        "The hex HMAC-SHA256 of the body's bytes. The key is the whole webhook secret as bytes, including whsec_.",
         "^[0-9a-f]{64}$",
         "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
     ),
     _parameter(
         "webhook-id",
-        "The event's id, as in the body. Signed in webhook-signature (Standard Webhooks).",
+        "The event's id, as in the body. Covered by webhook-signature (Standard Webhooks).",
         _EVENT_ID["pattern"],
         _EVENT_ID["examples"][0],
     ),
     _parameter(
         "webhook-timestamp",
-        "When this attempt was signed, in seconds since the epoch. Signed in webhook-signature (Standard Webhooks).",
+        "The time of this attempt, in seconds since the epoch. Covered by webhook-signature (Standard Webhooks).",
         "^[0-9]+$",
         "1795214643",
     ),
     _parameter(
         "webhook-signature",
         "The signature of Standard Webhooks. The key is the part of the webhook secret after whsec_, base64-decoded. "
-        "While the secret is rotated there are two, with a space between them.",
+        "During a rotation there are two signatures, separated by a space.",
         "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$",
         "v1,n4bQgYhMfWWaL+qgxVrQFaO/TxsrC4Is0V1sFbDwCgg=",
     ),
-    _parameter("User-Agent", "Taproof, and its version.", "^Taproof/", "Taproof/0.1.0"),
+    _parameter("User-Agent", "Taproof and its version.", "^Taproof/", "Taproof/0.1.0"),
 ]
 _ANSWERS: Final = {
     "2XX": {
-        "description": f"The event is taken. To be answered within {SEND_TIMEOUT} seconds; the body is shown among the "
-        "deliveries, else it means nothing."
+        "description": f"The event is accepted. Answer within {SEND_TIMEOUT} seconds. The response body is only shown "
+        "in the list of deliveries."
     },
     "3XX": {"description": "Not followed. The event is sent again later, unless it is a test."},
-    "410": {"description": "Nothing is sent any more: the webhook is turned off, except in answer to a test."},
-    "default": {"description": "Not taken. The event is sent again later, unless it is a test."},
+    "410": {"description": "The webhook is turned off, unless the event is a test."},
+    "default": {"description": "Not accepted. The event is sent again later, unless it is a test."},
 }
 
 
@@ -84,8 +84,8 @@ def _webhook(name: str, summary: str, schema: str) -> dict[str, Any]:
         "post": {
             "tags": ["Webhook secret and deliveries"],
             "summary": summary,
-            "description": f"{summary}. Check the signature over exactly the bytes that arrive, before believing any "
-            "of them. An event may come more than once, and events come in no order.",
+            "description": f"{summary}. Check the signature over the exact bytes of the body before you use it. "
+            "An event can arrive more than once, and events can arrive in any order.",
             "operationId": name,
             "security": [],
             "parameters": _HEADERS,
@@ -106,17 +106,17 @@ WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
             "session_token": _SIGNED_IN,
             "messenger_id": {
                 "type": "string",
-                "description": "The user's account. It never changes.",
+                "description": "The id of the user's messenger account. It never changes.",
                 "examples": ["123456789"],
             },
             "messenger_name": {
                 "type": "string",
-                "description": "The name that the user shows. It can be anything: escape it.",
+                "description": "The user's display name. It can contain anything: escape it.",
                 "examples": ["Ada Lovelace"],
             },
             "messenger_username": {
                 "type": ["string", "null"],
-                "description": "null when the user has none.",
+                "description": "null if the user has none.",
                 "examples": ["ada"],
             },
             "messenger_phone": PHONE,
@@ -126,9 +126,9 @@ WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
     "AuthCancelledEvent": _body(
         "auth.cancelled", "A user tapped Cancel.", {"session_token": _SIGNED_IN, "cancelled_at": TIME}
     ),
-    "WebhookTestEvent": _body("webhook.test", "You asked for a webhook-test.", {"created_at": TIME}),
+    "WebhookTestEvent": _body("webhook.test", "You sent a test event.", {"created_at": TIME}),
     "WebhookEvent": {
-        "description": "Whatever is sent to a webhook URL. Newer releases may send more types: pass over those.",
+        "description": "A webhook's body. Newer releases may send more types: ignore unknown ones.",
         "oneOf": [
             {"$ref": "#/components/schemas/AuthConfirmedEvent"},
             {"$ref": "#/components/schemas/AuthCancelledEvent"},
@@ -137,8 +137,8 @@ WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
     },
 }
 WEBHOOKS: Final[dict[EventType, Any]] = {
-    "auth.confirmed": _webhook("receive_auth_confirmed", "A user has confirmed", "AuthConfirmedEvent"),
-    "auth.cancelled": _webhook("receive_auth_cancelled", "A user has cancelled", "AuthCancelledEvent"),
-    "webhook.test": _webhook("receive_webhook_test", "You have asked for a test", "WebhookTestEvent"),
+    "auth.confirmed": _webhook("receive_auth_confirmed", "A user tapped Confirm", "AuthConfirmedEvent"),
+    "auth.cancelled": _webhook("receive_auth_cancelled", "A user tapped Cancel", "AuthCancelledEvent"),
+    "webhook.test": _webhook("receive_webhook_test", "You sent a test event", "WebhookTestEvent"),
 }
-"""By the type of event, which is also the `event` of its body."""
+"""Keyed by event type, which is also the value of `event` in the body."""

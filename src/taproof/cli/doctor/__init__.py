@@ -1,6 +1,6 @@
-"""What `taproof doctor` looks at: everything that can keep a sign-in from working, each with what to do about it.
+"""The checks of `taproof doctor`: everything that can prevent a sign-in, with advice.
 
-Flow: `examine.py` goes through `sqlite.py` or `postgres.py`, each with `master_key.py`, then `messenger.py` and
-`address.py`; what they find is `finding.py`'s. It changes nothing: it makes no database, migrates none and sets no
-webhook. Every wait has a limit, so it always ends. `cli/main.py` prints what was found.
+`examine.py` runs all checks: `sqlite.py` or `postgres.py`, each with `master_key.py` and `project_bots.py`, then
+`bot_api.py`, `address.py` and `geoip.py`. Each returns the findings of `finding.py`, and `cli/main.py` prints them. The
+checks change nothing: they do not create or migrate a database, or set a webhook. Every wait has a timeout.
 """

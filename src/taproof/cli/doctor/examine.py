@@ -1,10 +1,10 @@
-"""Goes through everything, in the order in which one thing needs another."""
+"""Run all checks, each after those that it depends on."""
 
 from collections.abc import Iterable
 
 from taproof.cli.doctor.address import check_address, check_certificate, check_port
 from taproof.cli.doctor.bot_api import check_messenger
-from taproof.cli.doctor.finding import Finding, from_sentences
+from taproof.cli.doctor.finding import Finding, from_sentences, ok
 from taproof.cli.doctor.geoip import check_geoip
 from taproof.config.database_url import is_postgres
 from taproof.config.settings import Settings, unknown_variables
@@ -12,10 +12,10 @@ from taproof.core.clock import Clock
 
 
 async def examine(settings: Settings, environment: Iterable[str], clock: Clock) -> list[Finding]:
-    """Look at everything.
+    """Return the findings of all checks.
 
     Args:
-        settings: what `serve` would run with, valid already.
+        settings: the settings that `serve` would use.
         environment: the names of the environment variables.
         clock: returns the time in ms.
     """
@@ -31,7 +31,7 @@ async def examine(settings: Settings, environment: Iterable[str], clock: Clock) 
 
 
 async def _check_store(settings: Settings, clock: Clock) -> list[Finding]:
-    # Each driver is imported only where its store is used.
+    # Only the driver of the configured store is imported.
     if is_postgres(settings.database_url):
         from taproof.cli.doctor.postgres import check_postgres_store  # noqa: PLC0415
 
@@ -43,4 +43,4 @@ async def _check_store(settings: Settings, clock: Clock) -> list[Finding]:
 
 def _check_settings(environment: Iterable[str]) -> list[Finding]:
     unknown = [from_sentences("settings", "warning", sentence) for sentence in unknown_variables(environment)]
-    return unknown or [Finding("settings", "ok", "all of them can be used")]
+    return unknown or [ok("settings", "all are valid")]

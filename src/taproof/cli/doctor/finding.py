@@ -11,7 +11,7 @@ OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the report; `advice` says what to do, unless all is well."""
+    """One line of the report; `advice` is empty if the status is ok."""
 
     name: str
     status: FindingStatus
@@ -19,7 +19,22 @@ class Finding:
     advice: str = ""
 
 
+def ok(name: str, detail: str) -> Finding:
+    """Return a finding that needs no action."""
+    return Finding(name, "ok", detail)
+
+
+def warning(name: str, detail: str, advice: str) -> Finding:
+    """Return a finding that the operator should know about."""
+    return Finding(name, "warning", detail, advice)
+
+
+def problem(name: str, detail: str, advice: str) -> Finding:
+    """Return a finding that prevents users from signing in."""
+    return Finding(name, "problem", detail, advice)
+
+
 def from_sentences(name: str, status: FindingStatus, sentences: str) -> Finding:
-    """Make a finding of an error's text: first what is wrong, then what to do."""
+    """Return a finding for an error message, whose first sentence is the detail and the rest the advice."""
     detail, _, advice = sentences.partition(". ")
     return Finding(name, status, detail.removesuffix("."), advice)

@@ -1,8 +1,8 @@
-"""The doctor's look at the PostgreSQL server and the database in it."""
+"""Check the PostgreSQL server and its database."""
 
 from typing import Final
 
-from taproof.cli.doctor.finding import Finding, from_sentences
+from taproof.cli.doctor.finding import Finding, from_sentences, ok, problem, warning
 from taproof.cli.doctor.master_key import check_master_key
 from taproof.cli.doctor.project_bots import check_project_bots
 from taproof.config.database_url import shown_database
@@ -12,16 +12,17 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.runtime.database_probe import DatabaseServer, ask_server
 from taproof.storage.migrate import migrations
-from taproof.storage.postgres.pool import MAKE_OWNER, may_make_tables
+from taproof.storage.postgres.connection import may_make_tables
+from taproof.storage.postgres.connection_errors import MAKE_OWNER
 
 _OLDEST: Final = 14
 _SKEW_WARNING: Final = 1 * SECOND
 _SKEW_PROBLEM: Final = 2 * SECOND
-"""Half of this for each of two nodes is what leases and expiry allow for (jobs/leader.py)."""
+"""Leases and expiry allow for half of this on each of two nodes (jobs/leader.py)."""
 
 
 async def check_postgres_store(settings: Settings, clock: Clock) -> list[Finding]:
-    """Look at everything that a service on PostgreSQL depends on."""
+    """Check everything that a service on PostgreSQL depends on."""
     try:
         found = await ask_server(settings.database_url, clock)
     except StoreUnavailable as error:
@@ -29,7 +30,7 @@ async def check_postgres_store(settings: Settings, clock: Clock) -> list[Finding
     store = _check_database(settings, found)
     if store.status != "problem":
         store = await _check_rights(settings) or store
-    # The key is only looked at in a database of this release: that needs the schema.
+    # Checking the key against the database needs the schema of this release.
     in_use = store.status == "ok" and bool(found.schema_version)
     return [
         _check_version(found),
@@ -44,69 +45,63 @@ async def check_postgres_store(settings: Settings, clock: Clock) -> list[Finding
 def _check_version(found: DatabaseServer) -> Finding:
     name = f"PostgreSQL {found.version}"
     if found.version_number // 10_000 < _OLDEST:
-        return Finding("postgresql", "problem", f"{name} is too old", f"Use {_OLDEST} or newer.")
-    return Finding("postgresql", "ok", name)
+        return problem("postgresql", f"{name} is too old", f"Use {_OLDEST} or newer.")
+    return ok("postgresql", name)
 
 
 def _check_database(settings: Settings, found: DatabaseServer) -> Finding:
     where = shown_database(settings.database_url)
     if found.is_read_only:
-        advice = f"Name the primary server in {called('database_url')}."
-        return Finding("store", "problem", f"{where} is read-only: a standby, or set so", advice)
+        advice = f"Set {called('database_url')} to the primary server."
+        return problem("store", f"{where} is read-only, because it is a standby or set to read-only", advice)
     if found.encoding != "UTF8":
-        advice = "Make a database with: createdb --owner=USER --template=template0 --encoding=UTF8 NAME"
-        return Finding(
-            "store", "problem", f"{where} has the encoding {found.encoding}, which not every name fits", advice
-        )
+        advice = "Create a database with: createdb --owner=USER --template=template0 --encoding=UTF8 NAME"
+        return problem("store", f"{where} has the encoding {found.encoding}, which cannot store every name", advice)
     if found.schema_version is None:
-        advice = f"Name one of its own with {called('database_url')}."
-        return Finding("store", "problem", f"{where} holds another program's tables", advice)
+        advice = f"Set {called('database_url')} to another database."
+        return problem("store", f"{where} contains the tables of another program", advice)
     latest = migrations("postgres")[-1].version
     if found.schema_version == 0:
-        return Finding("store", "ok", f"{where} is empty; its tables will be made at the first start")
+        return ok("store", f"{where} is empty; its tables will be created at the first start")
     if found.schema_version < latest:
         detail = f"{where} has schema version {found.schema_version}, and this release has {latest}"
-        return Finding("store", "warning", detail, "Run: taproof migrate (taproof serve does it by itself).")
-    return Finding("store", "ok", f"{where} can be reached, schema version {found.schema_version}")
+        return warning("store", detail, "Run: taproof migrate (taproof serve does it automatically).")
+    return ok("store", f"{where} can be reached, schema version {found.schema_version}")
 
 
 async def _check_rights(settings: Settings) -> Finding | None:
-    # Not for the first start only: each day gets a partition of its own.
+    # This right is needed at all times, because each day has its own partition.
     try:
         if await may_make_tables(settings.database_url):
             return None
     except StoreUnavailable as error:
         return from_sentences("store", "problem", error.sentence)
     where = shown_database(settings.database_url)
-    return Finding("store", "problem", f"this user may not make tables in {where}", MAKE_OWNER)
+    return problem("store", f"this user may not create tables in {where}", MAKE_OWNER)
 
 
 def _check_pooler(settings: Settings, found: DatabaseServer) -> Finding:
     if found.is_pooled and not settings.pgbouncer:
-        return Finding(
-            "pgbouncer",
-            "problem",
-            "a pooler answers in place of the server",
-            f"Set {called('pgbouncer')}, or connect past it.",
+        return problem(
+            "pgbouncer", "the connection goes through a pooler", f"Set {called('pgbouncer')}, or connect directly."
         )
     if settings.pgbouncer and not found.is_pooled:
-        return Finding(
+        return warning(
             "pgbouncer",
-            "warning",
-            "the server answers itself, with no pooler in between",
-            f"Leave out {called('pgbouncer')}: without it statements are prepared once.",
+            "the connection goes directly to the server",
+            f"Leave out {called('pgbouncer')}: without it, statements are prepared only once.",
         )
-    return Finding("pgbouncer", "ok", "in between, as set" if found.is_pooled else "none in between, as set")
+    return ok("pgbouncer", "used, as set" if found.is_pooled else "not used, as set")
 
 
 def _check_clock(found: DatabaseServer) -> Finding:
     seconds = abs(found.skew) / SECOND
     if abs(found.skew) <= _SKEW_WARNING:
-        return Finding("database clock", "ok", f"within {max(0.1, seconds):.1f} s of this machine's")
+        return ok("database clock", f"within {max(0.1, seconds):.1f} s of this machine's")
     side = "ahead of" if found.skew > 0 else "behind"
     return Finding(
         "database clock",
         "problem" if abs(found.skew) > _SKEW_PROBLEM else "warning",
         f"this machine is {seconds:.1f} s {side} the database server",
-        "Turn time synchronisation on for both: timedatectl set-ntp true. Nodes must agree within a second.",
+        "Turn on time synchronisation for both: timedatectl set-ntp true. Nodes must agree within a second.",
     )

@@ -1,38 +1,28 @@
-"""The doctor's look at the bots of projects: which of them the service has found broken."""
+"""Check the bots of projects: the service records those whose token no longer works."""
 
 from typing import Final
 
-from taproof.cli.doctor.finding import Finding
+from taproof.cli.command import open_store
+from taproof.cli.doctor.finding import Finding, ok, warning
 from taproof.config.settings import Settings
 from taproof.core.errors import TaproofError
-from taproof.runtime.store import open_storage
 
 _NAMED: Final = 5
 
 
 async def check_project_bots(settings: Settings) -> list[Finding]:
-    """Look at them in a store that is in use; there is nothing to say when there are none."""
+    """Check the bots in an existing store. Without bots, return no finding."""
     try:
-        storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
-        try:
+        async with open_store(settings, may_create=True) as storage:
             bots = await storage.bots.list_project_bots()
-        finally:
-            await storage.close()
     except TaproofError:
-        return []  # What is wrong with the store is another finding.
+        return []  # Another check reports the error of the store.
     if not bots:
         return []
     broken = [f"{bot.project_id} (@{bot.username})" for bot in bots if bot.broken_at is not None]
-    count = f"{len(bots)} project{'s' if len(bots) > 1 else ''} with a bot of their own"
+    count = "1 project with its own bot" if len(bots) == 1 else f"{len(bots)} projects with their own bots"
     if not broken:
-        return [Finding("own bots", "ok", f"{count}, none of them broken")]
+        return [ok("own bots", f"{count}, none of them broken")]
     named = ", ".join(broken[:_NAMED]) + (f" and {len(broken) - _NAMED} more" if len(broken) > _NAMED else "")
-    return [
-        Finding(
-            "own bots",
-            "warning",
-            f"{count}; the messenger refuses the token of {named}",
-            "Tell their developers to set bot_token again: @BotFather shows the new one. Until then they start no "
-            "sign-ins.",
-        )
-    ]
+    advice = "Ask their developers to set bot_token to the new token from @BotFather. Until then, sign-ins fail."
+    return [warning("own bots", f"{count}; the messenger refuses the token of {named}", advice)]

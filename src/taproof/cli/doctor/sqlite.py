@@ -1,4 +1,4 @@
-"""The doctor's look at SQLite, the database file and the disk below it."""
+"""Check SQLite, the database file and its disk."""
 
 import os
 import shutil
@@ -7,7 +7,7 @@ from typing import Final
 
 import apsw
 
-from taproof.cli.doctor.finding import OTHERS, Finding
+from taproof.cli.doctor.finding import OTHERS, Finding, ok, problem, warning
 from taproof.cli.doctor.master_key import check_master_key
 from taproof.cli.doctor.project_bots import check_project_bots
 from taproof.config.database_url import database_file
@@ -19,44 +19,40 @@ from taproof.storage.sqlite.connection import SOUND_VERSION
 
 _LOCK_WAIT: Final = 2 * SECOND
 _QUICK_CHECK_STEPS: Final = 400
-"""Progress steps of a million instructions that the integrity check may take: some ten seconds."""
+"""Progress steps of a million instructions that the integrity check may take: about ten seconds."""
 _MEBIBYTE: Final = 1024 * 1024
 _DISK_PROBLEM: Final = 100 * _MEBIBYTE
 _DISK_WARNING: Final = 1024 * _MEBIBYTE
 _OWNER: Final = "Make the file and its directory readable and writable for the user that runs Taproof."
-_OTHER_FILE: Final = f"Name another file with {called('database_url')}."
+_OTHER_FILE: Final = f"Set another file with {called('database_url')}."
 _RESTORE: Final = "Stop Taproof, keep a copy of the file, and restore a backup."
 
 
 async def check_sqlite_store(settings: Settings) -> list[Finding]:
-    """Look at everything that a service on SQLite depends on."""
+    """Check everything that a service on SQLite depends on."""
     return [_check_version(), *await _check_file(settings), _check_disk(settings)]
 
 
 def _check_version() -> Finding:
-    """Look for a SQLite with the bug that `SqliteStorage` refuses to start on."""
+    """Check for the SQLite bug that makes `SqliteStorage` refuse to start."""
     found = apsw.sqlite_lib_version()
     if tuple(map(int, found.split("."))) >= SOUND_VERSION:
-        return Finding("sqlite", "ok", f"SQLite {found}")
+        return ok("sqlite", f"SQLite {found}")
     sound = ".".join(map(str, SOUND_VERSION))
-    return Finding(
-        "sqlite",
-        "problem",
-        f"SQLite {found} can corrupt a database (its WAL-reset bug)",
-        f"Install apsw {sound} or newer, which brings a sound SQLite.",
-    )
+    advice = f"Install apsw {sound} or newer, which includes a fixed SQLite."
+    return problem("sqlite", f"SQLite {found} can corrupt a database (WAL-reset bug)", advice)
 
 
 async def _check_file(settings: Settings) -> list[Finding]:
-    """Look at the database file and, if it can be used, at the master key."""
+    """Check the database file and, if it can be used, the master key."""
     path = database_file(settings.database_url).absolute()
     if not path.exists():
         if not path.parent.is_dir():
-            return [Finding("store", "problem", f"{path.parent} is not a directory", f"Run: mkdir -p {path.parent}")]
+            return [problem("store", f"{path.parent} is not a directory", f"Run: mkdir -p {path.parent}")]
         if not os.access(path.parent, os.W_OK | os.X_OK):
-            return [Finding("store", "problem", f"this user may not write in {path.parent}", _OWNER)]
+            return [problem("store", f"this user may not write in {path.parent}", _OWNER)]
         return [
-            Finding("store", "ok", f"{path} will be made at the first start"),
+            ok("store", f"{path} will be created at the first start"),
             await check_master_key(settings, in_use=False),
         ]
     try:
@@ -70,37 +66,36 @@ async def _check_file(settings: Settings) -> list[Finding]:
     except apsw.Error as error:
         return [_store_problem(path, error)]
     if damage:
-        return [Finding("store", "problem", f"{path} is damaged: {damage}", _RESTORE)]
+        return [problem("store", f"{path} is damaged: {damage}", _RESTORE)]
     if version is None:
-        return [Finding("store", "problem", f"{path} is another program's database", _OTHER_FILE)]
+        return [problem("store", f"{path} is another program's database", _OTHER_FILE)]
     latest = migrations("sqlite")[-1].version
     if version < latest:
-        # The key is not looked at then: that would need the new schema.
+        # Checking the key needs the new schema.
         detail = f"{path} has schema version {version}, and this release has {latest}"
-        return [Finding("store", "warning", detail, "Run: taproof migrate (taproof serve does it by itself).")]
-    detail = f"{path} is whole and can be written, schema version {version}"
-    store = Finding("store", "ok", detail)
+        return [warning("store", detail, "Run: taproof migrate (taproof serve does it automatically).")]
+    detail = f"{path} is intact and writable, schema version {version}"
+    store = ok("store", detail)
     if path.stat().st_mode & OTHERS:
-        detail = f"{path} can be read by other users of this machine"
-        store = Finding("store", "warning", detail, f"Run: chmod 600 {path}")
+        store = warning("store", f"other users of this machine can read {path}", f"Run: chmod 600 {path}")
     return [store, await check_master_key(settings, in_use=True), *await check_project_bots(settings)]
 
 
 def _store_problem(path: Path, error: apsw.Error) -> Finding:
     if isinstance(error, apsw.BusyError):
         detail = f"{path} has been locked by another program for {_LOCK_WAIT // SECOND} s"
-        return Finding("store", "problem", detail, f"Find out which one: fuser {path}")
+        return problem("store", detail, f"To find that program, run: fuser {path}")
     if isinstance(error, apsw.NotADBError):
         advice = _OTHER_FILE
     elif isinstance(error, apsw.CorruptError):
         advice = _RESTORE
     else:
         advice = _OWNER
-    return Finding("store", "problem", f"{path} cannot be used: {error}", advice)
+    return problem("store", f"{path} cannot be used: {error}", advice)
 
 
 def _read_version(connection: apsw.Connection) -> int | None:
-    """Return the schema version, 0 for an empty file, None for another program's; prove that it can be written."""
+    """Return the schema version: 0 for an empty file, None for another program's file. Fails if it is not writable."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
@@ -113,7 +108,7 @@ def _read_version(connection: apsw.Connection) -> int | None:
 
 
 def _find_damage(connection: apsw.Connection) -> str:
-    """Return the first finding of SQLite's quick check, "" when there is none or it would take too long."""
+    """Return the first finding of SQLite's quick check, "" if there is none or the check would take too long."""
     steps = 0
 
     def over_limit() -> bool:
@@ -130,13 +125,13 @@ def _find_damage(connection: apsw.Connection) -> str:
 
 
 def _check_disk(settings: Settings) -> Finding:
-    """Look at the room that the database has to grow."""
+    """Check the free disk space for the database."""
     directory = database_file(settings.database_url).absolute().parent
     try:
         free = shutil.disk_usage(directory).free
     except OSError as error:
-        return Finding("disk", "problem", f"{directory}: {error.strerror}", "Make the directory, or name another one.")
+        return problem("disk", f"{directory}: {error.strerror}", "Create the directory, or set another one.")
     detail = f"{free // _MEBIBYTE} MiB free in {directory}"
     if free >= _DISK_WARNING:
-        return Finding("disk", "ok", detail)
-    return Finding("disk", "problem" if free < _DISK_PROBLEM else "warning", detail, "Make room on this file system.")
+        return ok("disk", detail)
+    return Finding("disk", "problem" if free < _DISK_PROBLEM else "warning", detail, "Free space on this file system.")

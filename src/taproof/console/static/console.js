@@ -2,13 +2,13 @@
 
 const COPIED_MS = 2000;
 
-/** Copy the text of the element that a button names, mark the button as done, and announce it. */
+/** Copy the text of the element that a button refers to, mark the button as done, and announce it. */
 async function copy(button) {
   const source = document.querySelector(button.dataset.copy);
   try {
     await navigator.clipboard.writeText(source.textContent);
   } catch {
-    // Without the permission, or on plain HTTP: select the text, so that the user can copy it with a key.
+    // Without permission, or on plain HTTP: select the text, so that the user can copy it with the keyboard.
     getSelection().selectAllChildren(source);
     announce("Selected. Press Ctrl+C or Command+C to copy.");
     return;
@@ -55,7 +55,7 @@ document.addEventListener("submit", (event) => {
   event.submitter?.setAttribute("aria-disabled", "true");
 });
 
-// Browsers may keep whole pages for Back, even with `no-store`: remove what may be shown only once.
+// Browsers can keep whole pages for Back, even with `no-store`: remove content that is shown only once.
 addEventListener("pagehide", () => {
   for (const element of document.querySelectorAll("[data-once]")) element.remove();
 });

@@ -1,4 +1,4 @@
-// Updates the first page of the list of sessions from server-sent events. Unchanged rows stay in place, so focus and
+// Updates the first page of the session list from server-sent events. Unchanged rows stay in place, so focus and
 // selection stay too. While the page is hidden or paused, the stream is closed: browsers open only a few connections to
 // a server.
 
@@ -19,7 +19,7 @@ let signedOut = false;
 let retry = 0;
 let saying = 0;
 
-/** The ids of new and changed sessions that were not announced yet. */
+/** The ids of new and changed sessions that have not been announced yet. */
 const fresh = new Set();
 const changed = new Set();
 
@@ -137,7 +137,7 @@ function open() {
   });
   source.addEventListener("project-gone", () => stop("This project was deleted. Reload the page."));
   source.addEventListener("error", () => {
-    // In the state CONNECTING, the browser retries by itself. In CLOSED the stream was refused, and it does not.
+    // In state CONNECTING, the browser retries by itself. In state CLOSED, the stream was refused and it does not retry.
     const refused = source?.readyState === EventSource.CLOSED;
     tell(refused ? "Live updates are off. Reload the page to see changes." : "Connection lost. Reconnecting…");
     if (refused) retry = setTimeout(open, AGAIN_MS);
@@ -151,7 +151,7 @@ function stop(sentence) {
   tell(sentence);
 }
 
-/** Show and announce a sentence, unless it is shown already. */
+/** Show and announce a sentence, unless it is already shown. */
 function tell(sentence) {
   if (state.textContent === sentence) return;
   say(sentence);

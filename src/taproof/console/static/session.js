@@ -1,4 +1,4 @@
-// Updates the page of a session or a delivery while it may still change.
+// Updates a session or delivery page while its content can still change.
 
 const EVERY_MS = 2_000;
 
@@ -15,7 +15,7 @@ function finish(sentence) {
   state.textContent = sentence;
 }
 
-/** Replace the current content with what arrived, unless the text is the same. */
+/** Replace the current content with the new content, unless the text is the same. */
 function replace(arrived) {
   const here = document.getElementById(id);
   const focused = here.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
@@ -44,7 +44,7 @@ async function look() {
       }
     }
   } catch {
-    // The service cannot be reached; the next attempt may succeed.
+    // The service cannot be reached; the next attempt can succeed.
   }
   if (!finished) timer = setTimeout(look, EVERY_MS);
 }

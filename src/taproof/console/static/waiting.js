@@ -43,7 +43,7 @@ async function ask() {
     }
     say("No answer yet.");
     if (performance.now() - asked >= (WAIT - 1) * 1_000) {
-      pause = 0; // The call did wait. An earlier answer means that too many calls wait, so poll every two seconds.
+      pause = 0; // The call waited. An earlier response means that too many calls are waiting: then poll every two seconds.
     }
   } catch {
     say("Cannot reach the service. Trying again…");
@@ -53,7 +53,7 @@ async function ask() {
   timer = setTimeout(ask, pause);
 }
 
-/** Change the line beside the badge, unless it is the same: screen readers would repeat it. */
+/** Change the line next to the badge, unless it is the same: screen readers would repeat it. */
 function say(text) {
   if (status.lastChild.textContent.trim() !== text) {
     status.lastChild.textContent = ` ${text}`;

@@ -1,66 +1,63 @@
-"""Limit a developer's calls to the developer API and the console, over all tokens and browsers of the account.
+"""Limit a developer's calls to the developer API and the console, across all of the account's tokens and browsers.
 
 | limit | calls | rate |
 |---|---|---|
-| `developer` | all calls of a developer | a setting, 600 a minute |
-| `developer_write` | those that may change something | a setting, 1,000 an hour |
+| `developer` | all of a developer's calls | a setting, 600 a minute |
+| `developer_write` | calls that can change something | a setting, 1,000 an hour |
 
-A call across all projects takes one more unit for each hundred of them. This bounds the work of a minute, not only the
-number of calls. Such calls of one developer also take turns, so that other tenants wait for at most one of them.
+A call across all projects costs one more unit for each hundred projects. This limits the work per minute, not only the
+number of calls. One developer's calls of this kind also run one at a time, so that other tenants wait for at most one.
 
-Listing and revoking access tokens, and ending console sessions, stays possible at the limit. Such calls are counted by
-the acting token or session (`way_out`, 30 a minute), and not as writes. A stolen token that uses up its developer's
-limits thus cannot prevent its own revocation. Such calls of one developer take turns too.
+Listing and revoking access tokens, and ending console sessions, remains possible at the limit. These calls count
+against a limit of the acting token or session (`way_out`, 30 a minute), and not as writes. So a stolen token that uses
+up its developer's limits cannot prevent its own revocation. One developer's calls of this kind run one at a time too.
 """
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.accounts import Actor
-from taproof.core.clock import MINUTE, SECOND, Clock
+from taproof.core.clock import MINUTE, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
 from taproof.http.errors import bearer_token, send_error
+from taproof.http.limits.header_fields import Allowance, Allowances, rate_limit_fields
 from taproof.http.metrics import LimitName
 
 PROJECTS_OF_A_UNIT: Final = 100
 WAY_OUT: Final = Gcra(30, MINUTE, 30)
-"""The limit for one token or console session of calls that list or end credentials."""
+"""The limit on calls that list or end credentials, for each token or console session."""
 TOKENS: Final = "/api/v1/dev/tokens"
 _PAUSE: Final = 0.03
-"""Seconds between the starts of two costly calls of one developer: such a call takes about 10 ms of the event loop."""
+"""Seconds between the starts of a developer's costly calls. Such a call takes about 10 ms of the event loop."""
 _KNOWN: Final = 10_000
-"""The most developers whose turns are kept, apart from those with waiting calls."""
-_TOLD: Final = "taproof_rate_limit"
+"""The maximum number of developers whose turns are kept, not counting developers with waiting calls."""
+_ALLOWANCES: Final = "taproof_rate_limit"
 _REFUSED: Final = 10_000
-"""The most access tokens that are kept as refused."""
-
-CountProjects = Callable[[str], Awaitable[int]]
-"""Returns the number of projects of the developer with this id."""
+"""The maximum number of access tokens remembered as refused."""
 
 
+@dataclass(slots=True)
 class _Turn:
-    """The costly calls of one developer. One runs at a time; the next may begin at `free_at` (s, of the loop)."""
+    """One developer's costly calls. One runs at a time; the next can start at `free_at` (seconds, event loop time)."""
 
-    __slots__ = ("free_at", "lock")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.free_at = 0.0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    free_at: float = 0.0
 
 
 class DeveloperLimits:
-    """The limits of developers in this process.
+    """The developer limits in this process.
 
     Args:
-        refusal: returns the error for a call that must wait for a number of ms, and counts it.
+        refusal: returns the error for a call that must wait for a number of ms, and counts the refusal.
         clock: returns the time in ms.
         calls: the rate of one developer's calls; None for no limit.
-        writes: the rate of one developer's calls that may change something; None for no limit.
+        writes: the rate of one developer's calls that can change something; None for no limit.
     """
 
     def __init__(
@@ -77,55 +74,43 @@ class DeveloperLimits:
         self._writes = None if writes is None else KeyedGcra(Gcra(writes.number, writes.window, writes.number))
         self._ways_out = KeyedGcra(WAY_OUT)
         self._refused: dict[int, int] = {}
-        """The time (ms) until which an access token is refused, by an unpredictable hash, so no token is stored."""
+        """The time (ms) until which a token is refused, keyed by an unpredictable hash, so that no token is stored."""
         self._turns: dict[str, _Turn] = {}
 
-    def take(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
-        """Count a call, and note in its scope what is left.
+    def count_call(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
+        """Count a call, and record in its scope how many calls are left.
 
         Args:
-            scope: the request's scope; `TellLimits` reads the note.
+            scope: the request's scope; `TellLimits` reads the record.
             actor: the caller.
-            writes: whether the call may change something.
-            way_out: whether it shows or ends access tokens or console sessions.
+            writes: whether the call can change something.
+            way_out: whether the call shows or ends access tokens or console sessions.
 
         Raises:
-            RateLimited: there are too many calls; nothing is counted.
+            RateLimited: there are too many calls; this call is not counted.
         """
-        told: list[tuple[str, Gcra, Standing]] = []
-        scope.setdefault("state", {})[_TOLD] = told
+        allowances: Allowances = []
+        scope.setdefault("state", {})[_ALLOWANCES] = allowances
         now = self._clock()
         key = actor.developer.id
         if way_out:
-            if self._calls is not None:
-                self._take_way_out(actor.via_id, told, now)
+            if self._calls is not None and not _count("way_out", self._ways_out, actor.via_id, now, allowances):
+                raise self._refusal("developer", allowances[-1].left.until_next)
             return
-        if self._calls is not None:
-            is_in = self._calls.spend(key, now)
-            told.append(("developer", self._calls.rule, self._calls.standing(key, now)))
-            if not is_in:
-                wait = told[-1][2].until_next
-                self._remember_refused(scope, now + wait)
-                raise self._refusal("developer", wait)
-        if self._writes is not None and writes:
-            is_in = self._writes.spend(key, now)
-            told.append(("writes", self._writes.rule, self._writes.standing(key, now)))
-            if not is_in:
-                if self._calls is not None:
-                    self._calls.give_back(key, now)
-                raise self._refusal("developer_write", told[-1][2].until_next)
-
-    def _take_way_out(self, key: str, told: list[tuple[str, Gcra, Standing]], now: int) -> None:
-        is_in = self._ways_out.spend(key, now)
-        told.append(("way_out", WAY_OUT, self._ways_out.standing(key, now)))
-        if not is_in:
-            raise self._refusal("developer", told[-1][2].until_next)
+        if self._calls is not None and not _count("developer", self._calls, key, now, allowances):
+            wait = allowances[-1].left.until_next
+            self._remember_refused(scope, now + wait)
+            raise self._refusal("developer", wait)
+        if self._writes is not None and writes and not _count("writes", self._writes, key, now, allowances):
+            if self._calls is not None:
+                self._calls.give_back(key, now)
+            raise self._refusal("developer_write", allowances[-1].left.until_next)
 
     def refuse_again(self, scope: Scope) -> RateLimited | None:
         """Return the error for an access token that was just refused; None for any other call.
 
-        A client that calls on without a pause is answered before its request is examined, since authentication takes
-        ten times as long. If its token is revoked meanwhile, it learns that only after the wait.
+        A client that keeps calling without a pause is refused before authentication, which takes ten times as long. If
+        its token is revoked meanwhile, the client learns that only after the wait.
         """
         if not self._refused or self._calls is None or scope["path"].startswith(TOKENS):
             return None
@@ -136,17 +121,19 @@ class DeveloperLimits:
         if until <= now:
             del self._refused[key]
             return None
-        scope.setdefault("state", {})[_TOLD] = [("developer", self._calls.rule, Standing(0, until - now))]
+        scope.setdefault("state", {})[_ALLOWANCES] = [
+            Allowance("developer", self._calls.rule, Standing(0, until - now))
+        ]
         return self._refusal("developer", until - now)
 
     def _remember_refused(self, scope: Scope, until: int) -> None:
         bearer = bearer_token(scope)
-        if bearer is not None:  # The console sends none.
+        if bearer is not None:  # The console sends no token.
             if len(self._refused) >= _REFUSED:
                 self._refused.clear()
             self._refused[hash(bearer)] = until
 
-    def take_sign_in(self, developer_id: str) -> None:
+    def count_sign_in(self, developer_id: str) -> None:
         """Count a developer's sign-in to the console with an access token, which the audit log records.
 
         Raises:
@@ -158,9 +145,9 @@ class DeveloperLimits:
 
     @asynccontextmanager
     async def turn(self, developer_id: str) -> AsyncIterator[None]:
-        """Run costly calls of one developer one at a time, with a pause that leaves the event loop to others.
+        """Run one developer's costly calls one at a time, with a pause that frees the event loop for others.
 
-        Without a limit of calls there is no pause.
+        Without a call limit there is no pause.
         """
         loop = asyncio.get_running_loop()
         if len(self._turns) >= _KNOWN:
@@ -173,8 +160,8 @@ class DeveloperLimits:
         async with turn.lock:
             yield
 
-    async def weigh(self, developer_id: str, count_projects: CountProjects) -> None:
-        """Count an admitted call once more for each hundred projects that it covers."""
+    async def weigh(self, developer_id: str, count_projects: Callable[[str], Awaitable[int]]) -> None:
+        """Charge an admitted call one more unit for each hundred of the developer's projects."""
         if self._calls is None:
             return
         now = self._clock()
@@ -182,34 +169,36 @@ class DeveloperLimits:
             self._calls.charge(developer_id, now)
 
 
+def _count(name: str, limit: KeyedGcra, key: str, now: int, allowances: Allowances) -> bool:
+    """Count a call if it is allowed, and record how many are left. Return whether it is allowed."""
+    is_allowed = limit.spend(key, now)
+    allowances.append(Allowance(name, limit.rule, limit.standing(key, now)))
+    return is_allowed
+
+
 class HoldLimits(Protocol):
-    """An object with the limits of developers, which a test may replace."""
+    """An object with the developer limits, which a test can replace."""
 
     developers: DeveloperLimits
 
 
 class TellLimits:
-    """ASGI middleware that adds header fields with what `DeveloperLimits.take` left, and calls `refuse_again`."""
+    """ASGI middleware that adds the rate limit headers from `DeveloperLimits.count_call`, and calls `refuse_again`."""
 
     def __init__(self, app: ASGIApp, limits: HoldLimits) -> None:
         self._app = app
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the application, and add the header fields to its answer."""
+        """Run the application, and add the headers to its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
 
         async def telling_send(message: Message) -> None:
-            told: list[tuple[str, Gcra, Standing]] = scope.get("state", {}).get(_TOLD, [])
-            if told and message["type"] == "http.response.start":
-                policies = ", ".join(f'"{name}";q={rule.number};w={rule.window // SECOND}' for name, rule, _ in told)
-                standings = ", ".join(
-                    f'"{name}";r={left.remaining};t={max(1, -(-left.until_next // SECOND))}' for name, _, left in told
-                )
-                fields = [(b"ratelimit-policy", policies.encode()), (b"ratelimit", standings.encode())]
-                message = {**message, "headers": [*message["headers"], *fields]}
+            allowances: Allowances = scope.get("state", {}).get(_ALLOWANCES, [])
+            if allowances and message["type"] == "http.response.start":
+                message = {**message, "headers": [*message["headers"], *rate_limit_fields(allowances)]}
             await send(message)
 
         refusal = self._limits.developers.refuse_again(scope)

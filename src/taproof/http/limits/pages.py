@@ -1,4 +1,4 @@
-"""Limit the pages that a client address opens without a credential."""
+"""Limit how many pages a client address can open without a credential."""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -8,21 +8,16 @@ from taproof.http.limits.rates import RateLimits
 
 
 class PageLimit:
-    """ASGI middleware around an application that costs the event loop more than a cached answer does.
-
-    Args:
-        app: the application.
-        limits: has the limit for one client address.
-    """
+    """ASGI middleware for an application that takes more event loop time than a cached response."""
 
     def __init__(self, app: ASGIApp, limits: RateLimits) -> None:
         self._app = app
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. A refusal is not a page, which would cost as much as the refused one."""
+        """Answer one request. A refusal is not a page, because that would cost as much as the request itself."""
         try:
-            self._limits.open_page(scope)
+            self._limits.count_page(scope)
         except RateLimited as error:
             await send_error(send, error)
             return

@@ -1,22 +1,23 @@
-"""Limit rates at the HTTP edge, by client address, project or session. Each process counts for itself, in memory.
+"""Limit request rates by client address, project or session. Each process has its own counters, in memory.
 
 | limit | calls | rate |
 |---|---|---|
-| `generate_address` | public generate calls of a client address | a setting, 60 a minute by default |
-| `generate_project` | generate calls of a project, public and server-side ones apart | a setting, 6,000 a minute |
-| `verify_session` | verify calls of a client address for one session | one each 1.45 s, 10 at once |
-| `verify_unknown` | verify calls that found nothing, of an address or a server's project | 20 a second, 200 at once |
-| `sign_in` | sign-ins to the console or of `taproof login`, begun from a client address | 20 a minute |
+| `generate_address` | public generate calls from a client address | a setting, 60 a minute by default |
+| `generate_project` | generate calls for a project, public and server-side separately | a setting, 6,000 a minute |
+| `verify_session` | verify calls from a client address for one session | one every 1.45 s, bursts of 10 |
+| `verify_unknown` | verify calls that found no session, by address or server's project | 20 a second, bursts of 200 |
+| `sign_in` | sign-ins to the console or with `taproof login`, started from a client address | 20 a minute |
 | `credential` | access tokens and invitation codes tried from a client address | 20 a minute |
 | `page` | requests for the console and /metrics from a client address | 600 a minute |
 
 `developers.py` limits the calls of authenticated developers.
 
-A client address is that of `HttpsOnly`; for IPv6, its /64. All limits but `verify_session` also count a /48 of IPv6,
-with ten times the rate: see `core.rate_limit`. If the service is for this machine only, its programs have no address.
-Everywhere else, loopback is an address like any other, since a local proxy may forward strangers' calls without saying
-so. Public and server-side calls are counted apart: anybody can flood the public ones, which must not stop the others. A
-refused call takes nothing from other limits. The header fields are those of draft-ietf-httpapi-ratelimit-headers-11.
+The client address is the one that `HttpsOnly` determines; for IPv6, its /64. All limits except `verify_session` also
+apply to each IPv6 /48, at ten times the rate: see `core.rate_limit`. If the service is for this machine only, local
+programs have no address limit. Otherwise loopback is an address like any other, because a local proxy can forward
+external calls without forwarding headers. Public and server-side calls are counted separately: anyone can flood the
+public endpoints, and this must not block the others. A refused call does not count against other limits. The headers
+follow draft-ietf-httpapi-ratelimit-headers-11.
 """
 
 import json
@@ -27,53 +28,48 @@ from starlette.types import Message, Scope, Send
 
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited, StoreUnavailable, TaproofError
-from taproof.core.rate_limit import AddressLimit, Gcra, KeyedGcra, Rate, Standing, counted_address
+from taproof.core.rate_limit import AddressLimit, Gcra, KeyedGcra, Rate, counted_address
 from taproof.http.https_only import parse_address
 from taproof.http.limits.developers import DeveloperLimits
+from taproof.http.limits.header_fields import Allowance, Allowances, rate_limit_fields, seconds
 from taproof.http.limits.refused_credentials import RefusedCredentials
 from taproof.http.metrics import LimitName, Metrics
 
 POLLS: Final = Gcra(1, 1_450, 10)
-"""A client that polls every 1.5 s is never refused, however late some of its calls are. One that polls ten times as
-often is refused 89 % of the time. A call that waits counts as one."""
+"""A client that polls every 1.5 s is never refused, however late some of its calls are. If it polls ten times as
+often, 89 % of its calls are refused. A call with `wait` counts as one call."""
 UNKNOWN: Final = Gcra(20, SECOND, 200)
-"""Far more than the lost sessions of all clients that share an address, and a small load for the store."""
+"""Far more than the unknown sessions of all clients that share an address, and a small load for the store."""
 SIGN_INS: Final = Gcra(20, MINUTE, 20)
 CREDENTIALS: Final = Gcra(20, MINUTE, 20)
 PAGES: Final = Gcra(600, MINUTE, 600)
-"""Enough for an office of developers behind one address, and a small load for the event loop."""
+"""Enough for an office of developers who share one address, and a small load for the event loop."""
 _KNOWN_FOR: Final = MINUTE
-"""The time (ms) that a client and its session are known after a call. It is longer than any call waits, and a client's
-next call follows right after."""
+"""The time (ms) for which a client and its session are remembered after a call. It is longer than the longest wait,
+and clients call again right after a wait."""
 _KNOWN_HOSTS: Final = 4_096
 _HERE: Final = "this machine"
 _NOBODY: Final = ("", 0)
 _EXPOSE: Final = (b"access-control-expose-headers", b"RateLimit, RateLimit-Policy")
 
 
-def _seconds(milliseconds: int) -> int:
-    """Return whole seconds, rounded up, so that a client that returns then is not too early."""
-    return max(1, -(-milliseconds // SECOND))
-
-
 POLL_REFUSALS: Final[Mapping[int, bytes]] = {
-    seconds: json.dumps({"error": RateLimited(seconds).sentence}).encode()
-    for seconds in range(1, _seconds(POLLS.window) + 1)
+    wait: json.dumps({"error": RateLimited(wait).sentence}).encode() for wait in range(1, seconds(POLLS.window) + 1)
 }
-"""The bodies of all answers to refused verify calls, by the seconds of their `Retry-After`."""
+"""The bodies of all responses to refused verify calls, keyed by the seconds in `Retry-After`."""
 
 
 class RateLimits:
-    """The limits of this process.
+    """The rate limits in this process.
 
     Args:
         metrics: counts the refusals.
         clock: returns the time in ms.
-        generate_address: the rate at which one client address may start sessions; None for no limit.
-        generate_project: the rate at which sessions of one project may be started; None for no limit.
+        generate_address: the rate at which one client address can start sessions; None for no limit.
+        generate_project: the rate at which one project's sessions can be started; None for no limit.
         local_only: the service is for this machine only, so calls from loopback are not limited by their address.
         developer: the rate of one developer's calls to the developer API and the console; None for no limit.
-        developer_write: the rate of those that may change something; None for no limit.
+        developer_write: the rate of one developer's calls that can change something; None for no limit.
     """
 
     def __init__(
@@ -102,7 +98,7 @@ class RateLimits:
         self._addresses: dict[str, str] = {}
 
     def address(self, scope: Scope) -> str | None:
-        """Return the address by which a request's client is counted; None for a local program without limits."""
+        """Return the address under which a request's client is counted; None for a local program without limits."""
         client = scope.get("client") or _NOBODY
         address = self._addresses.get(client[0]) or self._learn(client[0])
         if address is not _HERE:
@@ -117,12 +113,12 @@ class RateLimits:
     ) -> int | None:
         """Return the seconds that a too frequent verify call must wait; None to admit the call.
 
-        A caller that was answered before is limited only by its own pace. Others that share its address or know its
-        session do not affect it. A new caller is also counted by its session, since any verifier fits a session that
-        was created without a challenge.
+        A caller that has been admitted before is limited only by its own pace. Callers that share its address or know
+        its session do not affect it. A new caller is also counted by its session, because a session created without a
+        challenge accepts any verifier.
         """
         client = scope.get("client") or _NOBODY
-        # As in `address`, but without a function call: nearly all requests come through here.
+        # Like `address`, but without a function call, because nearly all requests run this code.
         address = self._addresses.get(client[0])
         if address is None or address is _HERE:
             address = self.address(scope)
@@ -130,7 +126,7 @@ class RateLimits:
                 return None
         if code_verifier.__class__ is not str:
             code_verifier = None
-        # An unpredictable hash, so that no token is stored for it.
+        # Use an unpredictable hash, so that no token is stored.
         key = hash((address, project_id, session_token, code_verifier))
         now = self.clock()
         is_in = self._polls.spend_again(key, now)
@@ -157,16 +153,16 @@ class RateLimits:
         *,
         public: bool,
     ) -> None:
-        """Note that an admitted verify call found nothing: no such session, or not this caller's.
+        """Record that an admitted verify call found no session, or one that is not the caller's.
 
-        A caller with the project's key is counted by the project, so strangers at the same address do not affect it.
+        A caller with the project's key is counted by project, so other clients at the same address do not affect it.
         """
         address = self.address(scope)
-        # Keep the caller known while the store is unavailable.
+        # Remember the caller while the store is unavailable.
         if address is None or isinstance(error, StoreUnavailable):
             return
         now = self.clock()
-        # Made-up sessions take no room, and do not count against other callers that ask for this one.
+        # Invented sessions use no memory, and do not count against other callers of the same session.
         verifier = code_verifier if isinstance(code_verifier, str) else None
         self._polls.forget(hash((address, project_id, session_token, verifier)))
         self._polls.give_back(hash((address, session_token)), now)
@@ -174,20 +170,20 @@ class RateLimits:
 
     def _refused_poll(self, name: LimitName, wait: int) -> int:
         self._refused[name].inc()
-        return _seconds(wait)
+        return seconds(wait)
 
     # ---- the console, and the login from a terminal
 
-    def start_sign_in(self, scope: Scope) -> None:
-        """Count a started sign-in. Raise RateLimited when there are too many."""
+    def count_sign_in(self, scope: Scope) -> None:
+        """Count a started sign-in. Raise RateLimited if there are too many."""
         self._count("sign_in", self._sign_ins, self.address(scope))
 
-    def try_credential(self, scope: Scope) -> None:
-        """Count an attempt with an access token or an invitation code. Raise RateLimited when there are too many."""
+    def count_credential(self, scope: Scope) -> None:
+        """Count an attempt with an access token or an invitation code. Raise RateLimited if there are too many."""
         self._count("credential", self._credentials, self.address(scope))
 
-    def open_page(self, scope: Scope) -> None:
-        """Count an opened page. Raise RateLimited when there are too many."""
+    def count_page(self, scope: Scope) -> None:
+        """Count an opened page. Raise RateLimited if there are too many."""
         self._count("page", self._pages, self.address(scope))
 
     def _count(self, name: LimitName, limit: AddressLimit, address: str | None) -> None:
@@ -198,7 +194,7 @@ class RateLimits:
     def refusal(self, name: LimitName, wait: int) -> RateLimited:
         """Return the error for a call that must wait for `wait` ms, and count the refusal."""
         self._refused[name].inc()
-        return RateLimited(_seconds(wait))
+        return RateLimited(seconds(wait))
 
     def _learn(self, host: str) -> str:
         address = parse_address(host)
@@ -215,10 +211,10 @@ class RateLimits:
 
 
 class GenerateCall:
-    """One call to generate: count it against its limits, and add the header fields about them.
+    """One call to generate: counts it against its limits, and adds the rate limit headers.
 
-    Only the project's own server sees what is left for the project. Others see that only once nothing is left, so that
-    a project's use stays private.
+    Only the project's own server sees how many calls are left for the project. Public callers see this only when none
+    are left, so that a project's usage stays private.
     """
 
     def __init__(self, limits: RateLimits, scope: Scope, send: Send, *, public: bool) -> None:
@@ -226,50 +222,43 @@ class GenerateCall:
         self._address = limits.address(scope) if public else None
         self._send = send
         self._public = public
-        self._policies: list[str] = []
-        self._standings: list[str] = []
+        self._allowances: Allowances = []
 
-    def take(self, project_id: str) -> None:
-        """Count this call. When there are too many, raise RateLimited and count nothing."""
+    def count(self, project_id: str) -> None:
+        """Count this call. If there are too many, raise RateLimited and count nothing."""
         limits, now = self._limits, self._limits.clock()
         by_address, by_project = limits.generate_address, limits.generate_project
         if self._address is not None and by_address is not None:
             is_in = by_address.spend(self._address, now)
-            wait = self._tell("address", by_address.rule, by_address.standing(self._address, now))
+            left = by_address.standing(self._address, now)
+            self._allowances.append(Allowance("address", by_address.rule, left))
             if not is_in:
-                raise limits.refusal("generate_address", wait)
+                raise limits.refusal("generate_address", left.until_next)
         if by_project is not None:
             key = (self._public, project_id)
             is_in = by_project.spend(key, now)
-            if not self._public or not is_in:
-                wait = self._tell("project", by_project.rule, by_project.standing(key, now))
+            if self._public and is_in:
+                return
+            left = by_project.standing(key, now)
+            self._allowances.append(Allowance("project", by_project.rule, left))
             if not is_in:
                 if self._address is not None and by_address is not None:
                     by_address.give_back(self._address, now)
-                raise limits.refusal("generate_project", wait)
+                raise limits.refusal("generate_project", left.until_next)
 
     def give_back(self, project_id: str) -> None:
-        """Count this call for its client only, since it started no session of the project."""
+        """Stop counting this call against the project, because it started no session."""
         if self._limits.generate_project is not None:
             self._limits.generate_project.give_back((self._public, project_id), self._limits.clock())
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer, with the header fields."""
-        if self._standings and message["type"] == "http.response.start":
-            fields = [
-                (b"ratelimit-policy", ", ".join(self._policies).encode()),
-                (b"ratelimit", ", ".join(self._standings).encode()),
-            ]
-            if self._public and message["status"] == 200:  # Error answers expose these fields already.
+        """Send a part of the response, with the rate limit headers."""
+        if self._allowances and message["type"] == "http.response.start":
+            fields = rate_limit_fields(self._allowances)
+            if self._public and message["status"] == 200:  # Error responses already expose these headers.
                 fields.append(_EXPOSE)
             message = {**message, "headers": [*message["headers"], *fields]}
         await self._send(message)
-
-    def _tell(self, name: str, rule: Gcra, left: Standing) -> int:
-        """Note what is left for the header fields; return the ms until one more call is possible."""
-        self._policies.append(f'"{name}";q={rule.number};w={rule.window // SECOND}')
-        self._standings.append(f'"{name}";r={left.remaining};t={_seconds(left.until_next)}')
-        return left.until_next
 
 
 def _burst_of_all(rate: Rate) -> Gcra:

@@ -1,6 +1,6 @@
-"""Log each refusal of a credential, up to a rate.
+"""Log refused credentials at a limited rate.
 
-No log line contains the credential or a part of it: it may be a valid one with a typing error.
+No log entry contains the credential or a part of it: it can be a valid one with a typing error.
 """
 
 from typing import Final, Literal
@@ -12,7 +12,7 @@ from taproof.core.clock import MINUTE, Clock
 from taproof.core.rate_limit import Gcra
 
 LINES: Final = Gcra(10, MINUTE, 10)
-"""The limit of log lines: enough to see attempts and their origin, and at most a few megabytes a day."""
+"""The rate limit for log entries: enough to see attempts and their origin, and at most a few megabytes a day."""
 
 CredentialKind = Literal["access_token", "secret_key", "invitation", "messenger_account"]
 
@@ -20,11 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 class RefusedCredentials:
-    """Logs the credentials that this process refuses.
-
-    Args:
-        clock: returns the time in ms.
-    """
+    """Logs the credentials that this process refuses."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -32,12 +28,12 @@ class RefusedCredentials:
         self._left_out = 0
 
     def note(self, kind: CredentialKind, scope: Scope, route: str | None = None) -> None:
-        """Log a refusal, or count it for the next line if too many were just logged.
+        """Log a refusal; if too many were just logged, only count it for the next entry.
 
         Args:
             kind: the kind of the refused credential.
             scope: the request's scope.
-            route: the template of the path, if the client chooses a part of it; None: the path is the route.
+            route: the route template if the path has parameters; None: the path is the route.
         """
         after = LINES.spend(self._tat, self._clock())
         if after is None:

@@ -1,4 +1,4 @@
-"""Looks up the bot account of a token, for developers who give projects their own bots."""
+"""Looks up a token's bot account, for developers who set up a project bot."""
 
 from typing import Final
 
@@ -15,35 +15,21 @@ from taproof.service.bots import BotAccount
 ASK_SECONDS: Final = 10
 
 
-class Accounts:
-    """Looks up bot accounts at the Bot API. Close it at the end.
+async def fetch_account(api: BotApiClient, token: str) -> BotAccount:
+    """Return the account of the bot that has this token.
 
-    Args:
-        api: the client that makes the calls.
+    Raises:
+        BotTokenRefused: no bot has this token.
+        MessengerUnavailable: the Bot API returned no usable answer.
     """
-
-    def __init__(self, api: BotApiClient) -> None:
-        self._api = api
-
-    async def fetch_account(self, token: str) -> BotAccount:
-        """Return the account of the bot that has this token.
-
-        Raises:
-            BotTokenRefused: no bot has this token.
-            MessengerUnavailable: the Bot API returned no usable answer.
-        """
-        try:
-            me = await Bot(self._api, token).get_me(seconds=ASK_SECONDS)
-        except (TelegramUnauthorizedError, TelegramNotFound):
-            raise BotTokenRefused from None
-        except TelegramAPIError:
-            raise MessengerUnavailable(
-                "The messenger cannot be asked about this bot just now, so nothing was changed. Try again in a moment."
-            ) from None
-        if not me.is_bot or not me.username:
-            raise BotTokenRefused
-        return BotAccount(me.id, me.username)
-
-    async def close(self) -> None:
-        """Disconnect."""
-        await self._api.close()
+    try:
+        me = await Bot(api, token).get_me(seconds=ASK_SECONDS)
+    except (TelegramUnauthorizedError, TelegramNotFound):
+        raise BotTokenRefused from None
+    except TelegramAPIError:
+        raise MessengerUnavailable(
+            "The messenger cannot be reached to check this bot, so nothing was changed. Try again in a moment."
+        ) from None
+    if not me.is_bot or not me.username:
+        raise BotTokenRefused
+    return BotAccount(me.id, me.username)

@@ -1,6 +1,6 @@
-"""A client of the Bot API (https://core.telegram.org/bots/api#making-requests) with the methods that Taproof uses.
+"""A client for the Bot API (https://core.telegram.org/bots/api#making-requests) with the methods that Taproof uses.
 
-The bot's token is part of every URL that the client calls, and errors of the HTTP library may quote the URL. The client
+The bot's token is part of every URL that the client calls, and the HTTP library's errors may quote the URL. The client
 therefore removes the token from every error before raising it. It reads each answer through a size limit.
 """
 
@@ -8,7 +8,7 @@ import asyncio
 import json
 import re
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -30,19 +30,19 @@ REQUEST_SECONDS: Final = 20
 """The default time limit of one attempt at a call, in seconds."""
 CONNECT_SECONDS: Final = 10
 CONNECTIONS: Final = 100
-"""The connections that one bot uses at once: one for each update that it can have in progress."""
+"""Maximum number of simultaneous connections of one bot: one for each update that it can have in progress."""
 ANSWER_LIMIT: Final = 16 * 1024 * 1024
-"""The largest answer, in bytes. A hundred updates of the largest kind are far below it."""
+"""Maximum size of an answer, in bytes. A hundred updates of maximum size are far below it."""
 FLOOD_ATTEMPTS: Final = 3
 FLOOD_WAIT_LIMIT: Final = 60
-"""The longest total time, in seconds, for which one reply waits because of the flood limit."""
+"""Maximum total time, in seconds, that one reply waits because of the flood limit."""
 
 _ADDRESS_SECONDS: Final = 3600
 """The lifetime of the cached DNS answer, which keeps the bot working while the name server fails."""
 _ADDRESS: Final = re.compile(r"https?://[^\s{}?#]+")
 _TOKEN: Final = re.compile(r"[0-9]{1,18}:[A-Za-z0-9_-]+")
-_HTML: Final[dict[str, Any]] = {"parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
-_PRIVATE_CHATS: Final = {"type": "all_private_chats"}
+_KEEP_UPDATES: Final = {"drop_pending_updates": False}
+_PRIVATE_CHATS: Final = {"scope": {"type": "all_private_chats"}}
 """The scope of the bot's commands: the bot has none in groups."""
 
 Markup = InlineKeyboardMarkup | ReplyKeyboardMarkup | ReplyKeyboardRemove
@@ -52,7 +52,7 @@ _log = structlog.get_logger(__name__)
 
 
 class TelegramAPIError(Exception):
-    """The Bot API refused a call or gave no usable answer. The message never contains the token."""
+    """The Bot API refused a call or returned no usable answer. The message never contains the token."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -67,14 +67,6 @@ class TelegramBadRequest(TelegramAPIError):
     """HTTP status 400."""
 
 
-class TelegramMigrateToChat(TelegramBadRequest):
-    """The group has become a supergroup, with another id."""
-
-    def __init__(self, message: str, chat_id: int) -> None:
-        super().__init__(message)
-        self.chat_id = chat_id
-
-
 class TelegramUnauthorizedError(TelegramAPIError):
     """HTTP status 401: no bot has this token."""
 
@@ -84,7 +76,7 @@ class TelegramForbiddenError(TelegramAPIError):
 
 
 class TelegramNotFound(TelegramAPIError):
-    """HTTP status 404. If the method exists, it means that no bot has this token."""
+    """HTTP status 404. If the method exists, this means that no bot has this token."""
 
 
 class TelegramConflictError(TelegramAPIError):
@@ -92,7 +84,7 @@ class TelegramConflictError(TelegramAPIError):
 
 
 class TelegramRetryAfter(TelegramAPIError):
-    """The call met the flood limit. It may be repeated after `retry_after` seconds."""
+    """The call exceeded the flood limit. It can be repeated after `retry_after` seconds."""
 
     def __init__(self, message: str, retry_after: int) -> None:
         super().__init__(message)
@@ -113,12 +105,12 @@ _REFUSALS: Final = {
 
 
 class BotApiClient:
-    """Calls the Bot API for any number of bots, over one pool of connections. Close it at the end.
+    """Calls the Bot API for any number of bots, over one connection pool. Close it at the end.
 
     Args:
         api_url: the base of `/bot<token>/<method>`, such as `https://api.telegram.org`.
         tls: the certificates to trust instead of the public authorities, for a self-hosted Bot API server.
-        limit: the most connections at once; further calls wait. 0 means no limit.
+        limit: the maximum number of simultaneous connections; further calls wait. 0 means no limit.
 
     Raises:
         ValueError: the address is malformed.
@@ -137,7 +129,7 @@ class BotApiClient:
         token: str,
         method: str,
         returns: Callable[[Any], _Result],
-        parameters: dict[str, Any] | None = None,
+        parameters: Mapping[str, Any] | None = None,
         *,
         seconds: float | None = None,
         hurry: asyncio.Event | None = None,
@@ -146,16 +138,16 @@ class BotApiClient:
 
         Args:
             token: the bot's token.
-            method: the name of the method.
+            method: such as `getMe`.
             returns: parses the result; it raises ValueError for a result of another type.
-            parameters: the parameters of the method; those that are None are left out.
+            parameters: the method's parameters; those that are None are omitted.
             seconds: the time limit of each attempt.
-            hurry: until it is set, a call that meets the flood limit is repeated after a wait, 60 s in total at most.
-                Without it, such a call fails at once. Waiting is the exception: a user who makes the bot answer too
-                often must not keep it from answering others.
+            hurry: until it is set, a call that exceeds the flood limit is repeated after a wait, at most 60 s in total.
+                Without it, such a call fails immediately. Only a few calls wait, because a user who makes the bot
+                answer too often must not prevent it from answering others.
 
         Raises:
-            TelegramAPIError: the call failed. Subclasses tell the reasons apart; none contains the token.
+            TelegramAPIError: the call failed. Each subclass is one reason; no message contains the token.
         """
         body = {name: value for name, value in (parameters or {}).items() if value is not None}
         left = FLOOD_WAIT_LIMIT
@@ -196,14 +188,14 @@ class BotApiClient:
         except (ClientError, OSError) as error:
             trouble = _without_token(f"{type(error).__name__}: {error}", token)
         except (ValueError, RecursionError):
-            # For example, a proxy's error page. Its text may quote the URL, so the error does not repeat it.
+            # For example, a proxy's error page. Its text may quote the URL, so the error does not include it.
             trouble = f"an answer with HTTP status {status} that is not the Bot API's"
         # Raised outside the handlers: the original error may contain the URL and must not become the context.
         raise TelegramNetworkError(trouble)
 
     def _open(self) -> ClientSession:
         if self._client is None:
-            # Not created in the constructor, since a session belongs to the running event loop.
+            # Not created in the constructor, because a session belongs to the running event loop.
             connector = TCPConnector(ssl=self._tls or True, limit=self._limit, ttl_dns_cache=_ADDRESS_SECONDS)
             self._client = ClientSession(connector=connector)
         return self._client
@@ -220,8 +212,6 @@ def _refusal(status: int, response: Response, token: str) -> TelegramAPIError:
     parameters = response.parameters
     if parameters is not None and parameters.retry_after:
         return TelegramRetryAfter(description, parameters.retry_after)
-    if parameters is not None and parameters.migrate_to_chat_id:
-        return TelegramMigrateToChat(description, parameters.migrate_to_chat_id)
     return _REFUSALS.get(status, TelegramServerError if status >= 500 else TelegramAPIError)(description)
 
 
@@ -252,11 +242,7 @@ _are_commands: Final = TypeAdapter(list[BotCommand]).validate_python
 
 
 class Bot:
-    """One bot. Messages are HTML and show no link previews.
-
-    Args:
-        api: the client that makes the calls; several bots may share it.
-        token: the bot's token.
+    """One bot. Messages are HTML and show no link previews. Several bots may share one client.
 
     Raises:
         ValueError: the token is malformed. The message does not repeat it.
@@ -281,7 +267,7 @@ class Bot:
         return await self.api.call(self._token, "getMe", User.model_validate, seconds=seconds)
 
     async def read_username(self) -> str:
-        """Return the bot's username, "" if it has none. Only the first call asks the Bot API."""
+        """Return the bot's username, or "" if it has none. Only the first call sends a request to the Bot API."""
         if self._username is None:
             self._username = (await self.get_me()).username or ""
         return self._username
@@ -306,8 +292,9 @@ class Bot:
         self, chat_id: int, text: str, markup: Markup | None = None, *, hurry: asyncio.Event | None = None
     ) -> None:
         """Send a message: https://core.telegram.org/bots/api#sendmessage; see `BotApiClient.call` for `hurry`."""
-        parameters = {"chat_id": chat_id, "text": text, **_HTML, "reply_markup": _as_json(markup)}
-        await self.api.call(self._token, "sendMessage", _is_object, parameters, hurry=hurry)
+        await self.api.call(
+            self._token, "sendMessage", _is_object, {"chat_id": chat_id, **_html(text, markup)}, hurry=hurry
+        )
 
     async def edit_message_text(
         self,
@@ -322,13 +309,7 @@ class Bot:
 
         Without `markup`, the message loses its buttons. See `BotApiClient.call` for `hurry`.
         """
-        parameters = {
-            "chat_id": chat_id,
-            "message_id": message_id,
-            "text": text,
-            **_HTML,
-            "reply_markup": _as_json(markup),
-        }
+        parameters = {"chat_id": chat_id, "message_id": message_id, **_html(text, markup)}
         await self.api.call(self._token, "editMessageText", _is_object, parameters, hurry=hurry)
 
     async def answer_callback_query(self, query_id: str, text: str, *, alert: bool = False) -> None:
@@ -338,17 +319,12 @@ class Bot:
 
     async def set_webhook(self, url: str, *, secret_token: str, allowed_updates: Sequence[str]) -> None:
         """Set the webhook and keep pending updates: https://core.telegram.org/bots/api#setwebhook."""
-        parameters = {
-            "url": url,
-            "secret_token": secret_token,
-            "allowed_updates": allowed_updates,
-            "drop_pending_updates": False,
-        }
-        await self.api.call(self._token, "setWebhook", _is_done, parameters)
+        parameters = {"url": url, "secret_token": secret_token, "allowed_updates": allowed_updates}
+        await self.api.call(self._token, "setWebhook", _is_done, {**parameters, **_KEEP_UPDATES})
 
     async def delete_webhook(self) -> None:
         """Delete the webhook and keep pending updates: https://core.telegram.org/bots/api#deletewebhook."""
-        await self.api.call(self._token, "deleteWebhook", _is_done, {"drop_pending_updates": False})
+        await self.api.call(self._token, "deleteWebhook", _is_done, _KEEP_UPDATES)
 
     async def get_webhook_info(self) -> WebhookInfo:
         """Return the current webhook: https://core.telegram.org/bots/api#getwebhookinfo."""
@@ -356,20 +332,27 @@ class Bot:
 
     async def set_my_commands(self, commands: Sequence[BotCommand], *, language_code: str | None = None) -> None:
         """Set the commands for private chats: https://core.telegram.org/bots/api#setmycommands."""
-        parameters = {
-            "commands": [each.model_dump() for each in commands],
-            "scope": _PRIVATE_CHATS,
-            "language_code": language_code,
-        }
-        await self.api.call(self._token, "setMyCommands", _is_done, parameters)
+        listed = [each.model_dump() for each in commands]
+        await self.api.call(
+            self._token,
+            "setMyCommands",
+            _is_done,
+            {"commands": listed, "language_code": language_code, **_PRIVATE_CHATS},
+        )
 
     async def get_my_commands(self) -> list[BotCommand]:
-        """Return the commands of private chats: https://core.telegram.org/bots/api#getmycommands.
+        """Return the commands for private chats: https://core.telegram.org/bots/api#getmycommands.
 
-        They are those for users whose language has no list of its own.
+        This is the list for users whose language has no list of its own.
         """
-        return await self.api.call(self._token, "getMyCommands", _are_commands, {"scope": _PRIVATE_CHATS})
+        return await self.api.call(self._token, "getMyCommands", _are_commands, _PRIVATE_CHATS)
 
 
-def _as_json(markup: Markup | None) -> dict[str, Any] | None:
-    return None if markup is None else markup.model_dump(exclude_none=True)
+def _html(text: str, markup: Markup | None) -> dict[str, Any]:
+    """Return the parameters that show `text` as HTML without link previews, above these buttons."""
+    return {
+        "text": text,
+        "parse_mode": "HTML",
+        "link_preview_options": {"is_disabled": True},
+        "reply_markup": None if markup is None else markup.model_dump(exclude_none=True),
+    }

@@ -1,8 +1,8 @@
 """The private chat of one user with one bot, through which handlers reply while they handle one update.
 
-`handlers.py` handles the sign-in itself. `Acts` holds the handlers of all other commands and buttons. A handler gets a
-`PrivateChat` or a `ButtonTap` only if the user acted personally, in their own private chat with the bot. A `ButtonTap`
-also requires that this service made the button (`signed_buttons.py`).
+`handlers.py` handles sign-ins. `Handlers` contains the handlers of all other commands and buttons. A handler
+gets a `PrivateChat` or a `ButtonTap` only if the user acted personally, in their own private chat with the bot. A
+`ButtonTap` also requires that this service made the button (`signed_buttons.py`).
 """
 
 import asyncio
@@ -15,6 +15,7 @@ import structlog
 from taproof.messengers.telegram.bot_api import Bot, TelegramBadRequest, TelegramRetryAfter
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
 from taproof.messengers.telegram.types import InlineKeyboardMarkup, ReplyKeyboardMarkup, ReplyKeyboardRemove, User
+from taproof.messengers.texts.catalog import Texts, texts_for
 
 _log = structlog.get_logger(__name__)
 
@@ -33,8 +34,8 @@ class PrivateChat:
     """A user's private chat with a bot.
 
     `bot_id` is the id that the services use: `SERVICE_BOT` for the service's own bot, the real id for a project's bot.
-    `signer` signs every button that is sent. Until `hurry` is set, a needed message waits out the Bot API's flood
-    limit.
+    `signer` signs every button that is sent. Until `hurry` is set, a needed message waits for the Bot API's flood
+    limit to end.
     """
 
     bot: Bot
@@ -48,8 +49,13 @@ class PrivateChat:
         """The user's id as it is stored."""
         return str(self.user.id)
 
+    @property
+    def texts(self) -> Texts:
+        """The texts in the user's language."""
+        return texts_for(self.user.language_code)
+
     async def send(self, reply: Reply, *, needed: bool = False) -> None:
-        """Send a message. A message that is not `needed` and meets the flood limit is left out."""
+        """Send a message. If it is not `needed` and exceeds the flood limit, it is not sent."""
         hurry = self.hurry if needed else None
         markup = self._signed(reply, edited=False) or reply.keyboard
         try:
@@ -97,13 +103,13 @@ class ButtonTap(PrivateChat):
 
 
 OnCommand = Callable[[PrivateChat, str], Awaitable[None]]
-"""A handler of a command. It gets the text after the command, "" if there is none."""
+"""Handles a command. It receives the text after the command, or "" if there is none."""
 OnTap = Callable[[ButtonTap, str], Awaitable[None]]
-"""A handler of a button. It gets the button's data after the colon, once the button's signature has been checked."""
+"""Handles a button. It receives the button's data after the colon, once the button's signature has been checked."""
 
 
 @dataclass(frozen=True, slots=True)
-class Acts:
+class Handlers:
     """The handlers of actions outside a sign-in, by command and by button.
 
     The key of a command is its name without the slash: `sessions` for /sessions. The key of a button is the word before
@@ -115,28 +121,28 @@ class Acts:
 
 
 async def answer_tap(bot: Bot, query_id: str, notice: str, *, alert: bool = False) -> None:
-    """Show a pop-up to the user who tapped. If it is too late for one, nothing happens."""
+    """Show a pop-up to the user who tapped. If the tap can no longer be answered, do nothing."""
     try:
         with _within_flood_limit(None):
             await bot.answer_callback_query(query_id, notice, alert=alert)
     except TelegramBadRequest as refusal:
-        # A tap cannot be answered after some seconds. The message says the same and stays.
+        # A tap cannot be answered after a few seconds. The message contains the same text and stays visible.
         _log.info("bot_tap_too_old", reason=refusal.message)
 
 
 async def send_to_group(bot: Bot, chat_id: int, text: str) -> None:
-    """Send a message to a group. If the flood limit or the group prevents it, the message is left out."""
+    """Send a message to a group. If the flood limit or the group prevents it, do nothing."""
     try:
         with _within_flood_limit(None):
             await bot.send_message(chat_id, text)
     except TelegramBadRequest as refusal:
-        # A group can keep a bot from writing in many ways; none of them matters here.
+        # A group can prevent a bot from writing in many ways; none of them matters here.
         _log.info("bot_group_silent", reason=refusal.message)
 
 
 @contextmanager
 def _within_flood_limit(hurry: asyncio.Event | None) -> Iterator[None]:
-    """Suppress the flood limit's error, so that the reply is left out. With `hurry`, only once it is set."""
+    """Suppress the flood limit's error, so that the reply is skipped. With `hurry`, only once it is set."""
     try:
         yield
     except TelegramRetryAfter:

@@ -1,4 +1,4 @@
-"""The list of commands that a messenger shows beside the text field."""
+"""The list of commands that a messenger shows next to the text field."""
 
 import structlog
 
@@ -11,7 +11,7 @@ _log = structlog.get_logger(__name__)
 
 
 async def announce_commands_once(bot: Bot) -> None:
-    """Call `announce_commands` unless the bot has the list already. With hundreds of bots, this saves many calls."""
+    """Call `announce_commands` unless the bot already has the list. With hundreds of bots, this saves many calls."""
     try:
         listed = await bot.get_my_commands()
     except TelegramAPIError:

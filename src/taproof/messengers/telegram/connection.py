@@ -17,13 +17,13 @@ from taproof.messengers.telegram.bot_api import (
 
 LONGEST_DELAY: Final = 30
 LONGEST_SILENCE: Final = 3600
-"""The longest wait, in seconds, that the Bot API can impose on a call that is not a reply."""
+"""Maximum time, in seconds, that the Bot API can make a call wait, other than a reply."""
 
 _log = structlog.get_logger(__name__)
 
 
 class BotTokenRefusedError(Exception):
-    """The Bot API does not know this token. The message says what to check."""
+    """The Bot API does not accept this token. The message says what to check."""
 
 
 class BotApiUnreachableError(Exception):
@@ -41,11 +41,11 @@ async def fetch_username(bot: Bot) -> str:
         me = await bot.get_me()
     except (TelegramUnauthorizedError, TelegramNotFound):
         raise BotTokenRefusedError(
-            "The Bot API does not know this bot token. Check TAPROOF_BOT_TOKEN; @BotFather shows the right one.",
+            "The Bot API does not recognise this bot token. Check TAPROOF_BOT_TOKEN; @BotFather shows the right one.",
         ) from None
     except TelegramAPIError as trouble:
         raise BotApiUnreachableError(
-            f"The Bot API cannot be asked ({trouble.message}). Check the network and TAPROOF_BOT_API_URL.",
+            f"The Bot API cannot be reached ({trouble.message}). Check the network and TAPROOF_BOT_API_URL.",
         ) from None
     if not me.username:
         raise BotTokenRefusedError("TAPROOF_BOT_TOKEN belongs to an account that is not a bot.")
@@ -53,38 +53,40 @@ async def fetch_username(bot: Bot) -> str:
 
 
 class Reconnection:
-    """Waits between attempts to reach the Bot API. Logs a failure once, and logs when it is over."""
+    """Waits between attempts to reach the Bot API. Logs a failure once, and logs when the Bot API answers again."""
 
     def __init__(self) -> None:
         self._failures = 0
-        self._told = ""
+        self._logged = ""
 
     async def wait(self, trouble: TelegramAPIError) -> None:
-        """Wait before the next attempt: as long as the Bot API asks, up to an hour, or a growing 1 to 30 s."""
+        """Wait before the next attempt: as long as the Bot API requests, up to an hour, or 1 s growing to 30 s."""
         delay = min(2**self._failures, LONGEST_DELAY)
         self._failures = min(self._failures + 1, 10)
         if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
             delay = LONGEST_DELAY
-            self._tell("bot_token_refused", trouble, "Check TAPROOF_BOT_TOKEN: the Bot API does not know this token.")
+            self._log_once(
+                "bot_token_refused", trouble, "Check TAPROOF_BOT_TOKEN: the Bot API does not recognise this token."
+            )
         elif isinstance(trouble, TelegramConflictError):
-            self._tell("bot_conflict", trouble, "Another program receives this bot's updates. Stop it.")
+            self._log_once("bot_conflict", trouble, "Another program receives this bot's updates. Stop it.")
         elif isinstance(trouble, TelegramRetryAfter):
             delay = min(max(trouble.retry_after, 1), LONGEST_SILENCE)
-            self._tell("bot_flood_wait", trouble, f"The Bot API asks for {delay} s of silence.")
+            self._log_once("bot_flood_wait", trouble, f"The Bot API accepts no calls for {delay} s.")
         elif isinstance(trouble, TelegramNetworkError):
-            self._tell("bot_api_unreachable", trouble, "Check the network and TAPROOF_BOT_API_URL. Still trying.")
+            self._log_once("bot_api_unreachable", trouble, "Check the network and TAPROOF_BOT_API_URL. Still trying.")
         else:
-            self._tell("bot_api_error", trouble, "The Bot API refuses the call. Still trying.")
+            self._log_once("bot_api_error", trouble, "The Bot API refuses the call. Still trying.")
         await asyncio.sleep(delay)
 
     def succeeded(self) -> None:
-        """Note that the Bot API answered."""
-        if self._told:
+        """Record that the Bot API answered."""
+        if self._logged:
             _log.info("bot_api_reached")
         self._failures = 0
-        self._told = ""
+        self._logged = ""
 
-    def _tell(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
-        if self._told != event:
+    def _log_once(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
+        if self._logged != event:
             _log.error(event, reason=trouble.message, advice=advice)
-        self._told = event
+        self._logged = event

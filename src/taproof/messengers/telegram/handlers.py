@@ -16,7 +16,7 @@ from taproof.core.model import MessengerIdentity
 from taproof.messengers.browsers import name_browser
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.chat import Acts, ButtonTap, PrivateChat, Reply, answer_tap, send_to_group
+from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply, answer_tap, send_to_group
 from taproof.messengers.telegram.prompts import (
     CANCEL,
     CONFIRM,
@@ -42,12 +42,16 @@ from taproof.messengers.telegram.types import (
     User,
 )
 from taproof.messengers.telegram.user_control_replies import commands_help
-from taproof.messengers.texts.catalog import Texts, texts_for
+from taproof.messengers.texts.catalog import texts_for
 from taproof.service.sessions.decide import Decisions, SeenSession
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 _TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_-]{43})(?::([0-2]))?")
+_WRITTEN: Final = (
+    *("text", "contact", "location", "photo", "sticker", "document"),
+    *("animation", "audio", "video", "video_note", "voice"),
+)
 _CHOICES: Final = {CONFIRM, CANCEL, MATCH, WITHOUT_PHONE}
 _log = structlog.get_logger(__name__)
 
@@ -55,15 +59,9 @@ _log = structlog.get_logger(__name__)
 class Conversation:
     """Answers one update at a time. Its only state is the number of messages to each user.
 
-    Only two replies wait out the Bot API's flood limit, since a sign-in needs them: the prompt, and the outcome of a
-    decision that was just made. Any other reply that meets the limit is left out.
-
-    Args:
-        decisions: shows and decides sessions.
-        signer: signs buttons and verifies them.
-        clock: returns the time in ms.
-        acts: the handlers of other commands and buttons.
-        limits: the limits on messages to one user.
+    Only two replies wait until the Bot API's flood limit ends, because a sign-in needs them: the prompt, and the
+    outcome of a decision that was just made. Any other reply that exceeds the limit is not sent. `handlers` handle all
+    other commands and buttons.
     """
 
     def __init__(
@@ -71,13 +69,13 @@ class Conversation:
         decisions: Decisions,
         signer: ButtonSigner,
         clock: Clock,
-        acts: Acts | None = None,
+        handlers: Handlers | None = None,
         limits: ReplyLimits | None = None,
     ) -> None:
         self._decisions = decisions
         self._signer = signer
         self._clock = clock
-        self._acts = acts or Acts()
+        self._handlers = handlers or Handlers()
         self._limits = limits or ReplyLimits(clock)
 
     async def on_update(self, update: Update, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
@@ -94,27 +92,26 @@ class Conversation:
         user = message.from_user
         if user is None or user.is_bot:
             return
-        texts = texts_for(user.language_code)
         command, mention, payload = _parse_command(message)
         if message.chat.type != "private":
             is_meant = command == "start" and (mention is None or await _is_me(bot, mention))
             if is_meant and self._limits.spend_reply(user.id):
-                await send_to_group(bot, message.chat.id, texts.private_only)
+                await send_to_group(bot, message.chat.id, texts_for(user.language_code).private_only)
             return
         if not _is_own_chat(message, user):
             return
         chat = PrivateChat(bot, bot_id, user, hurry, self._signer)
-        act = self._acts.commands.get(command or "")
+        handler = self._handlers.commands.get(command or "")
         if command == "start" and payload:
-            await self._open(chat, texts, payload)
-        elif act is not None:
+            await self._open(chat, payload)
+        elif handler is not None:
             if self._limits.spend_reply(user.id):
-                await act(chat, payload)
+                await handler(chat, payload)
         elif _is_worth_an_answer(message):
-            await self._take_word(chat, texts, message, is_command=command is not None)
+            await self._answer_other_message(chat, message, is_command=command is not None)
 
     async def on_tap(self, query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
-        """Decide a session for the user who tapped a button of its prompt, then show the outcome."""
+        """Decide a session for the user who tapped a button of the prompt, then show the outcome."""
         user = query.from_user
         if user.is_bot:
             return
@@ -134,38 +131,38 @@ class Conversation:
                 await answer_tap(bot, query.id, texts.control.gone)
             return
         tap = ButtonTap(bot, bot_id, user, hurry, self._signer, query.id, prompt.message_id)
-        act = self._acts.taps.get(found[1])
-        if act is not None:
-            await act(tap, found[2])
+        handler = self._handlers.taps.get(found[1])
+        if handler is not None:
+            await handler(tap, found[2])
             return
         data = _TOKEN.fullmatch(found[2])
         if data is None or found[1] not in _CHOICES or (data[2] is not None) is not (found[1] == MATCH):
             await tap.answer(texts.unknown)
             return
-        await self._show_decision(tap, texts, data[1], await self._decide(tap, found[1], data[1], data[2]))
+        await self._show_decision(tap, data[1], await self._decide(tap, found[1], data[1], data[2]))
 
     def on_membership(self, change: ChatMemberUpdated) -> None:
         """Log that a user blocked the bot, or that a group removed it."""
         if change.new_chat_member.status == "kicked":
             _log.info("bot_blocked", chat_type=change.chat.type)
 
-    async def _open(self, chat: PrivateChat, texts: Texts, session_token: str) -> None:
+    async def _open(self, chat: PrivateChat, session_token: str) -> None:
         """Show the prompt of an opened link, unless this user has seen too many prompts recently."""
-        allowance = self._limits.spend_prompt(chat.user.id)
-        if allowance != "allowed":
-            if allowance == "told":
-                await chat.send(Reply(texts.too_many))
+        decision = self._limits.spend_prompt(chat.user.id)
+        if decision != "allowed":
+            if decision == "refused":
+                await chat.send(Reply(chat.texts.too_many))
             return
         shown = False
         try:
             seen = await self._decisions.open_session(session_token, chat.user_id, chat.bot_id)
             _log_seen("sign_in_opened", seen)
             browser = await name_browser(seen.context.user_agent)
-            reply = opened_reply(texts, seen, session_token, self._clock(), browser)
+            reply = opened_reply(chat.texts, seen, session_token, self._clock(), browser)
             if seen.outcome in {"opened", "phone"}:
                 await chat.send(reply, needed=True)
                 if seen.outcome == "phone":
-                    await chat.send(phone_keyboard(texts, seen), needed=True)
+                    await chat.send(phone_keyboard(chat.texts, seen), needed=True)
                 shown = True
             elif self._limits.spend_reply(chat.user.id):
                 await chat.send(reply)
@@ -174,9 +171,9 @@ class Conversation:
             if not shown:
                 self._limits.give_back_prompt(chat.user.id)
 
-    async def _take_word(self, chat: PrivateChat, texts: Texts, message: Message, *, is_command: bool) -> None:
+    async def _answer_other_message(self, chat: PrivateChat, message: Message, *, is_command: bool) -> None:
         """Answer a message other than a link or a known command: a contact that a sign-in waits for, or any text."""
-        contact = message.contact
+        texts, contact = chat.texts, message.contact
         if contact is None and not self._limits.spend_reply(chat.user.id):
             return
         if is_command:
@@ -186,7 +183,7 @@ class Conversation:
             is_own = contact is not None and message.forward_origin is None and message.via_bot is None
             owner = str(contact.user_id) if contact is not None and is_own and contact.user_id else None
             number = contact.phone_number if contact is not None else ""
-            answers = functools.partial(_answers_request, chat, texts, message)
+            answers = functools.partial(_answers_request, chat, message)
             seen = await self._decisions.give_phone(_identity(chat), owner, number, chat.bot_id, answers=answers)
         if seen.changed:
             _log_seen("sign_in_decided", seen)
@@ -205,16 +202,17 @@ class Conversation:
                 reply = keyboard_gone(texts)
             await chat.send(dataclasses.replace(reply, keyboard=ReplyKeyboardRemove()), needed=seen.changed)
 
-    async def _decide(self, tap: ButtonTap, choice: str, session_token: str, place: str | None) -> SeenSession:
+    async def _decide(self, tap: ButtonTap, choice: str, session_token: str, index: str | None) -> SeenSession:
         if choice == CANCEL:
             return await self._decisions.cancel_session(session_token, tap.user_id, tap.bot_id)
         if choice == WITHOUT_PHONE:
             return await self._decisions.continue_without_phone(session_token, _identity(tap), tap.bot_id)
-        number = None if place is None else int(place)
-        return await self._decisions.confirm_session(session_token, _identity(tap), tap.bot_id, choice=number)
+        match_choice = None if index is None else int(index)
+        return await self._decisions.confirm_session(session_token, _identity(tap), tap.bot_id, choice=match_choice)
 
-    async def _show_decision(self, tap: ButtonTap, texts: Texts, session_token: str, seen: SeenSession) -> None:
+    async def _show_decision(self, tap: ButtonTap, session_token: str, seen: SeenSession) -> None:
         """Replace a session's prompt with its outcome."""
+        texts = tap.texts
         if seen.changed:
             _log_seen("sign_in_decided", seen)
         if seen.outcome == "foreign":
@@ -239,19 +237,7 @@ def _is_worth_an_answer(message: Message) -> bool:
     """Tell whether a person sent the message, unlike a service message such as a changed timer or a pinned message."""
     if message.venue or message.live_photo:
         return False  # A venue also has a location.
-    return bool(
-        message.text
-        or message.animation
-        or message.audio
-        or message.contact
-        or message.document
-        or message.location
-        or message.photo
-        or message.sticker
-        or message.video
-        or message.video_note
-        or message.voice
-    )
+    return any(getattr(message, kind) for kind in _WRITTEN)
 
 
 def _identity(chat: PrivateChat) -> MessengerIdentity:
@@ -265,8 +251,8 @@ def _log_seen(event: str, seen: SeenSession) -> None:
 def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
     """Return the command, the mentioned bot and the payload.
 
-    A forwarded message is no command, and neither is one that another bot wrote in the user's name. Opening a link must
-    be the user's own act, so nobody else may write it.
+    A forwarded message is not a command, and neither is one that another bot wrote in the user's name: only the user
+    may open a link.
     """
     if message.forward_origin is not None or message.via_bot is not None:
         return None, None, ""
@@ -274,12 +260,12 @@ def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
     return (found[1].lower(), found[2], (found[3] or "").strip()) if found else (None, None, "")
 
 
-def _answers_request(chat: PrivateChat, texts: Texts, message: Message, seen: SeenSession) -> bool:
+def _answers_request(chat: PrivateChat, message: Message, seen: SeenSession) -> bool:
     """Tell whether a contact appears to come from the button that asks for it for this session.
 
     Telegram's apps for Android and the desktop send it as a reply to the message with the button. The apps for iOS,
-    macOS and the web send no reply. A forward with a hidden sender looks the same as that, except for the name: it has
-    the name under which somebody saved the user. The button sends the account's own name.
+    macOS and the web do not send it as a reply. A forward with a hidden sender looks the same, except for the name: it
+    contains the name under which somebody saved the user. The button sends the account's own name.
     """
     contact, asked = message.contact, message.reply_to_message
     if contact is None or message.external_reply is not None or message.reply_to_story is not None:
@@ -288,7 +274,7 @@ def _answers_request(chat: PrivateChat, texts: Texts, message: Message, seen: Se
         own = (chat.user.first_name, chat.user.last_name or "")
         return (contact.first_name.strip(), (contact.last_name or "").strip()) == tuple(map(str.strip, own))
     is_from_bot = asked.from_user is not None and asked.from_user.id == chat.bot.id
-    asking = (phone_keyboard(texts, seen), wrong_contact_reply(texts, seen))
+    asking = (phone_keyboard(chat.texts, seen), wrong_contact_reply(chat.texts, seen))
     return is_from_bot and any(shows(asked.text, each.text) for each in asking)
 
 

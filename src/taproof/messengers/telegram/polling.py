@@ -11,21 +11,21 @@ import structlog
 
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramConflictError
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
-from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, places
+from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, code_lines
 
 POLL_SECONDS: Final = 25
 ANSWER_SECONDS: Final = 15
 """The extra time for the answer to a poll, beyond the requested wait."""
 PATIENCE_SECONDS: Final = 1
-"""The longest delay of the next poll while updates are in progress. One user's slow update must not delay others."""
+"""Maximum delay of the next poll while updates are in progress. One user's slow update must not delay others."""
 GIVE_UP_SECONDS: Final = 15 * 60
 """An update that cannot be handled for this long is dropped: its session has expired. The Bot API returns only the
 first hundred unacknowledged updates, so a few such updates would block all others."""
 UNANSWERED_SECONDS: Final = 2 * 60
-"""The same limit for an update that lacks only its reply. In the second half of this time, replies no longer wait out
-the flood limit, since that would take longer than the rest of it."""
+"""The same limit for an update whose decision is stored but whose reply was not sent. In the second half of this time,
+replies no longer wait for the flood limit to end, because that would exceed the rest of the time."""
 LINE_LIMIT: Final = 5
-"""The number of one user's updates that are handled in order. A higher limit would let one user take up the hundred
+"""The number of one user's updates that are handled in order. With a higher limit, one user could fill the hundred
 updates that the Bot API returns."""
 FINISH_SECONDS: Final = 10
 ACKNOWLEDGE_SECONDS: Final = 3
@@ -35,21 +35,21 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(eq=False, slots=True)
 class _Line:
-    """One user's updates in order. `hurry` is set once there are so many that they would delay other users."""
+    """One user's updates in order. `hurry` is set once there are enough to delay other users."""
 
     tasks: list[asyncio.Task[bool]] = field(default_factory=list)
     hurry: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class LongPolling:
-    """Receives the updates of a bot that no other program receives.
+    """Receives a bot's updates. No other program must receive them.
 
     Updates of different users are handled concurrently, and those of one user in order unless there are many. An update
     is acknowledged when it and all earlier ones are done. After a crash, the Bot API delivers the others again.
 
     Args:
-        bot: the bot that receives the updates.
-        intake: the handler of the updates.
+        bot: the bot.
+        intake: the handler of its updates.
         since: the time in ms since which no other program receives the updates.
         reconnection: waits when the Bot API returns no updates. If it raises BotTokenRefusedError, the loop ends.
         pace: seconds between the starts of two updates, so that a flood of updates leaves time for other bots.
@@ -73,7 +73,7 @@ class LongPolling:
         self._lines: dict[int, _Line] = {}
         self._stopping = asyncio.Event()
         self._reconnection = reconnection or Reconnection()
-        self._told = ""
+        self._logged = ""
 
     async def run(self) -> None:
         """Receive updates until cancelled, then finish and acknowledge those in progress."""
@@ -96,18 +96,18 @@ class LongPolling:
         except BotTokenRefusedError:
             raise
         except Exception as error:  # noqa: BLE001 — an error that ends this loop would end the service's other tasks.
-            if self._told != type(error).__name__:
-                self._told = type(error).__name__
-                _log.error("bot_polling_failed", error=self._told, where=places(error))
+            if self._logged != type(error).__name__:
+                self._logged = type(error).__name__
+                _log.error("bot_polling_failed", error=self._logged, where=code_lines(error))
             await asyncio.sleep(PATIENCE_SECONDS)
         else:
-            self._told = ""
+            self._logged = ""
 
     async def _poll(self) -> None:
         if self._in_hand:
             await asyncio.wait(self._in_hand.values(), timeout=PATIENCE_SECONDS)
             self._settle()
-        # While an update is in progress, the server returns it again at once and would not wait anyway.
+        # While an update is in progress, the server returns it again immediately, so a wait would have no effect.
         seconds = 0 if self._in_hand else POLL_SECONDS
         try:
             updates = await self._bot.get_updates(
@@ -191,7 +191,9 @@ class LongPolling:
             error = task.exception()
             if error is not None:
                 # The update would fail again in the same way and hold back the offset forever.
-                _log.error("bot_update_given_up", update_id=update_id, error=type(error).__name__, where=places(error))
+                _log.error(
+                    "bot_update_given_up", update_id=update_id, error=type(error).__name__, where=code_lines(error)
+                )
             elif not task.result():
                 return
             del self._in_hand[update_id]
@@ -225,7 +227,7 @@ class LongPolling:
 
 
 def _user_of(update: dict[str, Any]) -> int | None:
-    """Return the id of the user who caused an update, None if it has none. It keeps one user's updates in order."""
+    """Return the id of the user who caused an update, or None. The id is used to keep one user's updates in order."""
     for kind in ALLOWED_UPDATES:
         event = update.get(kind)
         sender = event.get("from") if isinstance(event, dict) else None

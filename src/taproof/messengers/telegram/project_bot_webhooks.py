@@ -1,14 +1,17 @@
-"""Webhook delivery for the bots of projects: each has the path `/bot/webhook/<bot id>` and its own secret."""
+"""Webhook delivery for project bots: each has the path `/bot/webhook/<bot id>` and its own secret."""
 
 import asyncio
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
+
+from starlette.types import Receive, Scope, Send
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import Handling, UpdateIntake
-from taproof.messengers.telegram.webhook import Receive, Send, WebhookEndpoint, register_webhook
+from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
 from taproof.service.bots import Bots
 
 CHECK_SECONDS: Final = 60.0
@@ -27,7 +30,7 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
     Raises:
         BotTokenRefusedError: `reconnection` raised it.
     """
-    told = ""
+    registered = ""
     while True:
         try:
             is_set = (await bot.get_webhook_info()).url == url
@@ -36,22 +39,19 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
             continue
         reconnection.succeeded()
         secret = secrets(bot.id)[0]
-        if not is_set or secret != told:
+        if not is_set or secret != registered:
             await register_webhook(bot, url, secret, reconnection)
-            told = secret
+            registered = secret
         clock = asyncio.get_running_loop().time
         next_look = clock() + CHECK_SECONDS
-        while clock() < next_look and secrets(bot.id)[0] == told:  # noqa: ASYNC110 — a file changes without an event.
+        while clock() < next_look and secrets(bot.id)[0] == registered:  # noqa: ASYNC110 — a file changes without an event.
             await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
 
 
 class ProjectBotWebhooks:
     """The ASGI application behind `POST /bot/webhook/<bot id>`, in any process.
 
-    Args:
-        bots: the bots of all projects.
-        intake: returns the handler of the updates of the bot with this token.
-        secrets: returns the valid secrets of each bot.
+    `intake` returns the update handler for the bot with this token.
     """
 
     def __init__(self, bots: Bots, intake: Callable[[str], UpdateIntake], secrets: Secrets) -> None:
@@ -60,16 +60,25 @@ class ProjectBotWebhooks:
         self._secrets = secrets
         self._intakes: dict[int, tuple[bytes, UpdateIntake]] = {}
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer 200 once the update is handled, 503 if it must be delivered again, and 401 to a wrong secret."""
-        # Every number has a secret that a stranger does not know, so a stranger's request causes no lookup.
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 200 once the update is handled, 503 if it must be delivered again, and 401 for a wrong secret."""
+        # The bot is looked up only after the secret has shown that the messenger sent the update. Every bot id has a
+        # secret, even if no such bot exists.
         number = scope["path"].rpartition("/")[2]
         bot_id = int(number) if number.isascii() and number.isdigit() and len(number) <= _ID_LENGTH else 0
-        endpoint = WebhookEndpoint(_Late(self, bot_id), lambda: self._secrets(bot_id))
+        endpoint = WebhookEndpoint(partial(self._handle, bot_id), partial(self._secrets, bot_id))
         await endpoint(scope, receive, send)
 
+    async def _handle(self, bot_id: int, update: dict[str, Any]) -> Handling:
+        """Handle an update once. Return "retry" if the bot is not found, because that may be temporary."""
+        try:
+            intake = await self.find_intake(bot_id)
+        except (StoreUnavailable, DecryptionFailed):
+            return "retry"
+        return "retry" if intake is None else await intake.handle(update)
+
     async def find_intake(self, bot_id: int) -> UpdateIntake | None:
-        """Return the handler of a bot's updates, None if no project has the bot any more or it is broken.
+        """Return a bot's update handler; None if no project uses the bot any more, or if it is broken.
 
         Raises:
             StoreUnavailable: the bot cannot be read.
@@ -84,19 +93,3 @@ class ProjectBotWebhooks:
             intake = self._make_intake(self._bots.open_token(bot))
             self._intakes[bot_id] = (bot.encrypted_token, intake)
         return intake
-
-
-class _Late:
-    """Looks up the bot of an update, only once the secret has shown that the messenger sent it."""
-
-    def __init__(self, webhooks: ProjectBotWebhooks, bot_id: int) -> None:
-        self._webhooks = webhooks
-        self._bot_id = bot_id
-
-    async def handle(self, update: dict[str, Any]) -> Handling:
-        """Handle an update once. Return "retry" if no bot is found, since that may be temporary."""
-        try:
-            intake = await self._webhooks.find_intake(self._bot_id)
-        except (StoreUnavailable, DecryptionFailed):
-            return "retry"
-        return "retry" if intake is None else await intake.handle(update)

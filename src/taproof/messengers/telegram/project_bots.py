@@ -1,7 +1,7 @@
-"""Runs the bots of projects, hundreds of them in one process, in the same way as the service's own bot.
+"""Runs project bots, hundreds of them in one process, in the same way as the service's own bot.
 
 Each bot has its own task. The bots share only the connection pool, the dispatcher and the store, so one slow bot does
-not delay the others. The list of bots is read from the store every other second, so any node may change it. A bot whose
+not delay the others. The list of bots is read from the store every two seconds, so any node can change it. A bot whose
 token the messenger refuses is marked broken and does not run until it has a new token.
 """
 
@@ -23,14 +23,14 @@ from taproof.messengers.telegram.bot_api import (
 )
 from taproof.messengers.telegram.commands import announce_commands_once
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
-from taproof.messengers.telegram.updates import places
+from taproof.messengers.telegram.updates import code_lines
 from taproof.service.bots import Bots
 
 LOOK_SECONDS: Final = 2.0
 """The interval between reads of the list of bots."""
 START_SECONDS: Final = 0.02
-"""The interval between the starts of two bots. Each start opens a connection or two while the service's own bot is
-working."""
+"""The interval between the starts of two bots. Each start opens one or two connections, which must not delay the
+service's own bot."""
 NAME_SECONDS: Final = 300.0
 """The interval between reads of a bot's username, which is part of its links."""
 PACE_SECONDS: Final = 0.01
@@ -47,7 +47,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ProjectBotReconnection(Reconnection):
-    """Waits as for the service's own bot, but raises BotTokenRefusedError after two refusals in a row.
+    """Waits like `Reconnection`, but raises BotTokenRefusedError after two refusals in a row.
 
     It does not log that the messenger is unreachable: the service's own bot logs that once, instead of hundreds of
     bots.
@@ -68,17 +68,17 @@ class ProjectBotReconnection(Reconnection):
             return
         self._refusals += 1
         if self._refusals >= REFUSALS:
-            raise BotTokenRefusedError("The Bot API does not know this bot token.")
+            raise BotTokenRefusedError("The Bot API does not recognise this bot token.")
         await asyncio.sleep(REFUSED_SECONDS)
 
     def succeeded(self) -> None:
-        """Note that the Bot API answered."""
+        """Record that the Bot API answered."""
         self._refusals = 0
         super().succeeded()
 
-    def _tell(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
+    def _log_once(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
         if not isinstance(trouble, TelegramNetworkError):
-            super()._tell(event, trouble, advice)
+            super()._log_once(event, trouble, advice)
 
 
 @dataclass(slots=True)
@@ -97,8 +97,8 @@ class ProjectBots:
         bots: lists the bots, and records that one is broken or renamed.
         connect: returns the bot with a token, without calling the Bot API.
         receive: receives a bot's updates.
-        service_bot: the service's own bot. If the messenger refuses it too, a refusal says nothing about one token.
-        show: called with the numbers of running and of broken bots.
+        service_bot: the service's own bot. If the messenger refuses it too, the cause is not a single token.
+        show: called with the numbers of running and broken bots.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class ProjectBots:
     async def _look(self) -> None:
         """Start new bots, and stop those that were removed, are broken, or have another token."""
         try:
-            found = await self._bots.list_bots()
+            found = await self._bots.list_project_bots()
         except StoreUnavailable:
             return
         wanted = {bot.bot_id: bot for bot in found if bot.broken_at is None}
@@ -168,7 +168,7 @@ class ProjectBots:
         except DecryptionFailed:
             if bot.encrypted_token not in self._unreadable:
                 self._unreadable.add(bot.encrypted_token)
-                advice = "Put the master key back that it was encrypted under, or set bot_token again."
+                advice = "Restore the master key that encrypted it, or set bot_token again."
                 _log.error("own_bot_unreadable", project_id=bot.project_id, bot_username=bot.username, advice=advice)
             self._stop(bot.bot_id)
             return None
@@ -204,12 +204,12 @@ class ProjectBots:
         structlog.contextvars.bind_contextvars(project_id=bot.project_id, bot_username=bot.username)
         try:
             if before:
-                # Two tasks that receive the updates of one bot would conflict.
+                # Two tasks that receive the same bot's updates would conflict.
                 await asyncio.wait(before)
             await asyncio.sleep(delay)
             await self._receive_until_refused(bot.bot_id, self._connect(token))
         except Exception as error:  # noqa: BLE001 — the other bots must keep running.
-            _log.error("own_bot_failed", error=type(error).__name__, where=places(error))
+            _log.error("own_bot_failed", error=type(error).__name__, where=code_lines(error))
 
     async def _receive_until_refused(self, bot_id: int, bot: Bot) -> None:
         learning = asyncio.create_task(self._look_after(bot_id, bot))
@@ -261,7 +261,7 @@ class ProjectBots:
         return True
 
     async def _look_after(self, bot_id: int, bot: Bot) -> None:
-        """Keep the bot's username up to date, since links with the old one lead nowhere. List its commands once."""
+        """Keep the bot's username up to date, because links with an old one do not work. Set its commands once."""
         is_listed = False
         while True:
             try:
@@ -276,5 +276,5 @@ class ProjectBots:
             except (TelegramAPIError, StoreUnavailable):
                 pass  # The task that receives the updates detects and logs the cause.
             except Exception as error:  # noqa: BLE001 — the bot still works with the known name.
-                _log.error("own_bot_failed", error=type(error).__name__, where=places(error))
+                _log.error("own_bot_failed", error=type(error).__name__, where=code_lines(error))
             await asyncio.sleep(NAME_SECONDS)

@@ -1,6 +1,5 @@
 """The messages about a session: the prompt with its buttons, the question for a phone number, and the outcome."""
 
-import html
 from typing import Final
 
 from taproof.core.clock import MINUTE, SECOND
@@ -8,13 +7,13 @@ from taproof.core.names import isolated_name
 from taproof.core.request_context import RequestContext
 from taproof.messengers.browsers import UNKNOWN_BROWSER, Browser
 from taproof.messengers.telegram.chat import Reply
-from taproof.messengers.telegram.shown import shown_project, shown_time
+from taproof.messengers.telegram.shown import shown_text, shown_time
 from taproof.messengers.telegram.types import (
-    InlineKeyboardButton,
     InlineKeyboardMarkup,
     KeyboardButton,
     ReplyKeyboardMarkup,
     ReplyKeyboardRemove,
+    inline_keyboard,
 )
 from taproof.messengers.telegram.user_control_replies import blocked_link_reply, not_me_button
 from taproof.messengers.texts.catalog import Texts
@@ -25,10 +24,10 @@ CONFIRM: Final = "c"
 CANCEL: Final = "x"
 WITHOUT_PHONE: Final = "w"
 MATCH: Final = "m"
-"""Data of a match code: `m:<session token>:<place>`, with a place from 0 to 2."""
+"""Data of a match code: `m:<session token>:<index>`, with an index from 0 to 2."""
 _DOMAIN_SHOWN: Final = 60
-"""The number of characters of a page's domain that are shown. They are the last ones, since its end names the
-owner."""
+"""Maximum number of characters shown of a page's domain. The last ones are shown, because the end of a domain
+identifies its owner."""
 
 
 def opened_reply(
@@ -41,7 +40,7 @@ def opened_reply(
         return outcome_reply(texts, seen)
     choose = f"{texts.choose_code.format(cancel=texts.cancel_button)}\n\n" if seen.choices else ""
     text = texts.prompt.format(
-        project=shown_project(seen.project_name),
+        project=shown_text(seen.project_name),
         context=_context(texts, seen.context, browser),
         age=_age(texts, now - seen.created_at),
         choose=choose,
@@ -53,21 +52,21 @@ def opened_reply(
 def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
     """Return the message that replaces a confirmed prompt if the project asks for a phone number."""
     labels = {"share": texts.phone.share_button, "cancel": texts.cancel_button}
-    cancel = InlineKeyboardButton(text=texts.cancel_button, callback_data=f"{CANCEL}:{session_token}")
+    cancel = (texts.cancel_button, f"{CANCEL}:{session_token}")
     row = [cancel]
     template = texts.phone.prompt
     if not seen.phone_required:
         label = texts.phone.without_button
-        row = [InlineKeyboardButton(text=label, callback_data=f"{WITHOUT_PHONE}:{session_token}"), cancel]
+        row = [(label, f"{WITHOUT_PHONE}:{session_token}"), cancel]
         template = texts.phone.prompt_optional
         labels["without"] = label
-    text = template.format(project=shown_project(seen.project_name), **labels)
-    return Reply(text, InlineKeyboardMarkup(inline_keyboard=[row, [not_me_button(texts.control, session_token)]]))
+    text = template.format(project=shown_text(seen.project_name), **labels)
+    return Reply(text, inline_keyboard(row, [not_me_button(texts.control, session_token)]))
 
 
 def phone_keyboard(texts: Texts, seen: SeenSession) -> Reply:
     """Return the message that shows the button to share the user's contact. A reply keyboard needs its own message."""
-    return Reply(texts.phone.keyboard.format(project=shown_project(seen.project_name)), keyboard=_keyboard(texts))
+    return Reply(texts.phone.keyboard.format(project=shown_text(seen.project_name)), keyboard=_keyboard(texts))
 
 
 def wrong_contact_reply(texts: Texts, seen: SeenSession) -> Reply:
@@ -77,7 +76,7 @@ def wrong_contact_reply(texts: Texts, seen: SeenSession) -> Reply:
 
 
 def unasked_contact_reply(texts: Texts) -> Reply:
-    """Return the reply to a contact that nobody asked for. It also removes a leftover button."""
+    """Return the reply to a contact that was not requested. It also removes a leftover button."""
     return Reply(texts.phone.unasked, keyboard=ReplyKeyboardRemove())
 
 
@@ -97,7 +96,7 @@ def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
         "expired": texts.expired,
         "foreign": texts.foreign,
     }.get(seen.outcome, texts.unknown)
-    return Reply(template.format(project=shown_project(seen.project_name), when=_when(seen)))
+    return Reply(template.format(project=shown_text(seen.project_name), when=_when(seen)))
 
 
 def outcome_notice(texts: Texts, seen: SeenSession) -> str:
@@ -118,16 +117,12 @@ def _buttons(texts: Texts, session_token: str, choices: tuple[str, ...]) -> Inli
 
     Confirm and Cancel look alike and share a row, so that neither is the easier choice.
     """
-    cancel = InlineKeyboardButton(text=texts.cancel_button, callback_data=f"{CANCEL}:{session_token}")
+    cancel = (texts.cancel_button, f"{CANCEL}:{session_token}")
     not_me = not_me_button(texts.control, session_token)
     if choices:
-        codes = [
-            InlineKeyboardButton(text=code, callback_data=f"{MATCH}:{session_token}:{place}")
-            for place, code in enumerate(choices)
-        ]
-        return InlineKeyboardMarkup(inline_keyboard=[codes, [cancel], [not_me]])
-    confirm = InlineKeyboardButton(text=texts.confirm_button, callback_data=f"{CONFIRM}:{session_token}")
-    return InlineKeyboardMarkup(inline_keyboard=[[confirm, cancel], [not_me]])
+        codes = [(code, f"{MATCH}:{session_token}:{index}") for index, code in enumerate(choices)]
+        return inline_keyboard(codes, [cancel], [not_me])
+    return inline_keyboard([(texts.confirm_button, f"{CONFIRM}:{session_token}"), cancel], [not_me])
 
 
 def _keyboard(texts: Texts) -> ReplyKeyboardMarkup:
@@ -139,7 +134,7 @@ def _context(texts: Texts, context: RequestContext, browser: Browser) -> str:
     """Return one line for each known fact about the origin of the request."""
     lines = []
     if context.domain:
-        lines.append(texts.context.page_line.format(page=_stranger(_end(context.domain))))
+        lines.append(texts.context.page_line.format(page=shown_text(_end(context.domain))))
     elif context.hides_page:
         lines.append(texts.context.page_line.format(page=isolated_name(texts.context.page_not_told)))
     if browser.program:
@@ -148,13 +143,8 @@ def _context(texts: Texts, context: RequestContext, browser: Browser) -> str:
             name = texts.context.browser_on.format(browser=name, system=browser.system)
         lines.append(texts.context.browser_line.format(browser=isolated_name(name)))
     if context.place:
-        lines.append(texts.context.place_line.format(place=_stranger(context.place)))
+        lines.append(texts.context.place_line.format(place=shown_text(context.place)))
     return "".join(f"{line}\n" for line in lines)
-
-
-def _stranger(text: str) -> str:
-    """Return a stranger's text for HTML. Like a project's name, it is escaped and cannot become a link."""
-    return f"<code>{html.escape(isolated_name(text), quote=False)}</code>"
 
 
 def _end(domain: str) -> str:

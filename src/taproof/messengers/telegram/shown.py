@@ -1,4 +1,4 @@
-"""Formats project names and times for the bot's messages."""
+"""Formats strangers' texts and times for the bot's messages."""
 
 import html
 
@@ -6,13 +6,13 @@ from taproof.core.clock import iso8601
 from taproof.core.names import isolated_name
 
 
-def shown_project(name: str) -> str:
-    """Return a project's name for HTML, inside `<code>`.
+def shown_text(text: str) -> str:
+    """Return a stranger's text, such as a project's name, for HTML and inside `<code>`.
 
-    `<code>` sets the name apart from the bot's own words, and clients make no links in it. Otherwise a name such as
+    `<code>` sets the text apart from the bot's own words, and clients make no links in it. Otherwise a name such as
     `t.me/other_bot` or `@someone` would be a link above the Confirm button.
     """
-    return f"<code>{html.escape(isolated_name(name), quote=False)}</code>"
+    return f"<code>{html.escape(isolated_name(text), quote=False)}</code>"
 
 
 def shown_time(instant: int) -> str:

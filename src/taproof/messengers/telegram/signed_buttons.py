@@ -1,9 +1,8 @@
 """Buttons that only this service can make: a tag binds their callback data to the user and to the whole message.
 
 An attacker with the bot's token can send and edit the bot's messages. They can also read the callback data of a genuine
-prompt, since the Bot API returns a message to a caller that replies to it. An id in the data is therefore not enough.
-The tag of a button covers everything that the user sees, so genuine data is valid only with the genuine text and
-labels.
+prompt, because the Bot API returns a message to a caller that replies to it. An id in the data is therefore not enough.
+A button's tag covers everything that the user sees, so genuine data is valid only with the genuine text and labels.
 """
 
 import base64
@@ -17,33 +16,22 @@ from typing import Final
 
 from taproof.messengers.telegram.types import (
     CallbackQuery,
-    InaccessibleMessage,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     Message,
+    inline_keyboard,
 )
 
 PURPOSE: Final = "telegram callback data"
-"""The purpose from which the keys of `ButtonSigner` are derived."""
-DATA_LIMIT: Final = 64
-"""The most bytes of callback data that the Bot API accepts."""
+"""The purpose used to derive the keys of `ButtonSigner`."""
 TAG_LENGTH: Final = 12
-"""The characters of a tag at the end of the data: 72 bits. The longest data, of a past sign-in, has no room for
-more."""
+"""Number of characters of the tag at the end of the data: 72 bits. The longest data, for a past sign-in, has no room
+for more."""
 _TAGS: Final = re.compile(r"</?code>")
 """The only tags in the bot's messages."""
-_SHOWN_AS_TYPED: Final = {
-    "code",
-    "mention",
-    "hashtag",
-    "cashtag",
-    "bot_command",
-    "url",
-    "email",
-    "phone_number",
-}
-"""The entities that the messenger detects by itself, and `<code>`. Others, such as a spoiler or a folded quote, could
-hide words."""
+_SHOWN_AS_TYPED: Final = {"code", "mention", "hashtag", "cashtag", "bot_command", "url", "email", "phone_number"}
+"""The entities that the messenger detects automatically, and `<code>`. Others, such as a spoiler or a folded quote,
+could hide words."""
 _REMOVED: Final = {"\u030a", "\u0333", "\u033f"}
 """The combining marks that the messenger removes from every text."""
 
@@ -58,7 +46,7 @@ class ButtonSigner:
 
     Args:
         keys: returns the secrets derived from each master key, the current one first. A tap on a message from before a
-            rotation is valid as long as the earlier master key is configured.
+            rotation is valid while the earlier master key is configured.
     """
 
     def __init__(self, keys: Callable[[], Sequence[str]]) -> None:
@@ -67,26 +55,18 @@ class ButtonSigner:
     def sign(
         self, bot_id: int, user_id: int, text: str, buttons: InlineKeyboardMarkup, *, edited: bool
     ) -> InlineKeyboardMarkup:
-        """Return the buttons with a tag at the end of their data.
+        """Return the buttons, which have callback data only, with a tag at the end of their data.
 
-        Args:
-            bot_id: the bot's real id.
-            user_id: the id of the user who chats with the bot.
-            text: the message as HTML.
-            buttons: buttons with callback data only.
-            edited: true if this replaces an existing message, false if it is a new one.
+        `bot_id` is the bot's real id, and `text` the message as HTML. `edited` is true if it replaces an existing
+        message.
         """
         rows = [[(each.text, each.callback_data or "") for each in row] for row in buttons.inline_keyboard]
         covered = _covered(bot_id, user_id, _plain(text), rows, edited=edited)
         tag = _tag(self._keys()[0], covered).decode()
-        return InlineKeyboardMarkup(
-            inline_keyboard=[
-                [InlineKeyboardButton(text=label, callback_data=data + tag) for label, data in row] for row in rows
-            ]
-        )
+        return inline_keyboard(*([(label, data + tag) for label, data in row] for row in rows))
 
     def open(self, bot_id: int, query: CallbackQuery) -> str | None:
-        """Return the data of a button that this service made for this user and message, None for any other button.
+        """Return the data of a button that this service made for this user and message, or None for any other button.
 
         If the messenger no longer returns the message, its buttons cannot be verified and are not valid.
         """
@@ -116,7 +96,7 @@ def carries_button(query: CallbackQuery) -> bool:
     """Tell whether the message still has the tapped button. An app may show an older state of the message."""
     message = query.message
     if not isinstance(message, Message):
-        return isinstance(message, InaccessibleMessage)
+        return message is not None
     return any(each.callback_data == query.data for row in _keyboard(message) for each in row)
 
 
@@ -139,7 +119,7 @@ def _is_plain(message: Message) -> bool:
 
 
 def _covered(bot_id: int, user_id: int, text: str, rows: Sequence[Sequence[tuple[str, str]]], *, edited: bool) -> bytes:
-    """Return the data that a tag covers, as JSON, which differs for any two different messages."""
+    """Return the data that a tag covers, as JSON. Any two different messages have different data."""
     shown = [[(_normal(label), data) for label, data in row] for row in rows]
     return json.dumps([bot_id, user_id, edited, _normal(text), shown]).encode()
 
@@ -152,7 +132,7 @@ def _plain(text: str) -> str:
 def _normal(text: str) -> str:
     """Return a text without the differences that the messenger introduces: kinds of spaces, and invisible characters.
 
-    The number of spaces and line breaks is kept, since very many of them would push the words out of sight.
+    The number of spaces and line breaks is kept, because a large number would push the words out of sight.
     """
     return "".join(map(_kept, text)).strip()
 

@@ -3,6 +3,7 @@
 Unknown fields are ignored. For a field of type `Any`, only its presence matters.
 """
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,7 +14,7 @@ class _Type(BaseModel):
 
 
 class User(_Type):
-    """https://core.telegram.org/bots/api#user."""
+    """The Bot API object User: https://core.telegram.org/bots/api#user."""
 
     id: int
     is_bot: bool
@@ -29,14 +30,14 @@ class User(_Type):
 
 
 class Chat(_Type):
-    """https://core.telegram.org/bots/api#chat."""
+    """The Bot API object Chat: https://core.telegram.org/bots/api#chat."""
 
     id: int
     type: str
 
 
 class Contact(_Type):
-    """https://core.telegram.org/bots/api#contact."""
+    """The Bot API object Contact: https://core.telegram.org/bots/api#contact."""
 
     phone_number: str
     first_name: str
@@ -45,19 +46,19 @@ class Contact(_Type):
 
 
 class MessageEntity(_Type):
-    """https://core.telegram.org/bots/api#messageentity."""
+    """The Bot API object MessageEntity: https://core.telegram.org/bots/api#messageentity."""
 
     type: str
 
 
 class LinkPreviewOptions(_Type):
-    """https://core.telegram.org/bots/api#linkpreviewoptions."""
+    """The Bot API object LinkPreviewOptions: https://core.telegram.org/bots/api#linkpreviewoptions."""
 
     is_disabled: bool | None = None
 
 
 class InlineKeyboardButton(_Type):
-    """https://core.telegram.org/bots/api#inlinekeyboardbutton."""
+    """The Bot API object InlineKeyboardButton: https://core.telegram.org/bots/api#inlinekeyboardbutton."""
 
     text: str
     callback_data: str | None = None
@@ -66,20 +67,26 @@ class InlineKeyboardButton(_Type):
 
 
 class InlineKeyboardMarkup(_Type):
-    """https://core.telegram.org/bots/api#inlinekeyboardmarkup."""
+    """The Bot API object InlineKeyboardMarkup: https://core.telegram.org/bots/api#inlinekeyboardmarkup."""
 
     inline_keyboard: list[list[InlineKeyboardButton]]
 
 
+def inline_keyboard(*rows: Iterable[tuple[str, str]]) -> InlineKeyboardMarkup:
+    """Return a keyboard from rows of buttons, each given as its label and its callback data."""
+    buttons = [[InlineKeyboardButton(text=label, callback_data=data) for label, data in row] for row in rows]
+    return InlineKeyboardMarkup(inline_keyboard=buttons)
+
+
 class KeyboardButton(_Type):
-    """https://core.telegram.org/bots/api#keyboardbutton."""
+    """The Bot API object KeyboardButton: https://core.telegram.org/bots/api#keyboardbutton."""
 
     text: str
     request_contact: bool | None = None
 
 
 class ReplyKeyboardMarkup(_Type):
-    """https://core.telegram.org/bots/api#replykeyboardmarkup."""
+    """The Bot API object ReplyKeyboardMarkup: https://core.telegram.org/bots/api#replykeyboardmarkup."""
 
     keyboard: list[list[KeyboardButton]]
     resize_keyboard: bool | None = None
@@ -87,7 +94,7 @@ class ReplyKeyboardMarkup(_Type):
 
 
 class ReplyKeyboardRemove(_Type):
-    """https://core.telegram.org/bots/api#replykeyboardremove."""
+    """The Bot API object ReplyKeyboardRemove: https://core.telegram.org/bots/api#replykeyboardremove."""
 
     remove_keyboard: Literal[True] = True
 
@@ -100,7 +107,7 @@ class RepliedMessage(_Type):
 
 
 class Message(_Type):
-    """https://core.telegram.org/bots/api#message."""
+    """The Bot API object Message: https://core.telegram.org/bots/api#message."""
 
     message_id: int
     date: int
@@ -132,7 +139,7 @@ class Message(_Type):
 
 
 class InaccessibleMessage(_Type):
-    """https://core.telegram.org/bots/api#inaccessiblemessage."""
+    """The Bot API object InaccessibleMessage: https://core.telegram.org/bots/api#inaccessiblemessage."""
 
     message_id: int
     date: Literal[0]
@@ -140,7 +147,7 @@ class InaccessibleMessage(_Type):
 
 
 class CallbackQuery(_Type):
-    """https://core.telegram.org/bots/api#callbackquery."""
+    """The Bot API object CallbackQuery: https://core.telegram.org/bots/api#callbackquery."""
 
     id: str
     from_user: User = Field(alias="from")
@@ -149,20 +156,23 @@ class CallbackQuery(_Type):
 
 
 class ChatMember(_Type):
-    """https://core.telegram.org/bots/api#chatmember."""
+    """The Bot API object ChatMember: https://core.telegram.org/bots/api#chatmember."""
 
     status: str
 
 
 class ChatMemberUpdated(_Type):
-    """https://core.telegram.org/bots/api#chatmemberupdated."""
+    """The Bot API object ChatMemberUpdated: https://core.telegram.org/bots/api#chatmemberupdated."""
 
     chat: Chat
     new_chat_member: ChatMember
 
 
 class Update(_Type):
-    """https://core.telegram.org/bots/api#update. An update of any other kind has none of the three fields."""
+    """The Bot API object Update: https://core.telegram.org/bots/api#update.
+
+    An update of any other kind has none of the three optional fields.
+    """
 
     update_id: int
     message: Message | None = None
@@ -171,27 +181,26 @@ class Update(_Type):
 
 
 class BotCommand(_Type):
-    """https://core.telegram.org/bots/api#botcommand."""
+    """The Bot API object BotCommand: https://core.telegram.org/bots/api#botcommand."""
 
     command: str
     description: str
 
 
 class WebhookInfo(_Type):
-    """https://core.telegram.org/bots/api#webhookinfo."""
+    """The Bot API object WebhookInfo: https://core.telegram.org/bots/api#webhookinfo."""
 
     url: str
 
 
 class ResponseParameters(_Type):
-    """https://core.telegram.org/bots/api#responseparameters."""
+    """The Bot API object ResponseParameters: https://core.telegram.org/bots/api#responseparameters."""
 
     retry_after: int | None = None
-    migrate_to_chat_id: int | None = None
 
 
 class Response(_Type):
-    """https://core.telegram.org/bots/api#making-requests: the answer to any call."""
+    """The answer to any call: https://core.telegram.org/bots/api#making-requests."""
 
     ok: bool
     result: Any = None

@@ -25,14 +25,14 @@ from taproof.messengers.telegram.bot_api import (
 from taproof.messengers.telegram.types import Update
 
 Handling = Literal["done", "unanswered", "retry"]
-"""The result of handling an update. "done": it may be acknowledged. "unanswered": its decision is stored, but the reply
+"""The result of handling an update. "done": it can be acknowledged. "unanswered": its decision is stored, but the reply
 was not sent, so it must be delivered again. "retry": it must be delivered again for another reason."""
 React = Callable[[Update, Bot, int, asyncio.Event], Awaitable[None]]
 
 ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member"]
 
 LEASE: Final = 30 * SECOND
-"""The time (ms) for which a claim keeps other processes from the update."""
+"""The time (ms) for which a claim prevents other processes from handling the update."""
 HANDLING_SECONDS: Final = 25
 """The time limit of handling. It is shorter than the lease, so that two processes never answer the same update."""
 _BUG_PAUSES: Final = (0.2, 1.0, None)
@@ -49,7 +49,7 @@ _log = structlog.get_logger(__name__)
 
 
 class UpdateClaims(Protocol):
-    """The part of the store that holds the claims of updates."""
+    """The part of the store that contains claims of updates."""
 
     async def claim_update(
         self, bot_id: int, update_id: int, now: int, stale_before: int
@@ -60,7 +60,7 @@ class UpdateClaims(Protocol):
         """Record that an update is completely handled."""
 
     async def release_update(self, bot_id: int, update_id: int) -> None:
-        """Give up a claim, so that the update can be claimed again at once."""
+        """Give up a claim, so that the update can be claimed again immediately."""
 
 
 class UpdateIntake:
@@ -90,12 +90,12 @@ class UpdateIntake:
         """Handle an update once, however often it is delivered. Raise nothing except when cancelled.
 
         "unanswered" means that the Bot API did not accept the reply. "retry" means that the store is unavailable, that
-        handling took too long, or that the update is being handled elsewhere. Once `hurry` is set, no reply waits out
-        the flood limit.
+        handling took too long, or that the update is being handled elsewhere. Once `hurry` is set, no reply waits for
+        the flood limit to end.
 
-        An abandoned claim is taken over when its lease is over. `sole_since` is the time in ms since which no other
-        program should receive these updates; a claim from before it is taken over at once. Later claims of other
-        programs are still respected: they show that another program does receive updates.
+        An abandoned claim is taken over when its lease ends. `sole_since` is the time in ms since which no other
+        program should receive these updates; an earlier claim is taken over immediately. Other programs' later claims
+        are still respected: they show that another program does receive updates.
         """
         parsed = _parse(update)
         if parsed is None:
@@ -171,11 +171,11 @@ class UpdateIntake:
 
 
 def _parse(update: dict[str, Any]) -> Update | None:
-    """Return the parsed update, None if it is malformed or of a kind that is not handled."""
+    """Return the parsed update; None if it is malformed or of a kind that is not handled."""
     try:
         parsed = Update.model_validate(update)
     except (ValidationError, RecursionError) as error:
-        # The error's text is not logged, since it quotes the update.
+        # The error's text is not logged, because it quotes the update.
         _log.warning("bot_update_malformed", problem=type(error).__name__)
         return None
     if not 0 <= parsed.update_id < 2**63:
@@ -185,11 +185,11 @@ def _parse(update: dict[str, Any]) -> Update | None:
     return parsed if is_known else None
 
 
-def places(error: BaseException) -> list[str]:
+def code_lines(error: BaseException) -> list[str]:
     """Return the code lines that raised an error, for a log. The error's text could quote names, tokens or updates."""
     frames = traceback.extract_tb(error.__traceback__)[-6:]
     return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
 
 
 def _log_bug(update_id: int, error: Exception) -> None:
-    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, where=places(error))
+    _log.error("bot_update_failed", update_id=update_id, error=type(error).__name__, where=code_lines(error))

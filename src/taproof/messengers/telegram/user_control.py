@@ -1,18 +1,15 @@
-"""The handlers of /sessions, /block, /unblock and "This wasn't me", by which users control their sign-ins.
+"""The handlers of /sessions, /block, /unblock and "This wasn't me", which users use to control their sign-ins.
 
-A report takes effect at once, without a second question, since the user may be under attack. The button in the answer
-undoes its effect on the user.
+A report takes effect immediately, without a second question, because the user may be under attack. The button in the
+answer undoes its effect on the user.
 """
 
-import base64
-import re
-from typing import Final
+from functools import partial
 
 import structlog
 
 from taproof.core.identifiers import is_project_id, session_key
-from taproof.core.model import SessionKey
-from taproof.messengers.telegram.chat import Acts, ButtonTap, PrivateChat, Reply
+from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply
 from taproof.messengers.telegram.prompts import keyboard_gone
 from taproof.messengers.telegram.user_control_replies import (
     BLOCK,
@@ -21,115 +18,90 @@ from taproof.messengers.telegram.user_control_replies import (
     UNBLOCK,
     block_reply,
     blocked_reply,
+    read_key,
     reported_reply,
     sessions_reply,
     unblock_reply,
     unblocked_reply,
 )
-from taproof.messengers.texts.catalog import texts_for
 from taproof.service.sessions.decide import Decisions, SeenSession
 from taproof.service.user_control import UserControl
-
-_KEY: Final = re.compile(r"([0-9]{1,5}):([A-Za-z0-9_-]{43})")
 
 _log = structlog.get_logger(__name__)
 
 
-def user_control_acts(control: UserControl, decisions: Decisions) -> Acts:
-    """Return the handlers of these commands and buttons. They check a tap's data, which may be anything."""
-    acts = _UserControlActs(control, decisions)
-    return Acts(
-        commands={"sessions": acts.show_sessions, "block": acts.offer_block, "unblock": acts.offer_unblock},
+def user_control_handlers(control: UserControl, decisions: Decisions) -> Handlers:
+    """Return the handlers of these commands and buttons. They check a tap's data, which is untrusted."""
+    handlers = _UserControlHandlers(control, decisions)
+    return Handlers(
+        commands={"sessions": handlers.show_sessions, "block": handlers.offer_block, "unblock": handlers.offer_unblock},
         taps={
-            REPORT: acts.report_prompt,
-            REPORT_SIGN_IN: acts.report_sign_in,
-            BLOCK: acts.block,
-            UNBLOCK: acts.unblock,
+            REPORT: handlers.report_prompt,
+            REPORT_SIGN_IN: handlers.report_sign_in,
+            BLOCK: partial(handlers.set_block, blocks=True),
+            UNBLOCK: partial(handlers.set_block, blocks=False),
         },
     )
 
 
-class _UserControlActs:
+class _UserControlHandlers:
     def __init__(self, control: UserControl, decisions: Decisions) -> None:
         self._control = control
         self._decisions = decisions
 
     async def show_sessions(self, chat: PrivateChat, _payload: str) -> None:
         sign_ins = await self._control.list_sign_ins(chat.user_id, chat.bot_id)
-        await chat.send(sessions_reply(texts_for(chat.user.language_code).control, sign_ins))
+        await chat.send(sessions_reply(chat.texts.control, sign_ins))
 
     async def offer_block(self, chat: PrivateChat, _payload: str) -> None:
         projects = await self._control.list_blockable(chat.user_id, chat.bot_id)
-        await chat.send(block_reply(texts_for(chat.user.language_code).control, projects))
+        await chat.send(block_reply(chat.texts.control, projects))
 
     async def offer_unblock(self, chat: PrivateChat, _payload: str) -> None:
         projects = await self._control.list_blocks(chat.user_id, chat.bot_id)
-        await chat.send(unblock_reply(texts_for(chat.user.language_code).control, projects))
+        await chat.send(unblock_reply(chat.texts.control, projects))
 
     async def report_prompt(self, tap: ButtonTap, data: str) -> None:
         if session_key(data) is None:
-            await _refuse(tap)
+            await tap.answer(tap.texts.unknown)
             return
         await self._show_report(tap, await self._decisions.report_session(data, tap.user_id, tap.bot_id))
 
     async def report_sign_in(self, tap: ButtonTap, data: str) -> None:
         key = read_key(data)
         if key is None:
-            await _refuse(tap)
+            await tap.answer(tap.texts.unknown)
             return
         await self._show_report(tap, await self._control.report_sign_in(key, tap.user_id, tap.bot_id))
 
     async def _show_report(self, tap: ButtonTap, seen: SeenSession) -> None:
-        texts = texts_for(tap.user.language_code)
         if seen.changed:
             _log.info("sign_in_reported", project_id=seen.project_id, session_id=seen.session_id)
         if seen.outcome == "reported":
-            await tap.replace(reported_reply(texts.control, seen), needed=seen.changed)
+            await tap.replace(reported_reply(tap.texts.control, seen), needed=seen.changed)
             if seen.phone_asked:
-                await tap.send(keyboard_gone(texts), needed=seen.changed)
-            await tap.answer(texts.control.reported_notice)
+                await tap.send(keyboard_gone(tap.texts), needed=seen.changed)
+            await tap.answer(tap.texts.control.reported_notice)
         elif seen.outcome == "foreign":
-            await tap.answer(texts.foreign, alert=True)
+            await tap.answer(tap.texts.foreign, alert=True)
         else:
             await _show_gone(tap)
 
-    async def block(self, tap: ButtonTap, data: str) -> None:
-        if not is_project_id(data):
-            await _refuse(tap)
+    async def set_block(self, tap: ButtonTap, project_id: str, *, blocks: bool) -> None:
+        if not is_project_id(project_id):
+            await tap.answer(tap.texts.unknown)
             return
-        project = await self._control.block_project(tap.user_id, data, tap.bot_id)
+        change = self._control.block_project if blocks else self._control.unblock_project
+        project = await change(tap.user_id, project_id, tap.bot_id)
         if project is None:
             await _show_gone(tap)
             return
-        texts = texts_for(tap.user.language_code).control
-        await tap.replace(blocked_reply(texts, project))
-        await tap.answer(texts.blocked_notice)
-
-    async def unblock(self, tap: ButtonTap, data: str) -> None:
-        if not is_project_id(data):
-            await _refuse(tap)
-            return
-        project = await self._control.unblock_project(tap.user_id, data, tap.bot_id)
-        if project is None:
-            await _show_gone(tap)
-            return
-        texts = texts_for(tap.user.language_code).control
-        await tap.replace(unblocked_reply(texts, project))
-        await tap.answer(texts.unblocked_notice)
-
-
-async def _refuse(tap: ButtonTap) -> None:
-    """Answer a tap whose data does not come from a button of this service."""
-    await tap.answer(texts_for(tap.user.language_code).unknown)
+        texts = tap.texts.control
+        await tap.replace(blocked_reply(texts, project) if blocks else unblocked_reply(texts, project))
+        await tap.answer(texts.blocked_notice if blocks else texts.unblocked_notice)
 
 
 async def _show_gone(tap: ButtonTap) -> None:
-    gone = texts_for(tap.user.language_code).control.gone
+    gone = tap.texts.control.gone
     await tap.replace(Reply(gone))
     await tap.answer(gone)
-
-
-def read_key(data: str) -> SessionKey | None:
-    """Return the key that `user_control_replies.write_key` wrote, None if the data is malformed."""
-    found = _KEY.fullmatch(data)
-    return None if found is None else SessionKey(int(found[1]), base64.urlsafe_b64decode(f"{found[2]}="))

@@ -1,14 +1,15 @@
-"""The messages and buttons with which users list and report sign-ins, and block and unblock projects."""
+"""The messages and buttons for users to list and report sign-ins, and to block and unblock projects."""
 
 import base64
+import re
 from collections.abc import Sequence
 from typing import Final
 
 from taproof.core.model import NamedProject, SessionKey
 from taproof.core.names import isolated_name
 from taproof.messengers.telegram.chat import Reply
-from taproof.messengers.telegram.shown import shown_project, shown_time
-from taproof.messengers.telegram.types import InlineKeyboardButton, InlineKeyboardMarkup
+from taproof.messengers.telegram.shown import shown_text, shown_time
+from taproof.messengers.telegram.types import InlineKeyboardMarkup, inline_keyboard
 from taproof.messengers.texts.catalog import ControlTexts
 from taproof.service.sessions.decide import SeenSession
 from taproof.service.user_control import RecentSignIn
@@ -21,11 +22,12 @@ bytes."""
 BLOCK: Final = "b"
 """Data of a button that blocks a project: `b:<project id>`. `UNBLOCK` has the same form."""
 UNBLOCK: Final = "u"
+_KEY: Final = re.compile(r"([0-9]{1,5}):([A-Za-z0-9_-]{43})")
 
 
-def not_me_button(texts: ControlTexts, session_token: str) -> InlineKeyboardButton:
-    """Return the prompt's button for a user who did not start the sign-in."""
-    return InlineKeyboardButton(text=texts.not_me_button, callback_data=f"{REPORT}:{session_token}")
+def not_me_button(texts: ControlTexts, session_token: str) -> tuple[str, str]:
+    """Return label and data of the prompt's button for a user who did not start the sign-in."""
+    return texts.not_me_button, f"{REPORT}:{session_token}"
 
 
 def sessions_reply(texts: ControlTexts, sign_ins: Sequence[RecentSignIn]) -> Reply:
@@ -34,15 +36,14 @@ def sessions_reply(texts: ControlTexts, sign_ins: Sequence[RecentSignIn]) -> Rep
         return Reply(texts.no_sessions)
     lines, rows = [], []
     for number, each in enumerate(sign_ins, 1):
-        line = f"{number}. {shown_project(each.project.project_name)}\n{shown_time(each.confirmed_at)}"
+        line = f"{number}. {shown_text(each.project.project_name)}\n{shown_time(each.confirmed_at)}"
         if each.is_reported:
             line = f"{line}\n{texts.already_reported}"
         else:
-            data = f"{REPORT_SIGN_IN}:{write_key(each.key)}"
-            rows.append([InlineKeyboardButton(text=f"{number}. {texts.not_me_button}", callback_data=data)])
+            rows.append([(f"{number}. {texts.not_me_button}", f"{REPORT_SIGN_IN}:{write_key(each.key)}")])
         lines.append(line)
     text = "\n\n".join([texts.sessions.format(not_me=texts.not_me_button), *lines])
-    return Reply(text, InlineKeyboardMarkup(inline_keyboard=rows) if rows else None)
+    return Reply(text, inline_keyboard(*rows) if rows else None)
 
 
 def block_reply(texts: ControlTexts, projects: Sequence[NamedProject]) -> Reply:
@@ -59,35 +60,31 @@ def unblock_reply(texts: ControlTexts, projects: Sequence[NamedProject]) -> Repl
 
 def reported_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
     """Return the message that explains the effect of a report, with a button to unblock the project."""
-    template = texts.reported_used if seen.was_read else texts.reported
+    template = texts.reported_used if seen.was_used else texts.reported
     if seen.signed_out:
         template = texts.reported_developer
-    text = template.format(project=shown_project(seen.project_name), unblock=texts.unblock_button)
-    return Reply(text, unblock_button(texts, seen.project_id))
+    return _with_unblock_button(texts, template, seen.project_id, seen.project_name)
 
 
 def blocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
     """Return the message that confirms a block, with a button to unblock the project."""
-    text = texts.blocked.format(project=shown_project(project.project_name))
-    return Reply(text, unblock_button(texts, project.project_id))
+    return _with_unblock_button(texts, texts.blocked, project.project_id, project.project_name)
 
 
 def unblocked_reply(texts: ControlTexts, project: NamedProject) -> Reply:
-    """Return the message that confirms the end of a block."""
-    return Reply(texts.unblocked.format(project=shown_project(project.project_name)))
+    """Return the message that confirms that a project is unblocked."""
+    return Reply(texts.unblocked.format(project=shown_text(project.project_name)))
 
 
 def blocked_link_reply(texts: ControlTexts, seen: SeenSession) -> Reply:
-    """Return the reply to a link of a blocked project: why it does nothing, and a button to unblock the project."""
-    project = shown_project(seen.project_name)
-    text = texts.blocked_link.format(project=project, unblock=texts.unblock_button)
-    return Reply(text, unblock_button(texts, seen.project_id))
+    """Return the reply to a blocked project's link: why it does nothing, and a button to unblock the project."""
+    return _with_unblock_button(texts, texts.blocked_link, seen.project_id, seen.project_name)
 
 
-def unblock_button(texts: ControlTexts, project_id: str) -> InlineKeyboardMarkup:
-    """Return a keyboard with a single button, which unblocks a project."""
-    button = InlineKeyboardButton(text=texts.unblock_button, callback_data=f"{UNBLOCK}:{project_id}")
-    return InlineKeyboardMarkup(inline_keyboard=[[button]])
+def _with_unblock_button(texts: ControlTexts, template: str, project_id: str, project_name: str) -> Reply:
+    """Return a message about a blocked project, with a button that unblocks it."""
+    text = template.format(project=shown_text(project_name), unblock=texts.unblock_button)
+    return Reply(text, inline_keyboard([(texts.unblock_button, f"{UNBLOCK}:{project_id}")]))
 
 
 def commands_help(texts: ControlTexts) -> str:
@@ -101,15 +98,16 @@ def described_commands(texts: ControlTexts) -> dict[str, str]:
 
 
 def write_key(key: SessionKey) -> str:
-    """Return a session's key as callback data, which `user_control.read_key` reads."""
+    """Return a session's key as callback data."""
     return f"{key.day}:{base64.urlsafe_b64encode(key.token_hash).rstrip(b'=').decode()}"
 
 
+def read_key(data: str) -> SessionKey | None:
+    """Return the key that `write_key` wrote; None if the data is malformed."""
+    found = _KEY.fullmatch(data)
+    return None if found is None else SessionKey(int(found[1]), base64.urlsafe_b64decode(f"{found[2]}="))
+
+
 def _choices(act: str, projects: Sequence[NamedProject]) -> InlineKeyboardMarkup:
-    return InlineKeyboardMarkup(
-        inline_keyboard=[
-            # A label is plain text, so it needs no escaping.
-            [InlineKeyboardButton(text=isolated_name(each.project_name), callback_data=f"{act}:{each.project_id}")]
-            for each in projects
-        ]
-    )
+    # A label is plain text, so it needs no escaping.
+    return inline_keyboard(*([(isolated_name(each.project_name), f"{act}:{each.project_id}")] for each in projects))

@@ -3,20 +3,19 @@
 import hmac
 import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
 
 import structlog
+from starlette.types import Receive, Scope, Send
 
+from taproof.http.errors import NO_PAGE
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, Handling
 
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
 BODY_LIMIT: Final = 1024 * 1024
-"""The largest body, in bytes. An update is a few KB, and the largest that the Bot API sends are far below this."""
+"""Maximum size of a body, in bytes. Most updates are a few KB, and the largest ones are far below this."""
 RETRY_SECONDS: Final = 5
 
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
@@ -25,33 +24,28 @@ _SECRET_HEADER: Final = b"x-telegram-bot-api-secret-token"
 _log = structlog.get_logger(__name__)
 
 
-class TakesUpdates(Protocol):
-    """A handler of updates: `UpdateIntake`, or an object that finds the right one."""
-
-    async def handle(self, update: dict[str, Any]) -> Handling:
-        """Handle an update once, however often it is delivered."""
-
-
 class WebhookEndpoint:
     """The ASGI application behind `POST /bot/webhook`.
 
     Args:
-        intake: the handler of the updates.
+        handle: handles an update, as `UpdateIntake.handle` does.
         secret_tokens: returns the valid values of `X-Telegram-Bot-Api-Secret-Token`: one secret, or several during a
             rotation. Without a secret, anybody could post updates in any user's name.
 
     Raises:
-        ValueError: a secret is not in the form that the Bot API accepts: 1 to 256 of `A-Z a-z 0-9 _ -`.
+        ValueError: a secret is not in the form that the Bot API accepts: 1 to 256 characters of `A-Z a-z 0-9 _ -`.
     """
 
-    def __init__(self, intake: TakesUpdates, secret_tokens: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self, handle: Callable[[dict[str, Any]], Awaitable[Handling]], secret_tokens: Callable[[], Sequence[str]]
+    ) -> None:
         for each in secret_tokens():
             _require_secret(each)
-        self._intake = intake
+        self._handle = handle
         self._secret_tokens = secret_tokens
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer 200 once the update is handled, 503 if it must be delivered again."""
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer 200 once the update is handled, or 503 if it must be delivered again."""
         if scope["method"] != "POST":
             await _refuse(send, 405, "method_not_allowed", "Updates are sent with POST.", (b"allow", b"POST"))
             return
@@ -71,7 +65,7 @@ class WebhookEndpoint:
         if not isinstance(update, dict):
             await _refuse(send, 400, "invalid_request", "The body must be one update as a JSON object.")
             return
-        if await self._intake.handle(update) == "done":
+        if await self._handle(update) == "done":
             await _respond(send, 200, {})
             return
         retry_after = (b"retry-after", str(RETRY_SECONDS).encode())
@@ -108,7 +102,7 @@ def _require_secret(secret_token: str) -> None:
         raise ValueError("The webhook's secret token must have 1 to 256 letters, digits, '_' or '-'.")
 
 
-async def _read_body(scope: MutableMapping[str, Any], receive: Receive) -> bytes | None:
+async def _read_body(scope: Scope, receive: Receive) -> bytes | None:
     """Return the body, or None as soon as it exceeds the limit."""
     for name, value in scope["headers"]:
         if name.lower() == b"content-length" and (not value.isdigit() or len(value) > 18 or int(value) > BODY_LIMIT):
@@ -129,11 +123,7 @@ async def _refuse(send: Send, status: int, code: str, sentence: str, *headers: t
 
 async def _respond(send: Send, status: int, answer: dict[str, str], *headers: tuple[bytes, bytes]) -> None:
     body = json.dumps(answer).encode()
-    standard = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        (b"x-content-type-options", b"nosniff"),
-        (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
-    ]
+    length = str(len(body)).encode()
+    standard = [(b"content-type", b"application/json"), (b"content-length", length), *NO_PAGE]
     await send({"type": "http.response.start", "status": status, "headers": [*standard, *headers]})
     await send({"type": "http.response.body", "body": body})

@@ -1,4 +1,4 @@
-"""The sentences of each language, loaded from the TOML files beside this module.
+"""The sentences of each language, loaded from the TOML files in this directory.
 
 A sentence is plain text that is sent as HTML, so it contains no `<`, `>` or `&`. Ages use words or units that need no
 plural forms. Names, times and places are inserted as isolates, so their position in a right-to-left sentence is free.
@@ -71,7 +71,7 @@ class ControlTexts:
     already_reported: str
     """Shown below a reported sign-in in the list."""
     reported: Annotated[str, "project", "unblock"]
-    """For a sign-in whose result nobody received."""
+    """For a sign-in whose result was not received."""
     reported_used: Annotated[str, "project", "unblock"]
     """For a sign-in whose result was received, or may have been."""
     reported_developer: Annotated[str, "project", "unblock"]
@@ -145,31 +145,31 @@ def load_texts(file_name: str, content: str) -> Texts:
     return texts
 
 
-def _load_section(section: type[Any], table: dict[str, Any], place: str) -> Any:
+def _load_section(section: type[Any], table: dict[str, Any], key_path: str) -> Any:
     kinds = {field.name: field.type for field in dataclasses.fields(section)}
     for key in (*table, *kinds):
         if key not in kinds:
-            raise ValueError(f"{place}{key} is not a key that the bot knows.")
+            raise ValueError(f"{key_path}{key} is not a known key.")
         if key not in table:
-            raise ValueError(f"{place}{key} is missing.")
-    return section(**{key: _load_value(kind, table[key], f"{place}{key}") for key, kind in kinds.items()})
+            raise ValueError(f"{key_path}{key} is missing.")
+    return section(**{key: _load_value(kind, table[key], f"{key_path}{key}") for key, kind in kinds.items()})
 
 
-def _load_value(kind: Any, value: object, place: str) -> Any:
+def _load_value(kind: Any, value: object, key_path: str) -> Any:
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         if not isinstance(value, dict):
-            raise TypeError(f"{place} must be a table.")
-        return _load_section(kind, value, f"{place}.")
+            raise TypeError(f"{key_path} must be a table.")
+        return _load_section(kind, value, f"{key_path}.")
     if not isinstance(value, str):
-        raise TypeError(f"{place} must be a string.")
+        raise TypeError(f"{key_path} must be a string.")
     expected = set(get_args(kind)[1:])
     try:
         found = {name for _, name, _, _ in string.Formatter().parse(value) if name is not None}
     except ValueError as error:
-        raise ValueError(f"{place} has a brace that is not closed or not opened.") from error
+        raise ValueError(f"{key_path} has a brace that is not closed or not opened.") from error
     if found != expected:
         must = ", ".join(f"{{{name}}}" for name in sorted(expected)) or "none"
-        raise ValueError(f"{place} must have exactly these placeholders: {must}.")
+        raise ValueError(f"{key_path} must have exactly these placeholders: {must}.")
     return value
 
 

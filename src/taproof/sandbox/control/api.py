@@ -1,9 +1,10 @@
-"""The JSON API that acts as the pretend users, so that an application's tests can sign in without a phone.
+"""The JSON API that acts as the simulated users, so that an application's tests can sign in without a phone.
 
 The phone page uses it too. Answers are JSON. An error is `{"error": sentence}` with the code in `X-Error-Code`.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -24,12 +25,11 @@ from taproof.sandbox.control.errors import (
 )
 from taproof.sandbox.control.request import (
     LONGEST_WAIT,
+    PERSON_FIELDS,
     find_bot,
     integer_field,
     json_response,
-    link_field,
     number_parameter,
-    person_fields,
     read_bot,
     read_data,
     read_deeplink,
@@ -50,63 +50,56 @@ REPLY_SECONDS: Final = 15
 """The longest wait of `open` and `tap` for the bot, which may start slowly on a busy machine."""
 _AS_TYPED: Final = {0x2019: "'"} | dict.fromkeys(range(0x2066, 0x206A))
 _CHOICES: Final = {"Confirm": "c:", "Cancel": "x:"}
-"""The prefix of the callback data of the bot's two choices, whose labels depend on the language."""
+"""The prefix of the callback data for each of the bot's two choices, whose labels depend on the language."""
+_LINK_LIMIT: Final = 2_048
 _TEXT_LIMIT: Final = 4_096
 
 
 class ControlApi:
-    """The routes of the control API that act as the pretend users.
-
-    Args:
-        bots: the bots and the people.
-        faults: the list to which requested faults are added.
-        own_hosts: the hosts whose deeplinks belong to this sandbox.
-    """
+    """The control API routes that act as the simulated users. Deeplinks to `own_hosts` belong to this sandbox."""
 
     def __init__(self, bots: SandboxBots, faults: Faults, own_hosts: OwnHosts) -> None:
         self._bots = bots
         self._people = bots.people
         self._faults = faults
         self._own_hosts = own_hosts
-        user = "/sandbox/users/{user_id}"
+        actions: dict[str, Callable[[Request], Awaitable[Response]]] = {
+            "open": self._open,
+            "send": self._send,
+            "press": self._press,
+            "share": self._share,
+            "tap": self._tap,
+            "block": partial(self._set_blocked, blocked=True),
+            "unblock": partial(self._set_blocked, blocked=False),
+        }
         self.routes: Final = [
             Route("/sandbox/users", self._users, methods=["GET", "POST"]),
-            Route(f"{user}/open", self._open, methods=["POST"]),
-            Route(f"{user}/send", self._send, methods=["POST"]),
-            Route(f"{user}/press", self._press, methods=["POST"]),
-            Route(f"{user}/share", self._share, methods=["POST"]),
-            Route(f"{user}/tap", self._tap, methods=["POST"]),
-            Route(f"{user}/block", self._block, methods=["POST"]),
-            Route(f"{user}/unblock", self._unblock, methods=["POST"]),
-            Route(f"{user}/messages", self._messages, methods=["GET"]),
+            *(Route(f"/sandbox/users/{{user_id}}/{name}", act, methods=["POST"]) for name, act in actions.items()),
+            Route("/sandbox/users/{user_id}/messages", self._messages, methods=["GET"]),
             Route("/sandbox/faults", self._set_faults, methods=["POST", "DELETE"]),
         ]
 
     async def _users(self, request: Request) -> Response:
         first = self._bots.first.messenger
         if request.method != "POST":
-            return json_response({"users": [first.chat(person.id).shown() for person in self._people]})
-        fields = await read_object(request, person_fields())
-        person = read_person(fields, self._people.free_id())
-        if self._bots.is_id(person.id):
-            raise InvalidSandboxRequest("id must be another one: this is a bot's.")
+            return json_response({"users": [first.chat(user_id).shown() for user_id in self._people]})
+        person = read_person(await read_object(request, *PERSON_FIELDS), free_id=max(self._people) + 1)
+        if person.id in self._bots.by_id:
+            raise InvalidSandboxRequest("Choose another id: this one belongs to a bot.")
         if person.id not in self._people and len(self._people) >= PEOPLE_LIMIT:
             raise TooManyUsers
-        if person.username is not None and self._is_taken(person.username, person.id):
+        if person.username is not None and self._bots.has_name(person.username, but_not=person.id):
             raise UsernameTaken
-        self._people.put(person)
+        self._people[person.id] = person
         return json_response(first.chat(person.id).shown())
-
-    def _is_taken(self, username: str, user_id: int) -> bool:
-        others = {(person.username or "").lower() for person in self._people if person.id != user_id}
-        return username.lower() in others or self._bots.find(username) is not None
 
     async def _open(self, request: Request) -> Response:
         """Open a deeplink, as if the person sent `/start TOKEN`. Answer once the bot has replied, or after 15 s."""
         person = self._person(request)
-        deeplink = link_field(await read_object(request, ["deeplink"]))
+        deeplink = text_field(await read_object(request, "deeplink"), "deeplink", _LINK_LIMIT)
         bot, payload = read_deeplink(deeplink, self._bots, self._own_hosts)
-        chat = _writable(bot, person)
+        chat = bot.messenger.chat(person.id)
+        _check_writable(chat)
         started = bot.messenger.write(chat, f"/start {payload}")
 
         def has_reply() -> bool:
@@ -119,78 +112,68 @@ class ControlApi:
 
     async def _send(self, request: Request) -> Response:
         """Send a typed message to the bot."""
-        person = self._person(request)
-        fields = await read_object(request, ["text", "bot", "wait"])
+        fields, bot, chat = await self._read(request, "text", "bot", "wait")
         text = clean_text(text_field(fields, "text", _TEXT_LIMIT)).strip()
         if not text:
             raise InvalidSandboxRequest("text must contain something visible.")
-        bot = read_bot(fields, self._bots)
-        wait, chat = wait_field(fields), _writable(bot, person)
-        return await _sent(bot, chat, lambda: bot.messenger.write(chat, text), wait)
+        return await _sent(fields, bot, chat, lambda: bot.messenger.write(chat, text))
 
     async def _press(self, request: Request) -> Response:
         """Press a button of the reply keyboard."""
-        person = self._person(request)
-        fields = await read_object(request, ["button", "bot", "wait"])
+        fields, bot, chat = await self._read(request, "button", "bot", "wait")
         label = text_field(fields, "button", _TEXT_LIMIT)
-        bot = read_bot(fields, self._bots)
-        wait, chat = wait_field(fields), _writable(bot, person)
-        button = chat.find_reply_button(label)
-        if button is None:
-            rows = chat.open_keyboard.keyboard.rows if chat.open_keyboard is not None else []
-            raise ReplyButtonNotFound(each.text for row in rows for each in row)
-        return await _sent(bot, chat, lambda: bot.messenger.press(chat, button), wait)
+
+        def press() -> SandboxMessage:
+            if chat.open_keyboard is None:
+                raise ReplyButtonNotFound
+            buttons = [button for row in chat.open_keyboard.keyboard.rows for button in row]
+            for button in buttons:
+                if button.text == label:
+                    return bot.messenger.press(chat, button)
+            there = ", ".join(button.text for button in buttons)
+            sentence = f"There is no such button on the keyboard below the message field. Its buttons are: {there}."
+            raise ReplyButtonNotFound(sentence)
+
+        return await _sent(fields, bot, chat, press)
 
     async def _share(self, request: Request) -> Response:
         """Share a contact from the attachment menu, or forward one."""
-        person = self._person(request)
-        fields = await read_object(request, ["contact", "forwarded_from", "hide_sender", "bot", "wait"])
-        contact, forwarded_from = read_share(fields, person, self._people)
-        bot = read_bot(fields, self._bots)
-        wait, chat = wait_field(fields), _writable(bot, person)
-        return await _sent(bot, chat, lambda: bot.messenger.share(chat, contact, forwarded_from), wait)
+        fields, bot, chat = await self._read(request, "contact", "forwarded_from", "hide_sender", "bot", "wait")
+        contact, forwarded_from = read_share(fields, chat.person, self._people)
+        return await _sent(fields, bot, chat, lambda: bot.messenger.share(chat, contact, forwarded_from))
 
     async def _tap(self, request: Request) -> Response:
         """Tap a button. Answer once the bot has answered the callback query, or after 15 s."""
-        person = self._person(request)
-        fields = await read_object(request, ["button", "data", "message_id", "bot"])
-        bot = read_bot(fields, self._bots)
-        chat = bot.messenger.chat(person.id)
+        fields, bot, chat = await self._read(request, "button", "data", "message_id", "bot")
         message_id = integer_field(fields, "message_id", 1, 2**31)
+        messages = [
+            message
+            for message in chat.messages.values()
+            if message.from_bot and message_id in {None, message.message_id}
+        ]
         data = read_data(fields)
         if data is not None:
-            message = _find_message(chat, data, message_id)
+            message = _find_message(messages, data)
         else:
-            message, button = _find_button(chat, text_field(fields, "button", 256), message_id)
+            message, button = _find_button(messages, text_field(fields, "button", 256))
             if "callback_data" not in button:
                 raise ButtonNotTappable
             data = button["callback_data"]
         tap = bot.messenger.tap(chat, message, data)
         await chat.wait_until(lambda: tap.is_answered or bot.messenger.is_closed, REPLY_SECONDS)
-        return json_response(
-            {"answered": tap.is_answered, "alert": tap.notice or None, "show_alert": tap.shows_alert},
-        )
-
-    async def _block(self, request: Request) -> Response:
-        return await self._set_blocked(request, blocked=True)
-
-    async def _unblock(self, request: Request) -> Response:
-        return await self._set_blocked(request, blocked=False)
+        return json_response({"answered": tap.is_answered, "alert": tap.notice or None, "show_alert": tap.shows_alert})
 
     async def _set_blocked(self, request: Request, *, blocked: bool) -> Response:
-        person = self._person(request)
-        bot = read_bot(await read_object(request, ["bot"]), self._bots)
-        chat = bot.messenger.chat(person.id)
+        _, bot, chat = await self._read(request, "bot")
         bot.messenger.set_blocked(chat, blocked=blocked)
         return json_response(chat.shown())
 
     async def _messages(self, request: Request) -> Response:
-        """Return the chat. With `wait` and `after`, first wait until its version is not `after`, or `wait` is over."""
+        """Return the chat. With `wait` and `after`, wait up to `wait` seconds for a version other than `after`."""
         person = self._person(request)
         wait = number_parameter(request, "wait", LONGEST_WAIT)
         after = number_parameter(request, "after", 10**15)
-        username = request.query_params.get("bot")
-        bot = find_bot(self._bots, username) if username else self._bots.first
+        bot = find_bot(self._bots, request.query_params.get("bot"))
         chat = bot.messenger.chat(person.id)
         if wait:
             await chat.wait_until(lambda: chat.version != after or bot.messenger.is_closed, wait)
@@ -199,41 +182,49 @@ class ControlApi:
     async def _set_faults(self, request: Request) -> Response:
         if request.method == "DELETE":
             return json_response({"cleared": self._faults.clear()})
-        fields = await read_object(request, ["method", "error_code", "description", "retry_after", "times", "bot"])
+        fields = await read_object(request, "method", "error_code", "description", "retry_after", "times", "bot")
         error_code = integer_field(fields, "error_code", 400, 599)
         if error_code is None:
             raise InvalidSandboxRequest("error_code must be an integer from 400 to 599.")
-        times = integer_field(fields, "times", 1, 1_000)
-        waits = self._faults.add(
+        is_added = self._faults.add(
             text_field(fields, "method", 64),
             error_code,
             description=text_field(fields, "description", 500) if fields.get("description") is not None else None,
             retry_after=integer_field(fields, "retry_after", 0, 86_400),
-            times=1 if times is None else times,
+            times=integer_field(fields, "times", 1, 1_000) or 1,
             bot_id=None if fields.get("bot") is None else read_bot(fields, self._bots).id,
         )
-        if not waits:
+        if not is_added:
             raise TooManyFaults
         return json_response({"added": True})
 
     def _person(self, request: Request) -> Person:
         user_id = request.path_params["user_id"]
         # Sixteen digits at most: Python refuses to parse very long numbers.
-        number = int(user_id) if user_id.isdecimal() and len(user_id) <= 16 else 0
-        if number not in self._people:
+        person = self._people.get(int(user_id)) if user_id.isdecimal() and len(user_id) <= 16 else None
+        if person is None:
             raise UserNotFound
-        return self._people[number]
+        return person
+
+    async def _read(self, request: Request, *allowed: str) -> tuple[dict[str, Any], SandboxBot, SandboxChat]:
+        """Return the fields of the body, the bot that they name, and its chat with the person."""
+        person = self._person(request)
+        fields = await read_object(request, *allowed)
+        bot = read_bot(fields, self._bots)
+        return fields, bot, bot.messenger.chat(person.id)
 
 
-def _writable(bot: SandboxBot, person: Person) -> SandboxChat:
-    chat = bot.messenger.chat(person.id)
+def _check_writable(chat: SandboxChat) -> None:
     if chat.has_blocked:
         raise BotBlocked
-    return chat
 
 
-async def _sent(bot: SandboxBot, chat: SandboxChat, send: Callable[[], SandboxMessage], wait: float) -> Response:
-    """Call `send` and answer once the bot has acted in the chat, or when `wait` is over."""
+async def _sent(
+    fields: dict[str, Any], bot: SandboxBot, chat: SandboxChat, send: Callable[[], SandboxMessage]
+) -> Response:
+    """Call `send`. Answer once the bot has acted in the chat, or after the number of seconds in the field `wait`."""
+    wait = wait_field(fields)
+    _check_writable(chat)
     before = chat.bot_acts
     message = send()
     if wait:
@@ -241,15 +232,11 @@ async def _sent(bot: SandboxBot, chat: SandboxChat, send: Callable[[], SandboxMe
     return json_response({"message": message.shown(), "answered": chat.bot_acts != before})
 
 
-def _find_message(chat: SandboxChat, data: str, message_id: int | None) -> SandboxMessage:
-    """Return the bot's message on which a modified app taps.
+def _find_message(messages: list[SandboxMessage], data: str) -> SandboxMessage:
+    """Return the message whose button a modified app taps.
 
-    It is the message with the given id. Without an id, it is the newest one with a button that has this data, else with
-    any button, else the newest one.
+    It is the newest one with a button that has this data, else with any button, else the newest one.
     """
-    messages = [message for message in chat.messages.values() if message.from_bot]
-    if message_id is not None:
-        messages = [message for message in messages if message.message_id == message_id]
     if not messages:
         raise MessageNotFound
     with_buttons = [message for message in messages if message.keyboard]
@@ -268,14 +255,11 @@ def _as_typed(label: str) -> str:
     return label.translate(_AS_TYPED)
 
 
-def _find_button(chat: SandboxChat, label: str, message_id: int | None) -> tuple[SandboxMessage, dict[str, Any]]:
-    """Return the button with this label, and its message: the newest with buttons, unless `message_id` names one."""
-    messages = [message for message in chat.messages.values() if message.keyboard]
-    if message_id is not None:
-        messages = [message for message in messages if message.message_id == message_id]
-    if not messages:
-        raise ButtonNotFound([])
-    message = messages[-1]
+def _find_button(messages: list[SandboxMessage], label: str) -> tuple[SandboxMessage, dict[str, Any]]:
+    """Return the button with this label on the newest message that has buttons, and the message."""
+    message = next((message for message in reversed(messages) if message.keyboard), None)
+    if message is None:
+        raise ButtonNotFound
     buttons = _buttons(message)
     if label in _CHOICES:
         for button in buttons:
@@ -284,7 +268,8 @@ def _find_button(chat: SandboxChat, label: str, message_id: int | None) -> tuple
     for button in buttons:
         if _as_typed(button["text"]) == _as_typed(label):
             return message, button
-    raise ButtonNotFound(button["text"] for button in buttons)
+    there = ", ".join(button["text"] for button in buttons)
+    raise ButtonNotFound(f"There is no such button. The buttons are: {there}.")
 
 
 def _conversation(bot: SandboxBot, chat: SandboxChat) -> dict[str, Any]:

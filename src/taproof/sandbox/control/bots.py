@@ -8,18 +8,14 @@ from starlette.routing import Route
 
 from taproof.sandbox.control.errors import BotUsernameTaken, InvalidSandboxRequest, TooManyBots
 from taproof.sandbox.control.request import find_bot, json_response, optional_text, read_object
-from taproof.sandbox.telegram.bots import BOT_LIMIT, SandboxBot, SandboxBots, is_bot_username
+from taproof.sandbox.telegram.bots import BOT_LIMIT, BOT_USERNAME, SandboxBots
 
 BOTS_PATH: Final = "/sandbox/bots"
 _NAME_LIMIT: Final = 64
 
 
 class BotsControl:
-    """The routes below /sandbox/bots.
-
-    Args:
-        bots: the sandbox's bots.
-    """
+    """The routes below /sandbox/bots."""
 
     def __init__(self, bots: SandboxBots) -> None:
         self._bots = bots
@@ -32,40 +28,34 @@ class BotsControl:
     async def _list_or_add(self, request: Request) -> Response:
         if request.method != "POST":
             return json_response({"bots": [self._bots.shown(bot) for bot in self._bots]})
-        fields = await read_object(request, ["username", "name"])
-        username = self._username(fields.get("username"), None)
+        fields = await read_object(request, "username", "name")
+        username = self._free_username(fields.get("username"))
         name = optional_text(fields, "name", _NAME_LIMIT)
-        if len(self._bots) >= BOT_LIMIT:
+        if len(self._bots.by_id) >= BOT_LIMIT:
             raise TooManyBots
-        return self._with_token(self._bots.add(username, name or username))
+        bot = self._bots.add(username, name or username)
+        return json_response(self._bots.shown(bot) | {"token": bot.token})
 
     async def _revoke(self, request: Request) -> Response:
-        bot = self._bot(request)
-        await read_object(request, [])
+        bot = find_bot(self._bots, request.path_params["username"])
+        await read_object(request)
         await self._bots.revoke(bot)
-        return self._with_token(bot)
+        return json_response(self._bots.shown(bot) | {"token": bot.token})
 
     async def _rename(self, request: Request) -> Response:
-        bot = self._bot(request)
-        fields = await read_object(request, ["username", "name"])
-        username = None if fields.get("username") is None else self._username(fields["username"], bot)
+        bot = find_bot(self._bots, request.path_params["username"])
+        fields = await read_object(request, "username", "name")
+        username = None if fields.get("username") is None else self._free_username(fields["username"], bot.id)
         self._bots.rename(bot, username, optional_text(fields, "name", _NAME_LIMIT))
         return json_response(self._bots.shown(bot))
 
-    def _bot(self, request: Request) -> SandboxBot:
-        return find_bot(self._bots, request.path_params["username"])
-
-    def _username(self, username: object, itself: SandboxBot | None) -> str:
-        """Return the username without `@`, or refuse one that is invalid or taken."""
+    def _free_username(self, username: object, bot_id: int = 0) -> str:
+        """Return the username without `@`. Refuse an invalid or taken one; the bot `bot_id` may keep its own."""
         username = username.removeprefix("@") if isinstance(username, str) else ""
-        if not is_bot_username(username):
+        if BOT_USERNAME.fullmatch(username) is None:
             raise InvalidSandboxRequest(
-                "username must be 5 to 32 letters, digits and underscores that end in bot, like acme_login_bot."
+                "username must be 5 to 32 letters, digits and underscores, and end in bot, such as acme_login_bot."
             )
-        people = {(person.username or "").lower() for person in self._bots.people}
-        if username.lower() in people or self._bots.find(username) not in {None, itself}:
+        if self._bots.has_name(username, but_not=bot_id):
             raise BotUsernameTaken
         return username
-
-    def _with_token(self, bot: SandboxBot) -> Response:
-        return json_response(self._bots.shown(bot) | {"token": bot.token})

@@ -1,8 +1,8 @@
-"""Reads the requests of the control API, and refuses an invalid one with a sentence that explains why."""
+"""Reads the requests of the control API, and refuses an invalid one with a sentence that gives the reason."""
 
+import dataclasses
 import json
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -22,22 +22,21 @@ HIGHEST_ID: Final = 2**52 - 1
 """The highest user id. According to the Bot API, an id has at most 52 significant bits."""
 LONGEST_WAIT: Final = 30.0
 _PAYLOAD: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_LINK_LIMIT: Final = 2_048
 _NAME_LIMIT: Final = 64
 _VCARD_LIMIT: Final = 2_048
 _PHONE: Final = re.compile(r"\+?[0-9]{5,15}")
 _USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
-_CONTACT_FIELDS: Final = ("phone_number", "first_name", "last_name", "user_id", "vcard")
-_PERSON_FIELDS: Final = ("id", "first_name", "last_name", "username", "phone", "language_code")
+_CONTACT_FIELDS: Final = [field.name for field in dataclasses.fields(SandboxContact)]
+PERSON_FIELDS: Final = [field.name for field in dataclasses.fields(Person)]
+"""The fields that describe a simulated user."""
 
 
-async def read_object(request: Request, allowed: Iterable[str]) -> dict[str, Any]:
+async def read_object(request: Request, *allowed: str) -> dict[str, Any]:
     """Return the JSON object of the body.
 
     Raises:
-        InvalidSandboxRequest: the body is not a JSON object, or has a field that is not allowed.
-        SandboxBodyTooLarge: the body is larger than `BODY_LIMIT`.
+        SandboxError: the body is larger than `BODY_LIMIT`, is not a JSON object, or has a field that is not allowed.
     """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     # This also keeps web pages of other origins out: a browser sends this type only after a preflight, which fails.
@@ -54,11 +53,10 @@ async def read_object(request: Request, allowed: Iterable[str]) -> dict[str, Any
         raise InvalidSandboxRequest("The body is not JSON in UTF-8.") from None
     if not isinstance(fields, dict):
         raise InvalidSandboxRequest("The body must be a JSON object.")
-    allowed = tuple(allowed)
     for name in fields:
         if name not in allowed:
             known = f"The fields are: {', '.join(allowed)}." if allowed else "Send {}."
-            raise InvalidSandboxRequest(f"There is no field {json.dumps(name[:50])} here. {known}")
+            raise InvalidSandboxRequest(f"Unknown field {json.dumps(name[:50])}. {known}")
     return fields
 
 
@@ -104,11 +102,6 @@ def read_person(fields: dict[str, Any], free_id: int) -> Person:
     )
 
 
-def person_fields() -> tuple[str, ...]:
-    """Return the names of the fields that describe a person."""
-    return _PERSON_FIELDS
-
-
 def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tuple[SandboxBot, str]:
     """Return the bot and the start parameter of a deeplink in any of its forms.
 
@@ -117,7 +110,7 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
     (https://core.telegram.org/bots/features#deep-linking).
 
     Raises:
-        DeeplinkInvalid: the link has another form, or the messenger does not accept its parameter.
+        SandboxError: the link has another form, or the messenger does not accept its parameter.
     """
     try:
         parts = urlsplit(deeplink)
@@ -132,13 +125,13 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
         raise DeeplinkInvalid
     elif not own_hosts.include_authority(parts.netloc):
         raise DeeplinkInvalid(
-            "That deeplink leads to another sandbox. Use the one that this service's generate returned."
+            "This deeplink belongs to another sandbox. Use one that this service's generate call returned.",
         )
     else:
         username = parts.path.removeprefix(PHONE_PATH).removeprefix("/") or bots.first.username
     bot = bots.find(username)
     if bot is None:
-        raise DeeplinkInvalid("That deeplink is for a bot that is not here. GET /sandbox/bots lists those that are.")
+        raise DeeplinkInvalid("This deeplink names an unknown bot. GET /sandbox/bots lists the bots.")
     payloads = query.get("start", [])
     if len(payloads) != 1 or _PAYLOAD.fullmatch(payloads[0]) is None:
         raise DeeplinkInvalid
@@ -146,22 +139,17 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
 
 
 def read_bot(fields: dict[str, Any], bots: SandboxBots) -> SandboxBot:
-    """Return the bot that the field `bot` names, or the first bot if the field is missing.
+    """Return the bot that the field `bot` names, or the first bot if the field is missing."""
+    return find_bot(bots, optional_text(fields, "bot", 33))
+
+
+def find_bot(bots: SandboxBots, username: str | None) -> SandboxBot:
+    """Return a bot by its username, with or without the `@`, or the first bot for no username.
 
     Raises:
-        BotNotFound: no bot has this name.
+        SandboxError: no bot has this name.
     """
-    username = optional_text(fields, "bot", 33)
-    return bots.first if username is None else find_bot(bots, username)
-
-
-def find_bot(bots: SandboxBots, username: str) -> SandboxBot:
-    """Return a bot by its username, with or without the `@`.
-
-    Raises:
-        BotNotFound: no bot has this name.
-    """
-    bot = bots.find(username.removeprefix("@"))
+    bot = bots.find(username.removeprefix("@")) if username else bots.first
     if bot is None:
         raise BotNotFound
     return bot
@@ -172,7 +160,7 @@ def read_data(fields: dict[str, Any]) -> str | None:
     if fields.get("data") is None:
         return None
     if fields.get("button") is not None:
-        raise InvalidSandboxRequest("Send either button, or data to send whatever a changed app would.")
+        raise InvalidSandboxRequest("Send either button, or data, which sends the callback data of a modified app.")
     data = fields["data"]
     if not isinstance(data, str) or not 1 <= len(data.encode()) <= CALLBACK_DATA_LIMIT:
         raise InvalidSandboxRequest(f"data must be a string of 1 to {CALLBACK_DATA_LIMIT} bytes.")
@@ -182,13 +170,13 @@ def read_data(fields: dict[str, Any]) -> str | None:
 def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[SandboxContact, Person | None]:
     """Return the contact that a person shares, and the visible sender of a forward, None if there is none.
 
-    With `hide_sender`, a forward does not show its sender; real apps let everybody do this. `contact` is "own", the id
-    of a pretend user, or the fields of any contact.
+    With `hide_sender`, a forward does not show its sender; real apps let every user do this. `contact` is "own", the id
+    of a simulated user, or the fields of any contact.
     """
     forwarded_from = _person_field(fields, "forwarded_from", people)
     hides = fields.get("hide_sender") or False
     if not isinstance(hides, bool) or (hides and forwarded_from is None):
-        raise InvalidSandboxRequest("hide_sender must be true or false, and goes with forwarded_from only.")
+        raise InvalidSandboxRequest("hide_sender must be true or false, and true only together with forwarded_from.")
     said = None if hides else forwarded_from
     contact = fields.get("contact")
     if contact == "own":
@@ -198,11 +186,11 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
         return SandboxContact.of(person or sender), said
     if not isinstance(contact, dict):
         raise InvalidSandboxRequest(
-            'contact must be "own", the id of a pretend user, or an object with phone_number and first_name.'
+            'contact must be "own", the id of a simulated user, or an object with phone_number and first_name.'
         )
     for name in contact:
         if name not in _CONTACT_FIELDS:
-            raise InvalidSandboxRequest(f"A contact has these fields: {', '.join(_CONTACT_FIELDS)}.")
+            raise InvalidSandboxRequest(f"The fields of a contact are: {', '.join(_CONTACT_FIELDS)}.")
     shared = SandboxContact(
         phone_number=_matching("phone_number", text_field(contact, "phone_number", 20), _PHONE, "12025550101") or "",
         first_name=text_field(contact, "first_name", _NAME_LIMIT),
@@ -212,17 +200,12 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
     )
     is_own_number = shared.phone_number.lstrip("+") == sender.number.lstrip("+")
     if shared.user_id == sender.id and not is_own_number and forwarded_from is None:
-        # Not even a modified app can do that: it sends the number, and the messenger adds the owner's id.
+        # Not even a modified app can do this: it sends the number, and the messenger adds the owner's id.
         raise InvalidSandboxRequest(
-            "The messenger fills in user_id by the number, so the sender's own id goes with the sender's own number "
-            "only. An old number of theirs can come as a forward: name forwarded_from."
+            "The messenger derives user_id from the number, so the sender's own id is possible only with the sender's "
+            "own number. To share an old number of the sender, forward it: set forwarded_from."
         )
     return shared, said
-
-
-def link_field(fields: dict[str, Any]) -> str:
-    """Return the field `deeplink`."""
-    return text_field(fields, "deeplink", _LINK_LIMIT)
 
 
 def number_parameter(request: Request, name: str, highest: float) -> float:
@@ -253,7 +236,7 @@ def _person_field(fields: dict[str, Any], name: str, people: People) -> Person |
     if user_id is None:
         return None
     if user_id not in people:
-        raise InvalidSandboxRequest(f"{name} must be the id of a pretend user. GET /sandbox/users lists them.")
+        raise InvalidSandboxRequest(f"{name} must be the id of a simulated user. GET /sandbox/users lists them.")
     return people[user_id]
 
 

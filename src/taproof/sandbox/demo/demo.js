@@ -1,8 +1,8 @@
-// What the page of an application does to sign a user in: ask the service for a session, show its link, poll until it
-// is decided, and hand the proof to the application's own backend. The rest is showing it.
+// Signs a user in, as an application's page does: ask the service for a session, show its link, poll until the user
+// decides, and send the proof to the application's own backend. The rest is display.
 
 const POLL_INTERVAL = 2_000;
-/** How long one call waits for the answer, in seconds: see docs/reference/long-poll.md. */
+/** How long one call waits for the user's decision, in seconds: see docs/reference/long-poll.md. */
 const WAIT = 25;
 const POLLING_DEADLINE = 10 * 60_000;
 const REQUEST_TIMEOUT = 10_000;
@@ -10,19 +10,19 @@ const REQUEST_TIMEOUT = 10_000;
 const TEXTS = {
   pending: "Waiting for you to confirm in the messenger.",
   cancelled: "You cancelled this sign-in in the messenger. Nothing was shared.",
-  expired: "Ten minutes went by without a decision, so this sign-in has expired.",
-  used: "This sign-in was used already, perhaps in another window. Start a new one.",
+  expired: "This sign-in has expired: ten minutes passed without a decision.",
+  used: "This sign-in has already been used, perhaps in another window. Start a new one.",
 };
 
 const projectId = document.body.dataset.projectId;
 const element = (id) => document.getElementById(id);
 
-/** The sign-in that is waited for, or null. Whatever comes in for an older one is dropped. */
+/** The current sign-in, or null. Answers for an older one are dropped. */
 let attempt = null;
 
-// ---- talking to the service and to the application's backend
+// ---- calls to the service and to the application's backend
 
-/** A request that brought no good answer. `temporary`: the same request may succeed in a moment. */
+/** A request that failed. `temporary`: the same request may succeed in a moment. */
 class RequestFailed extends Error {
   constructor(sentence, { temporary = false, wait = 0 } = {}) {
     super(sentence);
@@ -57,7 +57,7 @@ async function request(method, path, body, signal) {
 // ---- the sign-in
 
 async function signIn() {
-  // A tab opened after an await counts as a pop-up and is blocked, so it is opened now and gets its address later.
+  // A tab opened after an await counts as a pop-up and is blocked, so the tab is opened now and gets its address later.
   const tab = window.open("", "_blank");
   if (tab) {
     tab.opener = null;
@@ -71,7 +71,7 @@ async function signIn() {
   try {
     const created = await request("POST", "/api/v1/generate/public", { project_id: projectId }, controller.signal);
     if (!/^(https?|tg):\/\//.test(created.deeplink)) {
-      throw new RequestFailed("The service gave out a link that this page does not open.");
+      throw new RequestFailed("The service returned a link that this page does not open.");
     }
     if (current !== attempt) {
       tab?.close();
@@ -81,13 +81,13 @@ async function signIn() {
     addStep("The page asked the service for a session and got its token and link.", "POST /api/v1/generate/public");
     showWaiting(created.deeplink, created.match_code);
     if (created.match_code) {
-      // The messenger will ask which code this page shows, so the page stays in front until it was read.
+      // The messenger will ask which code this page shows, so the page stays in front until the user has read it.
       tab?.close();
       addStep("The project asks for a match code, which only this page shows.", `match_code: ${created.match_code}`);
     } else if (tab && !tab.closed) {
       tab.location.replace(created.deeplink);
     }
-    addStep("You open the link in the messenger, and the bot there asks you.", "…?start=<session_token>");
+    addStep("You open the link in the messenger, and the bot asks you to confirm.", "…?start=<session_token>");
     current.pollStep = addStep("The page waits for the service's answer.", "POST /api/v1/verify/public");
     poll(current);
     showQrCode(current, created.deeplink);
@@ -121,14 +121,14 @@ async function poll(current) {
     }
     if (answer.status !== "pending") {
       if (!(answer.status in TEXTS)) {
-        throw new RequestFailed("The service answered with a status that this page does not know.");
+        throw new RequestFailed("The service answered with an unknown status.");
       }
       stop(answer.status, TEXTS[answer.status]);
       return;
     }
     showStatus("pending", TEXTS.pending);
     if (performance.now() - asked >= (WAIT - 1) * 1_000) {
-      wait = 0; // It did wait. An answer that comes sooner says that too many wait: then every 2 seconds.
+      wait = 0; // The service waited. It answers early if too many calls wait; then the page polls every 2 seconds.
     }
   } catch (error) {
     if (current !== attempt) {
@@ -150,17 +150,17 @@ async function poll(current) {
   current.timer = setTimeout(poll, wait, current);
 }
 
-/** The one confirmed answer: what it says of the user is only believed after the backend has checked the proof. */
+/** Handle the one confirmed answer. The page trusts its identity only after the backend has checked the proof. */
 async function handOver({ proof }) {
   stopWaiting();
   showOnly(null);
   showStatus("confirmed", "Confirmed. Checking the proof…");
-  addStep("You confirmed. This one answer carried your identity and the proof.", "status: confirmed, proof: eyJ…");
+  addStep("You confirmed. This one answer contained your identity and the proof.", "status: confirmed, proof: eyJ…");
   showClaims(proof);
   try {
     const identity = await request("POST", "/demo/session", { proof });
     addStep(
-      "The application's own backend checked the proof with its webhook secret, asking nobody, and set its own cookie.",
+      "The application's own backend checked the proof with its webhook secret, without any call, and set its own cookie.",
       "POST /demo/session → verify_proof(proof, webhook_secret, project_id=…)",
     );
     showStatus("confirmed", "You are signed in.");
@@ -196,12 +196,12 @@ function stop(status, text) {
   showStatus(status, text);
 }
 
-// ---- showing it; text that somebody else wrote only ever becomes textContent
+// ---- display; text from other people is only set as textContent
 
 function showStatus(status, text) {
   const line = element("status");
   line.dataset.status = status;
-  // Writing the same text again would make a screen reader say it again, every 2 seconds.
+  // Setting the same text again would make a screen reader repeat it every 2 seconds.
   if (line.textContent !== text) {
     line.textContent = text;
   }
@@ -247,7 +247,7 @@ function showRemaining({ deadline }) {
 }
 
 async function showQrCode(current, deeplink) {
-  // Without the picture the link still works, so its failure is not worth a word.
+  // The link works without the QR code, so a failure is not shown.
   const picture = await request("POST", "/demo/qr", { deeplink }, current.controller.signal).catch(() => null);
   if (picture && current === attempt) {
     const image = element("qr");
@@ -289,7 +289,7 @@ function showClaims(proof) {
     element("claims").textContent = JSON.stringify(JSON.parse(new TextDecoder().decode(bytes)), null, 2);
     element("proof").hidden = false;
   } catch {
-    // Only the backend's word on the proof counts, and it is asked next.
+    // Only the backend's check of the proof counts; it follows.
   }
 }
 
@@ -301,7 +301,7 @@ element("sign-in").addEventListener("click", signIn);
 element("start-again").addEventListener("click", signIn);
 element("sign-out").addEventListener("click", signOut);
 document.addEventListener("visibilitychange", () => {
-  // Timers of a hidden tab are slowed down: someone who comes back from the messenger should not wait for them.
+  // Browsers slow down timers in hidden tabs. A user who returns from the messenger should not wait for them.
   if (document.visibilityState === "visible" && attempt) {
     poll(attempt);
   }

@@ -1,14 +1,13 @@
 """The demo application at /demo: a minimal application that signs users in through Taproof.
 
-Its page (`demo.html`) calls the two public endpoints as any browser would. This file is the application's own small
+Its page (`demo.html`) calls the two public endpoints. This file is the application's own small
 backend. It knows the project's id and its webhook secret, and checks proofs with the SDK, without calling the service.
-Sign-ins are kept in memory and end with the process.
+Sign-ins are stored in memory and end with the process.
 """
 
 import base64
 import html
 import io
-import json
 import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -17,21 +16,21 @@ from typing import Any, Final
 
 import segno
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.entropy import Entropy
-from taproof.core.errors import TaproofError
-from taproof.sdk import Identity, ProofError, verify_proof
+from taproof.core.errors import InvalidRequest, TaproofError
+from taproof.http.body import read_json_object, text_field
+from taproof.http.errors import install_error_handlers
+from taproof.sdk.proof import Identity, ProofError, verify_proof
 
 COOKIE: Final = "taproof_demo"
 SIGNED_IN_LIFETIME: Final = 60 * MINUTE
 SIGNED_IN_LIMIT: Final = 1_000
-"""The most sign-ins kept at once. A new one replaces the oldest, so that memory stays bounded."""
-BODY_LIMIT: Final = 16_384
+"""Maximum number of stored sign-ins. A new one replaces the oldest, so that memory use is limited."""
 _STATIC: Final = Path(__file__).parent
 _DEEPLINK: Final = re.compile(r"(?:https?|tg)://[\x21-\x7e]{1,500}")
 _SECURITY_HEADERS: Final = {
@@ -78,13 +77,8 @@ class Demo:
                 Route("/demo/session", self._create_session, methods=["POST"]),
                 Route("/demo/session", self._delete_session, methods=["DELETE"]),
             ],
-            exception_handlers={
-                HTTPException: _http_error,
-                TaproofError: _service_error,
-                ClientDisconnect: _disconnected,
-                Exception: _internal_error,
-            },
         )
+        install_error_handlers(self.app)
 
     async def _show_page(self, request: Request) -> Response:
         page = self._page.replace("{{project_id}}", html.escape(self._project_id))
@@ -94,21 +88,24 @@ class Demo:
     async def _read_session(self, request: Request) -> Response:
         identity = self._identity(request)
         if identity is None:
-            return _error(401, "Nobody is signed in here. Sign in first.")
+            return _json({"error": "You are not signed in. Sign in first."}, 401)
         return _json(_shown(identity))
 
     async def _create_session(self, request: Request) -> Response:
         proof = await _read_text(request, "proof")
-        secret = await self._read_webhook_secret()
+        try:
+            secret = await self._read_webhook_secret()
+        except TaproofError as error:  # The store is unavailable, or the project was deleted.
+            return _json({"error": error.sentence}, 503)
         now = self._clock()
         try:
             identity = verify_proof(proof, secret, project_id=self._project_id, now=now / SECOND)
         except ProofError as error:
-            return _error(400, str(error))
-        # Nothing is awaited from here on, so of two requests with the same proof, one finds it used.
+            raise InvalidRequest(str(error)) from None
+        # Nothing is awaited from here on, so only one of two requests with the same proof succeeds.
         self._forget_what_is_over(now)
         if identity.session_token in self._used_proofs:
-            return _error(409, "This proof was used before. Start a new sign-in.")
+            return _json({"error": "This proof has already been used. Start a new sign-in."}, 409)
         self._used_proofs[identity.session_token] = identity.expires_at * SECOND
         # Each sign-in gets a new id, which makes an id that an attacker planted in the browser useless.
         self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
@@ -160,76 +157,22 @@ async def _draw_qr(request: Request) -> Response:
     """Return a deeplink's QR code as an SVG image. Its white margin makes it readable on a dark page too."""
     deeplink = await _read_text(request, "deeplink")
     if _DEEPLINK.fullmatch(deeplink) is None:
-        return _error(400, "deeplink must be a link: https://, http:// or tg://, at most 512 characters.")
+        raise InvalidRequest("deeplink must be a link: https://, http:// or tg://, at most 512 characters.")
     image = io.BytesIO()
     drawn = segno.make_qr(deeplink, error="l", boost_error=False, mask=0)
     drawn.save(image, kind="svg", xmldecl=False, omitsize=True, dark="#000", light="#fff")
     return Response(image.getvalue(), media_type="image/svg+xml", headers=_SECURITY_HEADERS)
 
 
-def _static_file(name: str, media_type: str) -> Callable[[Request], Awaitable[Response]]:
-    content = (_STATIC / name).read_bytes()
+def _static_file(name: str, media_type: str) -> Response:
     headers = _SECURITY_HEADERS | {"Cache-Control": "no-cache"}
-
-    async def send(_: Request) -> Response:
-        return Response(content, media_type=media_type, headers=headers)
-
-    return send
+    return Response((_STATIC / name).read_bytes(), media_type=media_type, headers=headers)
 
 
 async def _read_text(request: Request, field: str) -> str:
-    """Return one string field of a JSON body, read through a size limit.
-
-    Raises:
-        HTTPException: 400 or 413, with a sentence for the caller.
-    """
-    content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    # This also protects against forms of other sites: a browser sends this type across origins only after a preflight.
-    if content_type != "application/json":
-        raise HTTPException(400, "Send the body as JSON, with Content-Type: application/json.")
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > BODY_LIMIT:
-            raise HTTPException(413, "The request body is larger than 16 KiB. Send a smaller one.")
-    try:
-        fields = json.loads(body.decode())
-    except (ValueError, RecursionError):
-        raise HTTPException(400, "The body is not JSON in UTF-8.") from None
-    value = fields.get(field) if isinstance(fields, dict) else None
-    if not isinstance(value, str) or not value:
-        raise HTTPException(400, f"The body must be a JSON object whose {field} is a string that is not empty.")
-    return value
+    """Return one string field of a JSON body. A form on another site cannot send this content type."""
+    return text_field(await read_json_object(request.scope, request.receive), field)
 
 
 def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:
     return JSONResponse(content, status, headers=_SECURITY_HEADERS)
-
-
-def _error(status: int, sentence: str) -> JSONResponse:
-    return _json({"error": sentence}, status)
-
-
-async def _http_error(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)  # noqa: S101 — Starlette passes no other type.
-    sentences = {
-        404: "There is nothing at this address. The demo is at /demo.",
-        405: "This address does not answer that method. The Allow header lists the methods that it answers.",
-    }
-    response = _error(error.status_code, sentences.get(error.status_code, error.detail))
-    response.headers.update(error.headers or {})
-    return response
-
-
-async def _service_error(_: Request, error: Exception) -> Response:
-    """Answer 503: the webhook secret cannot be read, since the store is unavailable or the project was deleted."""
-    return _error(503, str(error))
-
-
-async def _disconnected(_: Request, __: Exception) -> Response:
-    """Answer a client that disconnected while sending. Nobody reads it, but it avoids a traceback in the log."""
-    return _error(400, "The body ended early.")
-
-
-async def _internal_error(_: Request, __: Exception) -> Response:
-    return _error(500, "Internal error.")

@@ -1,1 +1,1 @@
-"""The pretend phone: `page.py` serves a page that shows a user's chats."""
+"""The simulated phone: `page.py` serves a page that shows a user's chats."""

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Final
 
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -24,7 +23,7 @@ _HEADERS: Final = {
 def phone_routes() -> list[Route]:
     """Return the routes of the page and its files, and /sandbox, which redirects to the page."""
     return [
-        Route("/sandbox", _redirect, methods=["GET"]),
+        Route("/sandbox", RedirectResponse(PHONE_PATH), methods=["GET"]),
         _file_route(PHONE_PATH, "phone.html", "text/html"),
         # The same page: it opens the chat with the bot that its address names.
         _file_route(f"{PHONE_PATH}/{{username}}", "phone.html", "text/html"),
@@ -33,14 +32,6 @@ def phone_routes() -> list[Route]:
     ]
 
 
-async def _redirect(_: Request) -> Response:
-    return RedirectResponse(PHONE_PATH)
-
-
 def _file_route(path: str, name: str, media_type: str) -> Route:
-    content = (_STATIC / name).read_bytes()
-
-    async def send(_: Request) -> Response:
-        return Response(content, media_type=media_type, headers=_HEADERS)
-
-    return Route(path, send, methods=["GET"])
+    answer = Response((_STATIC / name).read_bytes(), media_type=media_type, headers=_HEADERS)
+    return Route(path, answer, methods=["GET"])

@@ -1,5 +1,5 @@
-// The phone: shows one pretend user's chat with a bot and does what a person does with it, through the control API.
-// What anybody wrote only ever becomes textContent.
+// The phone: shows one simulated user's chat with a bot and does what a person does with it, through the control API.
+// Text from people or bots is only set as textContent.
 
 import { contactForm } from "./phone_contact.js";
 import { replyKeyboard } from "./phone_keyboard.js";
@@ -13,7 +13,7 @@ const PHONE = "/sandbox/phone";
 
 const element = (id) => document.getElementById(id);
 
-/** The user whose chat is shown: the reader of that chat ends as soon as another takes this place. */
+/** The user whose chat is shown. The chat's reader stops when another user is chosen. */
 let current = null;
 let people = [];
 let bots = [];
@@ -21,7 +21,7 @@ let bot = null;
 let deeplink = new URL(location.href).searchParams.has("start") ? location.href : null;
 let toastTimer = 0;
 
-// ---- talking to the sandbox
+// ---- calls to the sandbox
 
 class RequestFailed extends Error {}
 
@@ -46,7 +46,7 @@ async function request(method, path, body, signal) {
 
 const act = (verb, body) => request("POST", `users/${current.id}/${verb}`, { ...body, bot: bot.username });
 
-/** Do what a control asks for; it stays disabled meanwhile, so that a second click does nothing twice. */
+/** Run a control's action. The control is disabled meanwhile, so that a second click does not repeat the action. */
 async function during(control, action) {
   control.disabled = true;
   try {
@@ -73,7 +73,7 @@ async function loadBots() {
   element("bot").value = bot.username;
   element("bots").hidden = bots.length < 2;
   showBotName();
-  return found ? "" : `There is no bot @${wanted} here.`;
+  return found ? "" : `There is no bot @${wanted} in this sandbox.`;
 }
 
 function showBotName() {
@@ -118,7 +118,7 @@ function choose() {
   follow(current);
 }
 
-/** Read the chat again and again; each time the answer comes when something has changed. */
+/** Read the chat in a loop. Each call returns when something has changed. */
 async function follow(reader) {
   while (reader === current) {
     if (document.hidden) {
@@ -151,7 +151,7 @@ async function addUser() {
   }
 }
 
-// ---- what a person does
+// ---- the person's actions
 
 async function start() {
   const opened = await during(element("start"), () =>
@@ -162,10 +162,10 @@ async function start() {
   }
   if (deeplink) {
     deeplink = null;
-    // Reloading the page must not open the session again, and its token need not stay in the address bar.
+    // Reloading the page must not open the session again, and its token should not stay in the address bar.
     history.replaceState(null, "", location.pathname);
     if (!opened.answered) {
-      showToast("The bot has not answered yet. It will when it is running.");
+      showToast("The bot has not answered yet. It will answer when it is running.");
     }
   }
   await refresh();
@@ -196,7 +196,7 @@ async function send(event) {
   element("text").focus();
 }
 
-/** Press a button of the bot's keyboard; whether to share one's number, the app asks first. */
+/** Press a button of the bot's keyboard. Before it shares the user's number, the app asks for consent. */
 async function press(control, button) {
   if (button.request_contact && !(await confirmShare())) {
     return;
@@ -239,7 +239,7 @@ async function refresh() {
   }
 }
 
-// ---- showing it
+// ---- display
 
 function showChat(chat) {
   const list = element("messages");
@@ -250,7 +250,7 @@ function showChat(chat) {
     kept.add(message.message_id);
     const written = JSON.stringify(message);
     const shown = current.shown.get(message.message_id);
-    // A message that has not changed keeps its element, and so the focus and what a screen reader has read.
+    // An unchanged message keeps its element, and so the focus and a screen reader's position.
     if (shown?.written === written) {
       continue;
     }
@@ -275,7 +275,7 @@ function showChat(chat) {
   }
   element("empty").hidden = chat.messages.length > 0;
   showControls(chat);
-  // Last, since the keyboard takes some of the room.
+  // This comes last, because the keyboard takes some of the space.
   if (grown || atEnd) {
     list.scrollTop = list.scrollHeight;
   }
@@ -312,7 +312,7 @@ element("bot").addEventListener("change", chooseBot);
 element("attach").addEventListener("click", () => contact.open(people, current.id));
 element("user").addEventListener("change", choose);
 document.addEventListener("visibilitychange", () => {
-  // A browser keeps only a few connections to one address: tabs that nobody looks at must not use them up.
+  // A browser opens only a few connections to one address, and hidden tabs must not use them all.
   if (document.hidden) {
     current?.controller.abort();
   }

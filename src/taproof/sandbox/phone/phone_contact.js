@@ -1,12 +1,12 @@
-// The dialog that shares a contact: one's own, another user's, or a number that the messenger knows nobody of.
+// The dialog that shares a contact: the user's own, another user's, or a number unknown to the messenger.
 
 const OTHER = "other";
 
 /**
- * Returns what opens it.
+ * Return a function that opens the dialog.
  * @param element finds an element of the page by its id
  * @param fullName returns a user's name
- * @param share called with what the control API's `share` takes
+ * @param share called with the body for the control API's `share`
  */
 export function contactForm(element, fullName, share) {
   const dialog = element("contact");
@@ -16,7 +16,7 @@ export function contactForm(element, fullName, share) {
 
   function showFields() {
     other.hidden = whose.value !== OTHER;
-    // Fields that are hidden must not be asked for.
+    // Hidden fields must not be required.
     other.disabled = other.hidden;
   }
 
@@ -25,10 +25,10 @@ export function contactForm(element, fullName, share) {
     whose.replaceChildren(
       new Option("My own", "own"),
       ...others.map((user) => new Option(fullName(user), user.id)),
-      new Option("Somebody else", OTHER),
+      new Option("Someone else", OTHER),
     );
     element("contact-from").replaceChildren(
-      new Option("Nobody, I send it myself", ""),
+      new Option("Not forwarded", ""),
       ...people.map((user) => new Option(fullName(user), user.id)),
     );
     form.reset();

@@ -1,23 +1,23 @@
 // The bot's keyboard below the message field (https://core.telegram.org/bots/features#keyboards).
 
 /**
- * Returns what shows it.
+ * Return a function that shows the keyboard.
  * @param element finds an element of the page by its id
- * @param press called with the button's element and the button, as the control API has it
+ * @param press called with the button's element and the button, in the control API's form
  */
 export function replyKeyboard(element, press) {
   const panel = element("keyboard");
   const toggle = element("keyboard-toggle");
   let written = "null";
 
-  /** A persistent keyboard stays open; any other is opened and closed by the person. */
+  /** A persistent keyboard stays open; the person opens and closes any other. */
   function open(isOpen) {
     panel.hidden = !isOpen;
     toggle.setAttribute("aria-expanded", String(isOpen));
   }
 
   function show(keyboard) {
-    // One that has not changed keeps its elements, and so the focus.
+    // An unchanged keyboard keeps its elements, and so the focus.
     if (written === JSON.stringify(keyboard)) {
       return;
     }

@@ -1,6 +1,6 @@
-// What a chat's messages look like. What anybody wrote only ever becomes textContent.
+// Displays a chat's messages. Text from people or bots is only set as textContent.
 
-/** What a MessageEntity is shown as; a link is shown, not followed: the phone leads nowhere. */
+/** The element for each type of MessageEntity. Links are shown, but cannot be followed. */
 const ELEMENTS = {
   bold: "b",
   italic: "i",
@@ -16,8 +16,8 @@ const ELEMENTS = {
 
 /**
  * Build the element of one message.
- * @param message as the control API has it
- * @param nameOf returns the name of a pretend user by their id
+ * @param message in the control API's form
+ * @param nameOf returns the name of a simulated user by their id
  * @param tap called with the button, the message's id and the button's label
  */
 export function messageElement(message, nameOf, tap) {
@@ -82,7 +82,7 @@ function line(tag, className, text) {
   return shown;
 }
 
-/** Build elements from a text and its entities, whose offsets count UTF-16 units, as JavaScript's strings do. */
+/** Build elements from a text and its entities, whose offsets are in UTF-16 units, as in JavaScript strings. */
 function formatted(text, entities) {
   const root = document.createDocumentFragment();
   const open = [{ node: root, end: text.length }];

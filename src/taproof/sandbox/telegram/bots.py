@@ -1,7 +1,7 @@
 """The bots of the sandbox: the service's own, and others that tests and projects add.
 
 Each bot has its own chats, updates, webhook and flood limit; all bots share the people. A bot that waits in a long poll
-holds a few hundred bytes here, so hundreds of bots are cheap.
+needs a few hundred bytes here, so hundreds of bots are cheap.
 """
 
 import hmac
@@ -15,24 +15,20 @@ from taproof.core.entropy import Entropy
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.telegram.messenger import Messenger
 from taproof.sandbox.telegram.methods import BotMethods
-from taproof.sandbox.telegram.people import People
+from taproof.sandbox.telegram.people import simulated_people
 from taproof.sandbox.telegram.request import ApiError
 from taproof.sandbox.telegram.webhook import UpdateSender
 
 BOT_LIMIT: Final = 1_000
 PHONE_PATH: Final = "/sandbox/phone"
-_USERNAME: Final = re.compile(r"(?i:[a-z][a-z0-9_]{1,28}bot)")
+BOT_USERNAME: Final = re.compile(r"(?i:[a-z][a-z0-9_]{1,28}bot)")
+"""The names that a bot can have (https://core.telegram.org/bots/features#creating-a-new-bot)."""
 _FIRST_NAME: Final = "Taproof sandbox"
-
-
-def unauthorized() -> ApiError:
-    """Return the refusal of a token that is unknown or revoked."""
-    return ApiError(401, "Unauthorized")
 
 
 @dataclass(slots=True, eq=False)
 class SandboxBot:
-    """A bot: the token that its calls carry, and the parts that answer them."""
+    """A bot: the token in its calls, and the parts that answer them."""
 
     token: str
     messenger: Messenger
@@ -42,52 +38,43 @@ class SandboxBot:
     @property
     def id(self) -> int:
         """The number at the start of the token. It stays the same when the token is revoked."""
-        bot_id: int = self.messenger.bot["id"]
-        return bot_id
+        return int(self.messenger.bot["id"])
 
     @property
     def username(self) -> str:
         """The bot's username, without the `@`."""
-        username: str = self.messenger.bot["username"]
-        return username
+        return str(self.messenger.bot["username"])
 
 
 class SandboxBots:
-    """All bots, the service's own first.
+    """All bots, the service's own first. The links to the phone begin with `base_url`."""
 
-    Args:
-        people: the pretend users, who may write to every bot.
-        own_hosts: the hosts on which webhooks may use plain HTTP and any port.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        base_url: the base of links to the phone.
-    """
-
-    def __init__(self, people: People, own_hosts: OwnHosts, clock: Clock, entropy: Entropy, base_url: str) -> None:
-        self.people: Final = people
+    def __init__(self, own_hosts: OwnHosts, clock: Clock, entropy: Entropy, base_url: str) -> None:
+        self.people: Final = simulated_people()
         self._own_hosts = own_hosts
         self._clock = clock
         self._entropy = entropy
         self._base_url = base_url
-        self._bots: dict[int, SandboxBot] = {}
+        self.by_id: Final[dict[int, SandboxBot]] = {}
         self._is_closed = False
 
     def __iter__(self) -> Iterator[SandboxBot]:
         """Iterate over all bots."""
-        return iter(self._bots.values())
-
-    def __len__(self) -> int:
-        """Return the number of bots."""
-        return len(self._bots)
+        return iter(self.by_id.values())
 
     @property
     def first(self) -> SandboxBot:
         """The service's own bot."""
-        return next(iter(self._bots.values()))
+        return next(iter(self.by_id.values()))
 
     def find(self, username: str) -> SandboxBot | None:
-        """Return a bot by its username, in upper or lower case, None if there is none."""
+        """Return a bot by its username, ignoring case; None if there is none."""
         return next((bot for bot in self if bot.username.lower() == username.lower()), None)
+
+    def has_name(self, username: str, but_not: int) -> bool:
+        """Return whether a bot or person whose id is not `but_not` has this username, ignoring case."""
+        named = [*self, *self.people.values()]
+        return any((each.username or "").lower() == username.lower() and each.id != but_not for each in named)
 
     def authenticate(self, token: str) -> SandboxBot:
         """Return the bot that has this token.
@@ -96,21 +83,17 @@ class SandboxBots:
             ApiError: 401, no bot has this token.
         """
         number = token.partition(":")[0]
-        # Sixteen digits at most: Python refuses to parse very long numbers.
-        bot = self._bots.get(int(number)) if len(number) <= 16 else None
+        # At most 16 digits: Python refuses to parse very long numbers.
+        bot = self.by_id.get(int(number)) if len(number) <= 16 else None
         if bot is None or not hmac.compare_digest(token.encode(), bot.token.encode()):
-            raise unauthorized()
+            raise ApiError(401, "Unauthorized")
         return bot
-
-    def is_id(self, number: int) -> bool:
-        """Tell whether a bot has this id, so that no person gets it."""
-        return number in self._bots
 
     def add(self, username: str, name: str = _FIRST_NAME, token: str = "") -> SandboxBot:
         """Add a bot and return it. Without a token, it gets a new one, with an unused id."""
         if not token:
             bot_id = 10**9 + int.from_bytes(self._entropy(4))
-            while bot_id in self._bots or bot_id in self.people:
+            while bot_id in self.by_id or bot_id in self.people:
                 bot_id += 1
             token = self._new_token(bot_id)
         bot_id = int(token.partition(":")[0])
@@ -119,7 +102,7 @@ class SandboxBots:
             messenger.close()
         webhook = UpdateSender(messenger.updates, self._own_hosts, self._clock)
         methods = BotMethods(messenger, webhook, self._own_hosts, self._clock)
-        self._bots[bot_id] = bot = SandboxBot(token, messenger, webhook, methods)
+        self.by_id[bot_id] = bot = SandboxBot(token, messenger, webhook, methods)
         return bot
 
     async def revoke(self, bot: SandboxBot) -> None:
@@ -128,7 +111,7 @@ class SandboxBots:
         A poll with the old token fails at once. The webhook and the pending updates are removed too.
         """
         bot.token = self._new_token(bot.id)
-        bot.messenger.updates.end_poll(unauthorized())
+        bot.messenger.updates.end_poll(ApiError(401, "Unauthorized"))
         bot.messenger.updates.clear()
         await bot.webhook.set(None)
 
@@ -137,18 +120,15 @@ class SandboxBots:
         bot.messenger.bot["username"] = username or bot.username
         bot.messenger.bot["first_name"] = name or bot.messenger.bot["first_name"]
 
-    def link_base(self, bot: SandboxBot) -> str:
-        """Return the part of this bot's deeplinks before `?start=`."""
-        return f"{self._base_url}{PHONE_PATH}" + ("" if bot is self.first else f"/{bot.username}")
-
     def shown(self, bot: SandboxBot) -> dict[str, Any]:
-        """Return a bot in the control API's form, without its token."""
+        """Return a bot in the control API's form, without its token. Its deeplinks are `<link_base>?start=…`."""
+        is_first = bot is self.first
         return {
             "id": bot.id,
             "username": bot.username,
             "name": bot.messenger.bot["first_name"],
-            "link_base": self.link_base(bot),
-            "is_first": bot is self.first,
+            "link_base": f"{self._base_url}{PHONE_PATH}" + ("" if is_first else f"/{bot.username}"),
+            "is_first": is_first,
         }
 
     def close(self) -> None:
@@ -160,11 +140,3 @@ class SandboxBots:
     def _new_token(self, bot_id: int) -> str:
         # The form of Telegram's tokens: a number, a colon, 35 characters.
         return f"{bot_id}:{self._entropy(16).hex()}sbx"
-
-
-def is_bot_username(username: str) -> bool:
-    """Tell whether a bot can have this name: 5 to 32 letters, digits and underscores that end in `bot`.
-
-    https://core.telegram.org/bots/features#creating-a-new-bot
-    """
-    return _USERNAME.fullmatch(username) is not None

@@ -4,17 +4,18 @@ The dictionaries are the Bot API's own objects (https://core.telegram.org/bots/a
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from taproof.core.clock import SECOND, iso8601
 from taproof.sandbox.telegram.html import Entity, FormattedText
 from taproof.sandbox.telegram.people import People, Person, SandboxContact
-from taproof.sandbox.telegram.reply_markup import InlineKeyboard, ReplyButton, ReplyKeyboard, SandboxMarkup
+from taproof.sandbox.telegram.reply_markup import InlineKeyboard, ReplyKeyboard, SandboxMarkup
 
 MESSAGE_LIMIT: Final = 500
-"""The most messages kept per chat. A new one replaces the oldest."""
+"""Maximum number of stored messages per chat. A new one replaces the oldest."""
 
 
 @dataclass(slots=True)
@@ -26,7 +27,7 @@ class SandboxMessage:
     text: str
     entities: list[Entity]
     date: int
-    keyboard: InlineKeyboard
+    keyboard: InlineKeyboard = field(default_factory=list)
     edited_at: int | None = None
     contact: SandboxContact | None = None
     forwarded_from: Person | None = None
@@ -75,7 +76,7 @@ class SandboxChat:
         self.messages: dict[int, SandboxMessage] = {}
         self.open_keyboard: OpenKeyboard | None = None
         self.version = 0
-        """A number that rises with every change, so that a reader can wait for the next change."""
+        """A number that increases with every change, so that a reader can wait for the next change."""
         self.bot_acts = 0
         """The number of times that the bot has sent, edited or deleted a message in this chat."""
         self._changed = asyncio.Event()
@@ -90,67 +91,51 @@ class SandboxChat:
         if len(self.messages) >= MESSAGE_LIMIT:
             self._forget(self.messages[next(iter(self.messages))])
         self.messages[message.message_id] = message
-        self._note(message)
+        self.note_change(by_bot=message.from_bot)
 
     def edit(self, message: SandboxMessage, formatted: FormattedText, keyboard: InlineKeyboard, now: int) -> None:
-        """Replace the text and buttons of a message of the bot."""
+        """Replace the text and buttons of a bot message."""
         message.text, message.entities = formatted
         message.keyboard = keyboard
         message.edited_at = now
-        self._note(message)
+        self.note_change(by_bot=True)
 
     def delete(self, message: SandboxMessage) -> None:
         """Delete a message, and also the reply keyboard that it showed, as apps do."""
         self._forget(message)
-        self.bot_acts += 1
-        self.note_change()
+        self.note_change(by_bot=True)
 
     def put_keyboard(self, message: SandboxMessage, markup: SandboxMarkup) -> None:
-        """Show the reply keyboard of a message, or remove the current one if the message says so."""
+        """Show the reply keyboard of a message, or remove the current one if the message asks for it."""
         if markup.keyboard is not None:
             self.open_keyboard = OpenKeyboard(message, markup.keyboard)
         elif markup.ends_keyboard:
             self.open_keyboard = None
-
-    def find_reply_button(self, text: str) -> ReplyButton | None:
-        """Return a button of the reply keyboard by its text, None if there is none."""
-        rows = self.open_keyboard.keyboard.rows if self.open_keyboard is not None else []
-        return next((button for row in rows for button in row if button.text == text), None)
 
     def note_keyboard_used(self) -> None:
         """Hide the keyboard if it is a one-time keyboard."""
         if self.open_keyboard is not None and self.open_keyboard.keyboard.flags["one_time_keyboard"]:
             self.open_keyboard.is_hidden = True
 
-    def note_change(self) -> None:
-        """Raise the version and wake all waiting readers."""
+    def note_change(self, *, by_bot: bool = False) -> None:
+        """Increase the version and wake all waiting readers."""
         self.version += 1
+        self.bot_acts += by_bot
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
     async def wait_until(self, condition: Callable[[], bool], seconds: float) -> bool:
         """Wait at most `seconds` until `condition` is true, and return whether it is. Check it at each change."""
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not condition():
                     await self._changed.wait()
-        except TimeoutError:
-            pass
         return condition()
 
     def shown(self) -> dict[str, Any]:
         """Return the person in the control API's form."""
-        person = self.person
-        return {
-            "id": person.id,
-            "first_name": person.first_name,
-            "last_name": person.last_name,
-            "username": person.username,
-            "phone": person.number,
-            "language_code": person.language_code,
-            "has_started": self.has_started,
-            "has_blocked": self.has_blocked,
-        }
+        blocked = {"has_started": self.has_started, "has_blocked": self.has_blocked}
+        return asdict(self.person) | {"phone": self.person.number} | blocked
 
     def as_message(self, message: SandboxMessage, bot: dict[str, Any]) -> dict[str, Any]:
         """Return a message of this chat as the bot sees it."""
@@ -165,7 +150,7 @@ class SandboxChat:
         if message.forwarded_from is not None:
             sender, date = message.forwarded_from.as_user(), message.date // SECOND
             seen["forward_origin"] = {"type": "user", "sender_user": sender, "date": date}
-            # Older fields, which the Bot API still sends beside forward_origin.
+            # Older fields, which the Bot API still sends in addition to forward_origin.
             seen["forward_from"], seen["forward_date"] = sender, date
         if message.reply_to is not None:
             seen["reply_to_message"] = self.as_message(message.reply_to, bot)
@@ -178,10 +163,6 @@ class SandboxChat:
         if message.keyboard:
             seen["reply_markup"] = {"inline_keyboard": message.keyboard}
         return seen
-
-    def _note(self, message: SandboxMessage) -> None:
-        self.bot_acts += message.from_bot
-        self.note_change()
 
     def _forget(self, message: SandboxMessage) -> None:
         del self.messages[message.message_id]

@@ -1,13 +1,13 @@
-"""The lists of commands that a bot shows (https://core.telegram.org/bots/api#setmycommands).
+"""The command lists that a bot shows (https://core.telegram.org/bots/api#setmycommands).
 
 There is one list for each scope and language. The checks and their error texts are those of the real server.
 """
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from taproof.sandbox.telegram.people import People
-from taproof.sandbox.telegram.request import Parameters, bad_request, read_json
+from taproof.sandbox.telegram.request import Answer, Parameters, bad_request, read_json, required_field
 
 LIST_LIMIT: Final = 100
 _COMMAND_LIMIT: Final = 100
@@ -18,13 +18,13 @@ Key = tuple[str, int, str]
 
 
 class CommandLists:
-    """One bot's lists of commands. A private chat may have its own list."""
+    """One bot's lists of commands. A private chat can have its own list."""
 
     def __init__(self, people: People) -> None:
         self._people = people
         self._lists: dict[Key, list[dict[str, str]]] = {}
 
-    def set(self, parameters: Parameters) -> None:
+    async def set(self, parameters: Parameters) -> Answer:
         """Store a list of commands; an empty list deletes it.
 
         Raises:
@@ -35,20 +35,22 @@ class CommandLists:
         checked = [_checked(command) for command in commands]
         if key not in self._lists and len(self._lists) >= LIST_LIMIT:
             raise bad_request("too many scopes for the sandbox; delete some with deleteMyCommands")
-        if not checked:
-            self._lists.pop(key, None)
-            return
         if len(checked) > _COMMAND_LIMIT:
             raise bad_request("BOT_COMMANDS_TOO_MUCH")
-        self._lists[key] = checked
+        if checked:
+            self._lists[key] = checked
+        else:
+            self._lists.pop(key, None)
+        return True, None
 
-    def get(self, parameters: Parameters) -> list[dict[str, str]]:
+    async def get(self, parameters: Parameters) -> Answer:
         """Return the list of exactly this scope and language, empty if there is none."""
-        return self._lists.get(self._key(parameters), [])
+        return self._lists.get(self._key(parameters), []), None
 
-    def delete(self, parameters: Parameters) -> None:
+    async def delete(self, parameters: Parameters) -> Answer:
         """Delete the list of exactly this scope and language."""
         self._lists.pop(self._key(parameters), None)
+        return True, None
 
     def _key(self, parameters: Parameters) -> Key:
         kind, chat_id = self._scope(parameters.text("scope"))
@@ -66,29 +68,20 @@ class CommandLists:
             raise bad_request("can't parse BotCommandScope JSON object") from None
         if not isinstance(scope, dict):
             raise bad_request("can't parse BotCommandScope: BotCommandScope must be an Object")
-        kind = _scope_field(scope, "type")
+        kind = required_field(scope, "type", "BotCommandScope", str | int)
         if kind in _PLAIN_SCOPES:
             return kind, 0
         if kind != "chat" and kind not in _GROUP_SCOPES:
             raise bad_request("can't parse BotCommandScope: Unsupported type specified")
-        chat_id = _scope_field(scope, "chat_id")
+        chat_id = required_field(scope, "chat_id", "BotCommandScope", str | int)
         if kind == "chat_member":
-            _scope_field(scope, "user_id")
+            required_field(scope, "user_id", "BotCommandScope", str | int)
         user_id = int(chat_id) if re.fullmatch(r"[0-9]{1,16}", chat_id) else 0
         if user_id not in self._people:
             raise bad_request("chat not found")
         if kind in _GROUP_SCOPES:
             raise bad_request("can't use specified scope in private chats")
         return kind, user_id
-
-
-def _scope_field(scope: dict[str, Any], name: str) -> str:
-    value = scope.get(name)
-    if value is None:
-        raise bad_request(f"can't parse BotCommandScope: Can't find field \"{name}\"")
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise bad_request(f'can\'t parse BotCommandScope: Field "{name}" must be of type String')
-    return str(value)
 
 
 def _parse_commands(text: str) -> list[dict[str, str]]:
@@ -102,12 +95,7 @@ def _parse_commands(text: str) -> list[dict[str, str]]:
     for item in value:
         if not isinstance(item, dict):
             raise bad_request("can't parse BotCommand: expected an Object")
-        for name in ("command", "description"):
-            if item.get(name) is None:
-                raise bad_request(f"can't parse BotCommand: Can't find field \"{name}\"")
-            if not isinstance(item[name], str):
-                raise bad_request(f'can\'t parse BotCommand: Field "{name}" must be of type String')
-        commands.append({"command": item["command"], "description": item["description"]})
+        commands.append({name: required_field(item, name, "BotCommand") for name in ("command", "description")})
     return commands
 
 

@@ -1,4 +1,4 @@
-"""Requested failures of calls, with which tests check a bot's reaction to errors, and the flood limit."""
+"""Requested failures of calls, so that tests can check a bot's reaction to errors, and the flood limit."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from taproof.sandbox.telegram.request import ApiError, too_many_requests
 from taproof.sandbox.telegram.updates import OTHER_POLL
 
 FAULT_LIMIT: Final = 100
-"""The most faults that can be pending at once."""
+"""Maximum number of pending faults."""
 SENDS_PER_SECOND: Final = 100
 """The limit on messages to one chat. The real limit is about one a second, which would only slow tests down."""
 _DESCRIPTIONS: Final = {
@@ -36,7 +36,7 @@ class Fault:
 
 
 class Faults:
-    """The pending faults, in the order of their requests."""
+    """The pending faults, in the order in which they were requested."""
 
     def __init__(self) -> None:
         self._faults: list[Fault] = []

@@ -1,8 +1,8 @@
-"""A parser of Telegram's HTML, which turns a text with tags into plain text and entities, or refuses it.
+"""A parser of Telegram's HTML, which converts text with tags to plain text and entities, or refuses it.
 
 It follows the documentation (https://core.telegram.org/bots/api#html-style) and the real server's answers to broken
-input. A bot gets the same refusals here as there, with the same texts. Entities count UTF-16 code units; errors count
-bytes of UTF-8.
+input. A bot gets the same errors, with the same texts. Offsets of entities are in UTF-16 code units, those in errors
+in bytes of UTF-8.
 """
 
 import re
@@ -155,7 +155,7 @@ class _Parser:
         if found[3] is not None:
             character = _LITERALS.get(found[3], "")
         else:
-            # To the real parser, a longer number is no reference. The check also avoids parsing a million digits.
+            # The real parser does not accept a longer number. The check also avoids parsing a million digits.
             too_long = len(found[0].removesuffix(";")) >= 10
             code = 0 if too_long else int(found[1] or found[2], 16 if found[1] else 10)
             character = chr(code) if 0 < code < 0x10FFFF else ""

@@ -18,10 +18,10 @@ from taproof.sandbox.telegram.reply_markup import ReplyButton, SandboxMarkup
 from taproof.sandbox.telegram.updates import UpdateQueue
 
 QUERY_LIMIT: Final = 1_000
-"""The most callback queries that can wait for an answer at once. A new one replaces the oldest."""
+"""Maximum number of callback queries that wait for an answer. A new one replaces the oldest."""
 QUERY_LIFETIME: Final = 60 * SECOND
-"""The time in ms within which a callback query can be answered. The real limit is similar, and not documented."""
-
+"""The time in ms within which a callback query can be answered. The real limit is similar, but not documented."""
+_NO_TEXT: Final = FormattedText("", [])
 _FOUND_BY_ITSELF: Final = {
     "bot_command": re.compile(r"(?<![\w/<>@])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/<>@])"),
     "phone_number": re.compile(r"(?<![\w+])\+[0-9]{7,15}(?!\w)"),
@@ -42,16 +42,7 @@ class Tap:
 
 
 class Messenger:
-    """One bot and the people who may write to it.
-
-    Args:
-        bot_id: the number at the start of the bot's token.
-        username: the bot's username, without the `@`.
-        name: the bot's displayed name.
-        people: all pretend users, shared with the other bots.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-    """
+    """One bot, whose id is the number at the start of its token, and the people who can write to it."""
 
     def __init__(
         self, bot_id: int, username: str, name: str, people: People, *, clock: Clock, entropy: Entropy
@@ -68,7 +59,7 @@ class Messenger:
         self._taps: OrderedDict[str, Tap] = OrderedDict()
 
     def chat(self, user_id: int) -> SandboxChat:
-        """Return a person's chat with this bot. It is created at the first call.
+        """Return a person's chat with this bot. The first call creates it.
 
         Raises:
             KeyError: no person has this id.
@@ -89,13 +80,11 @@ class Messenger:
             for found in pattern.finditer(text)
         ]
         entities.sort(key=lambda entity: entity["offset"])
-        return self._send(chat, self._message(FormattedText(text, entities), from_bot=False))
+        return self._send(chat, FormattedText(text, entities))
 
     def share(self, chat: SandboxChat, contact: SandboxContact, forwarded_from: Person | None = None) -> SandboxMessage:
         """Send a contact to the bot, as the app's attachment menu or a forward does."""
-        message = self._message(FormattedText("", []), from_bot=False)
-        message.contact, message.forwarded_from = contact, forwarded_from
-        return self._send(chat, message)
+        return self._send(chat, contact=contact, forwarded_from=forwarded_from)
 
     def press(self, chat: SandboxChat, button: ReplyButton) -> SandboxMessage:
         """Press a button of the chat's reply keyboard: send its text, or the contact that it asks for."""
@@ -103,15 +92,12 @@ class Messenger:
         chat.note_keyboard_used()
         if not button.request_contact:
             return self.write(chat, button.text)
-        message = self._message(FormattedText("", []), from_bot=False)
-        message.contact, message.reply_to = (
-            SandboxContact.of(chat.person),
-            opened.message if opened is not None else None,
+        return self._send(
+            chat, contact=SandboxContact.of(chat.person), reply_to=None if opened is None else opened.message
         )
-        return self._send(chat, message)
 
     def tap(self, chat: SandboxChat, message: SandboxMessage, data: str) -> Tap:
-        """Send a callback query with `data` about a message. A modified app may send data that no button carries."""
+        """Send a callback query with `data` about a message. A modified app can send data that belongs to no button."""
         query_id = str(int.from_bytes(self._entropy(8)) >> 1)
         tap = Tap(query_id, chat, self._clock())
         if len(self._taps) >= QUERY_LIMIT:
@@ -128,7 +114,7 @@ class Messenger:
         return tap
 
     def set_blocked(self, chat: SandboxChat, *, blocked: bool) -> None:
-        """Block the bot, or let it write again."""
+        """Block or unblock the bot."""
         if chat.has_blocked == blocked:
             return
         chat.has_blocked = blocked
@@ -148,8 +134,7 @@ class Messenger:
 
     def post(self, chat: SandboxChat, formatted: FormattedText, markup: SandboxMarkup) -> SandboxMessage:
         """Send a message from the bot."""
-        message = self._message(formatted, from_bot=True)
-        message.keyboard, message.is_editable = markup.inline, markup.is_inline
+        message = self._message(formatted, from_bot=True, keyboard=markup.inline, is_editable=markup.is_inline)
         chat.put_keyboard(message, markup)
         chat.add(message)
         return message
@@ -170,12 +155,14 @@ class Messenger:
         for chat in self._chats.values():
             chat.note_change()
 
-    def _message(self, formatted: FormattedText, *, from_bot: bool) -> SandboxMessage:
-        message = SandboxMessage(self._next_message_id, from_bot, *formatted, self._clock(), [])
+    def _message(self, formatted: FormattedText, *, from_bot: bool, **parts: Any) -> SandboxMessage:
+        message = SandboxMessage(self._next_message_id, from_bot, *formatted, self._clock(), **parts)
         self._next_message_id += 1
         return message
 
-    def _send(self, chat: SandboxChat, message: SandboxMessage) -> SandboxMessage:
+    def _send(self, chat: SandboxChat, formatted: FormattedText = _NO_TEXT, **parts: Any) -> SandboxMessage:
+        """Send a message from the person. `parts` are more fields of the message."""
+        message = self._message(formatted, from_bot=False, **parts)
         chat.has_started = True
         chat.add(message)
         self.updates.add("message", chat.person.id, chat.as_message(message, self.bot))

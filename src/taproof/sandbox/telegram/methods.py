@@ -1,7 +1,7 @@
 """The methods of the sandbox's Bot API (https://core.telegram.org/bots/api#available-methods).
 
-Each takes the call's parameters and returns the result, or raises ApiError with the real server's text. The order of
-the checks is also the real one: the text, the keyboard, the chat, and then the checks of the messenger itself.
+Each takes the call's parameters and returns the result, or raises ApiError with the real server's text. The checks
+also run in the real order: the text, the keyboard, the chat, and then the checks of the messenger itself.
 """
 
 import re
@@ -11,19 +11,19 @@ from urllib.parse import urlsplit
 
 from taproof.core.clock import DAY, Clock
 from taproof.sandbox.hosts import OwnHosts
-from taproof.sandbox.telegram.chats import SandboxChat, SandboxMessage
+from taproof.sandbox.telegram.chats import SandboxChat
 from taproof.sandbox.telegram.commands import CommandLists
 from taproof.sandbox.telegram.faults import FloodLimit
 from taproof.sandbox.telegram.html import EntitiesInvalid, FormattedText, clean_text, parse_html, trim, utf16_length
 from taproof.sandbox.telegram.messenger import Messenger
-from taproof.sandbox.telegram.reply_markup import InlineKeyboard, SandboxMarkup, parse_reply_markup
-from taproof.sandbox.telegram.request import ApiError, Parameters, bad_request
+from taproof.sandbox.telegram.reply_markup import parse_reply_markup
+from taproof.sandbox.telegram.request import Answer, ApiError, Parameters, bad_request
 from taproof.sandbox.telegram.webhook import UpdateSender, Webhook
 
 TEXT_LIMIT: Final = 4096
 NOTICE_LIMIT: Final = 200
 LONGEST_POLL: Final = 50
-"""The longest wait of getUpdates, in seconds."""
+"""The maximum wait of getUpdates, in seconds."""
 DELETABLE: Final = 2 * DAY
 """The time in ms within which a message can be deleted."""
 _WEBHOOK_PORTS: Final = {None, 443, 80, 88, 8443}
@@ -33,19 +33,9 @@ _NOT_MODIFIED: Final = (
 )
 _QUERY_TOO_OLD: Final = "query is too old and response timeout expired or query ID is invalid"
 
-Answer = tuple[Any, str | None]
-"""A result, and the description of the few successful calls that have one."""
-
 
 class BotMethods:
-    """Answers one bot's calls.
-
-    Args:
-        messenger: the bot and its chats.
-        webhook: posts updates to the bot's webhook, if it has one.
-        own_hosts: the hosts on which a webhook may use plain HTTP and any port.
-        clock: returns the time in ms.
-    """
+    """Answers one bot's calls. A webhook may use plain HTTP and any port on `own_hosts` only."""
 
     def __init__(self, messenger: Messenger, webhook: UpdateSender, own_hosts: OwnHosts, clock: Clock) -> None:
         self._messenger = messenger
@@ -53,7 +43,7 @@ class BotMethods:
         self._own_hosts = own_hosts
         self._clock = clock
         self._flood = FloodLimit(clock)
-        self._commands = CommandLists(messenger.people)
+        commands = CommandLists(messenger.people)
         self._methods: Final[dict[str, Callable[[Parameters], Awaitable[Answer]]]] = {
             "getme": self._get_me,
             "getupdates": self._get_updates,
@@ -65,15 +55,15 @@ class BotMethods:
             "editmessagereplymarkup": self._edit_message_reply_markup,
             "deletemessage": self._delete_message,
             "answercallbackquery": self._answer_callback_query,
-            "setmycommands": self._set_my_commands,
-            "getmycommands": self._get_my_commands,
-            "deletemycommands": self._delete_my_commands,
+            "setmycommands": commands.set,
+            "getmycommands": commands.get,
+            "deletemycommands": commands.delete,
             "logout": self._do_nothing,
             "close": self._do_nothing,
         }
 
     def knows(self, method: str) -> bool:
-        """Tell whether there is a method of this name, in upper or lower case."""
+        """Return whether there is a method with this name, ignoring case."""
         return method.lower() in self._methods
 
     async def call(self, method: str, parameters: Parameters) -> Answer:
@@ -166,7 +156,7 @@ class BotMethods:
         info: dict[str, Any] = {
             "url": webhook.url if webhook is not None else "",
             "has_custom_certificate": False,
-            "pending_update_count": self._messenger.updates.count,
+            "pending_update_count": len(self._messenger.updates.pending()),
         }
         if self._webhook.last_error_date is not None:
             info["last_error_date"] = self._webhook.last_error_date
@@ -190,16 +180,13 @@ class BotMethods:
         return chat.as_message(message, self._messenger.bot), None
 
     async def _edit_message_text(self, parameters: Parameters) -> Answer:
-        formatted = _formatted_text(parameters)
-        chat, message, markup = self._message_to_edit(parameters)
-        _check_length(formatted)
-        return self._edit(chat, message, formatted, markup.inline), None
+        return self._edit(parameters, _formatted_text(parameters))
 
     async def _edit_message_reply_markup(self, parameters: Parameters) -> Answer:
-        chat, message, markup = self._message_to_edit(parameters)
-        return self._edit(chat, message, FormattedText(message.text, message.entities), markup.inline), None
+        return self._edit(parameters, None)
 
-    def _message_to_edit(self, parameters: Parameters) -> tuple[SandboxChat, SandboxMessage, SandboxMarkup]:
+    def _edit(self, parameters: Parameters, formatted: FormattedText | None) -> Answer:
+        """Replace the text and the buttons of a message. With `formatted` None, keep the text."""
         if not parameters.text("chat_id") and not parameters.text("message_id"):
             raise bad_request("message identifier is not specified")
         markup = parse_reply_markup(parameters.text("reply_markup"))
@@ -212,15 +199,13 @@ class BotMethods:
             raise bad_request("message can't be edited")
         if not markup.is_inline:
             raise bad_request("inline keyboard expected")
-        return chat, message, markup
-
-    def _edit(
-        self, chat: SandboxChat, message: SandboxMessage, formatted: FormattedText, keyboard: InlineKeyboard
-    ) -> dict[str, Any]:
-        if (*formatted, keyboard) == (message.text, message.entities, message.keyboard):
+        current = FormattedText(message.text, message.entities)
+        formatted = current if formatted is None else formatted
+        _check_length(formatted)
+        if (formatted, markup.inline) == (current, message.keyboard):
             raise bad_request(_NOT_MODIFIED)
-        chat.edit(message, formatted, keyboard, self._clock())
-        return chat.as_message(message, self._messenger.bot)
+        chat.edit(message, formatted, markup.inline, self._clock())
+        return chat.as_message(message, self._messenger.bot), None
 
     async def _delete_message(self, parameters: Parameters) -> Answer:
         if not parameters.text("chat_id"):
@@ -252,19 +237,6 @@ class BotMethods:
         if user_id not in self._messenger.people:
             raise bad_request("chat not found")
         return self._messenger.chat(user_id)
-
-    # ---- the list of commands
-
-    async def _set_my_commands(self, parameters: Parameters) -> Answer:
-        self._commands.set(parameters)
-        return True, None
-
-    async def _get_my_commands(self, parameters: Parameters) -> Answer:
-        return self._commands.get(parameters), None
-
-    async def _delete_my_commands(self, parameters: Parameters) -> Answer:
-        self._commands.delete(parameters)
-        return True, None
 
 
 def _formatted_text(parameters: Parameters) -> FormattedText:

@@ -1,10 +1,9 @@
-"""The sandbox's people, the pretend users who may write to its bots.
+"""The sandbox's people, the simulated users who can write to its bots.
 
 The dictionaries are the Bot API's own objects (https://core.telegram.org/bots/api#available-types).
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 PEOPLE_LIMIT: Final = 1_000
@@ -12,18 +11,9 @@ FIRST_ID: Final = 1_001
 _AREA_CODES: Final = (202, 212, 213, 303, 305, 312, 404, 415, 512, 617)
 
 
-def fictional_phone(user_id: int) -> str:
-    """Return the phone number of a person who has not set one.
-
-    The numbers 555-0100 to 555-0199 are valid, but belong to nobody. Any thousand consecutive ids get different
-    numbers.
-    """
-    return f"+1{_AREA_CODES[user_id // 100 % 10]}55501{user_id % 100:02d}"
-
-
 @dataclass(frozen=True, slots=True)
 class Person:
-    """A pretend user. A field is None if the account does not have it. `phone` may have a leading `+`."""
+    """A simulated user. A field is None if the account does not have it. `phone` may have a leading `+`."""
 
     id: int
     first_name: str
@@ -45,15 +35,22 @@ class Person:
 
     @property
     def number(self) -> str:
-        """The phone number. Every account has one."""
-        return self.phone or fictional_phone(self.id)
+        """The phone number. Without `phone`, it is fictional: 555-0100 to 555-0199 are reserved for fiction.
+
+        Any thousand consecutive ids get different numbers.
+        """
+        return self.phone or f"+1{_AREA_CODES[self.id // 100 % 10]}55501{self.id % 100:02d}"
+
+
+People = dict[int, Person]
+"""All simulated users, by id. A replaced person keeps the chats."""
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxContact:
     """A shared contact (https://core.telegram.org/bots/api#contact).
 
-    `user_id` is None if no account of the messenger has this number. The number may have a leading `+`: this depends on
+    `user_id` is None if no messenger account has this number. The number may have a leading `+`: this depends on
     the app that sends it, so a bot receives both forms.
     """
 
@@ -70,47 +67,14 @@ class SandboxContact:
 
     def as_contact(self) -> dict[str, Any]:
         """Return the Contact object that a bot sees."""
-        contact = {"phone_number": self.phone_number, "first_name": self.first_name}
-        others = {"last_name": self.last_name, "user_id": self.user_id, "vcard": self.vcard}
-        return contact | {name: value for name, value in others.items() if value is not None}
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-class People:
-    """All pretend users, by id. Three exist from the start."""
-
-    def __init__(self) -> None:
-        self._people: dict[int, Person] = {}
-        for person in (
-            Person(FIRST_ID, "Ada", "Lovelace", "ada", None, "en"),
-            Person(FIRST_ID + 1, "Борис", "Петров", None, None, "ru"),
-            Person(FIRST_ID + 2, "سارا", "احمدی", "sara_ahmadi", None, "fa"),
-        ):
-            self.put(person)
-
-    def __iter__(self) -> Iterator[Person]:
-        """Iterate over all people."""
-        return iter(self._people.values())
-
-    def __len__(self) -> int:
-        """Return the number of people."""
-        return len(self._people)
-
-    def __contains__(self, user_id: int) -> bool:
-        """Tell whether a person has this id."""
-        return user_id in self._people
-
-    def __getitem__(self, user_id: int) -> Person:
-        """Return the person with this id.
-
-        Raises:
-            KeyError: no person has this id.
-        """
-        return self._people[user_id]
-
-    def put(self, person: Person) -> None:
-        """Add a person, or replace the one with this id, whose chats are kept."""
-        self._people[person.id] = person
-
-    def free_id(self) -> int:
-        """Return an unused id."""
-        return max([FIRST_ID, *(user_id + 1 for user_id in self._people)])
+def simulated_people() -> People:
+    """Return the three people who exist from the start."""
+    people = (
+        Person(FIRST_ID, "Ada", "Lovelace", "ada", None, "en"),
+        Person(FIRST_ID + 1, "Борис", "Петров", None, None, "ru"),
+        Person(FIRST_ID + 2, "سارا", "احمدی", "sara_ahmadi", None, "fa"),
+    )
+    return {person.id: person for person in people}

@@ -1,18 +1,18 @@
 """Checks the keyboards that a bot sends (https://core.telegram.org/bots/api#sendmessage, `reply_markup`).
 
-The checks and their texts are those of the real server and of its messenger library. One of their rules has no effect
-here: they refuse a button that asks for a contact outside private chats, and the sandbox has only private chats.
+The checks and their texts are those of the real server and of its messenger library. One real rule is not
+needed: outside private chats, a button that asks for a contact is refused. The sandbox has only private chats.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeVar
 
 from taproof.sandbox.telegram.html import utf16_length
-from taproof.sandbox.telegram.request import bad_request, read_json
+from taproof.sandbox.telegram.request import bad_request, read_json, required_field
 
 CALLBACK_DATA_LIMIT: Final = 64
-"""The most callback data, in bytes of UTF-8, not characters."""
+"""Maximum size of callback data, in bytes of UTF-8, not characters."""
 PLACEHOLDER_LIMIT: Final = 64
 _ROW_LIMIT: Final = 12
 _BUTTON_LIMIT: Final = 300
@@ -29,6 +29,9 @@ _BARE_ACTIONS: Final = (
 _REPLY_FLAGS: Final = ("resize_keyboard", "one_time_keyboard", "is_persistent", "selective")
 _REQUESTS: Final = ("request_location", "request_poll", "request_users", "request_chat", "web_app")
 """The other requests that a button of a reply keyboard can make. The sandbox's phone supports only contacts."""
+
+_TEXT: Final = str | int | float
+"""The types that the real server accepts as text."""
 
 _Button = TypeVar("_Button")
 InlineKeyboard = list[list[dict[str, Any]]]
@@ -52,9 +55,7 @@ class ReplyKeyboard:
 
     def shown(self) -> dict[str, Any]:
         """Return the keyboard in the control API's form."""
-        buttons = [
-            [{"text": button.text, "request_contact": button.request_contact} for button in row] for row in self.rows
-        ]
+        buttons = [[asdict(button) for button in row] for row in self.rows]
         return {"buttons": buttons, **self.flags, "input_field_placeholder": self.placeholder or None}
 
 
@@ -134,7 +135,7 @@ def _reply_button(button: object) -> ReplyButton:
         return ReplyButton(button)
     if not isinstance(button, dict):
         raise bad_request(f"can't parse {kind}: KeyboardButton must be a String or an Object")
-    text = _field(button, "text", kind, required=True)
+    text = required_field(button, "text", kind, _TEXT)
     asks = button.get("request_contact")
     if asks is not None and not isinstance(asks, bool):
         raise bad_request(f'can\'t parse {kind}: Field "request_contact" must be of type Boolean')
@@ -147,14 +148,14 @@ def _inline_button(button: object) -> dict[str, Any]:
     kind = "inline keyboard button"
     if not isinstance(button, dict):
         raise bad_request(f"can't parse {kind}: InlineKeyboardButton must be an Object")
-    text = _field(button, "text", kind, required=True)
+    text = required_field(button, "text", kind, _TEXT)
     if not text.strip():
         raise bad_request("BUTTON_TEXT_INVALID")
-    if url := _field(button, "url", kind):
+    if url := _optional_field(button, "url", kind):
         if re.fullmatch(r"(?:https?|tg|ton)://[^\s/?#]\S*|[^\s/?#:][^\s/?#:.]*\.[^\s/?#:]\S*", url) is None:
             raise bad_request(f"inline keyboard button URL '{url}' is invalid: Wrong HTTP URL")
         return {"text": text, "url": url}
-    if data := _field(button, "callback_data", kind):
+    if data := _optional_field(button, "callback_data", kind):
         if len(data.encode()) > CALLBACK_DATA_LIMIT:
             raise bad_request("BUTTON_DATA_INVALID")
         return {"text": text, "callback_data": data}
@@ -164,15 +165,8 @@ def _inline_button(button: object) -> dict[str, Any]:
     raise bad_request(f"can't parse {kind}: Text buttons are unallowed in the inline keyboard")
 
 
-def _field(button: dict[str, Any], name: str, kind: str, *, required: bool = False) -> str:
-    value = button.get(name)
-    if value is None:
-        if required:
-            raise bad_request(f"can't parse {kind}: Can't find field \"{name}\"")
-        return ""
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise bad_request(f'can\'t parse {kind}: Field "{name}" must be of type String')
-    return str(value)
+def _optional_field(button: dict[str, Any], name: str, kind: str) -> str:
+    return "" if button.get(name) is None else required_field(button, name, kind, _TEXT)
 
 
 def _first_buttons(rows: list[list[_Button]]) -> list[list[_Button]]:

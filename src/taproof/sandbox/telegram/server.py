@@ -1,6 +1,6 @@
 """The Bot API server at /sandbox/bot<token>/<method> (https://core.telegram.org/bots/api#making-requests).
 
-As at Telegram, the token alone authenticates the bot, so the Host header and the content type are not checked.
+As with Telegram, the token alone authenticates the bot, so the Host header and the content type are not checked.
 """
 
 import re
@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.faults import Faults
-from taproof.sandbox.telegram.request import ApiError, read_parameters
+from taproof.sandbox.telegram.request import ApiError, read_body, read_parameters
 
 PREFIX: Final = "/sandbox/bot"
 _PATH: Final = re.compile(r"/sandbox/bot([0-9]+:[A-Za-z0-9_-]+)/([^/]*)")
@@ -23,12 +23,7 @@ _log = structlog.get_logger(__name__)
 
 
 class BotApi:
-    """The ASGI application below `/sandbox/bot`.
-
-    Args:
-        bots: the bots, which authenticate and answer the calls.
-        faults: the requested failures.
-    """
+    """The ASGI application below `/sandbox/bot`."""
 
     def __init__(self, bots: SandboxBots, faults: Faults) -> None:
         self._bots = bots
@@ -55,13 +50,14 @@ class BotApi:
         found = _PATH.fullmatch(request.scope["path"])
         if found is None:
             raise ApiError(404, "Not Found")
-        self._bots.authenticate(found[1])
+        # Read the whole body first. If the response came earlier, the server would close the connection, and the client
+        # could see a reset instead of the refusal.
+        body = await read_body(request)
+        bot = self._bots.authenticate(found[1])
         if request.method not in {"GET", "POST"}:
             raise ApiError(405, "Method Not Allowed")
         method = found[2]
-        parameters = await read_parameters(request)
-        # Reading the body may take long, and the token may have been revoked in the meantime.
-        bot = self._bots.authenticate(found[1])
+        parameters = read_parameters(request, body)
         self._faults.raise_for(method, bot.id)
         if not bot.methods.knows(method):
             raise ApiError(404, "Not Found")

@@ -1,7 +1,7 @@
 """The pending updates of a bot (https://core.telegram.org/bots/api#getting-updates).
 
-An update stays until it is acknowledged, by a getUpdates call with a higher offset or by a webhook's 2xx answer. Until
-then it is delivered again and again, as on the real server.
+An update stays pending until a getUpdates call with a higher offset or a webhook's 2xx answer acknowledges it. Until
+then, it is delivered repeatedly, as on the real server.
 """
 
 import asyncio
@@ -13,8 +13,9 @@ from taproof.core.entropy import Entropy
 from taproof.sandbox.telegram.request import ApiError, read_json
 
 QUEUE_LIMIT: Final = 10_000
-"""The most pending updates. A new one replaces the oldest, so that memory stays bounded."""
+"""Maximum number of pending updates. A new one replaces the oldest, so that memory use is limited."""
 OTHER_POLL: Final = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
+_RESTART: Final = "Internal Server Error: restart"
 _LIFETIME: Final = DAY
 _FUTURE: Final = 10
 """The limit on an offset ahead of the next id. An offset beyond it counts as a mistake and acknowledges nothing."""
@@ -31,7 +32,7 @@ class SandboxUpdate(NamedTuple):
 
 
 class UpdateQueue:
-    """Holds updates in order, and lets the bot wait for the next one."""
+    """Stores updates in order, and lets the bot wait for the next one."""
 
     def __init__(self, clock: Clock, entropy: Entropy) -> None:
         self._clock = clock
@@ -43,16 +44,6 @@ class UpdateQueue:
         """The kinds of updates that the bot asked for; empty for the default kinds."""
         self.arrived = asyncio.Event()
         """The event that is set at every change. A task that waits for it clears it first."""
-
-    @property
-    def count(self) -> int:
-        """The number of pending updates."""
-        return len(self.pending())
-
-    @property
-    def is_polled(self) -> bool:
-        """True while a getUpdates call waits."""
-        return self._poll is not None
 
     def allow(self, parameter: str) -> None:
         """Apply the parameter `allowed_updates`. As on the real server, an unreadable value changes nothing."""
@@ -97,16 +88,16 @@ class UpdateQueue:
         """Answer getUpdates: remove the updates below the offset, then wait until there is one to return.
 
         Args:
-            offset: the id of the first wanted update. A negative number means that many of the last updates; 0 or a
-                number far ahead means all.
-            limit: the most updates to return.
-            seconds: the longest wait.
+            offset: the id of the first wanted update. A negative number -n means the last n updates; 0 or a number
+                far ahead means all.
+            limit: the maximum number of updates to return.
+            seconds: the maximum wait.
 
         Raises:
             ApiError: 409 if another call arrives while this one waits, 500 if the sandbox stops.
         """
         if self._closed:
-            raise _restart()
+            raise ApiError(500, _RESTART)
         offset = self._acknowledge(offset)
         found = self._from(offset, limit)
         if found or seconds == 0:
@@ -131,7 +122,7 @@ class UpdateQueue:
     def close(self) -> None:
         """Make the waiting call and all later ones fail as on a restarting server, so that the bot retries later."""
         self._closed = True
-        self.end_poll(_restart())
+        self.end_poll(ApiError(500, _RESTART))
 
     def _acknowledge(self, offset: int) -> int:
         if offset < 0:
@@ -146,7 +137,3 @@ class UpdateQueue:
 
     def _from(self, offset: int, limit: int) -> list[dict[str, Any]]:
         return [update.content for update in self.pending() if update.update_id >= offset][:limit]
-
-
-def _restart() -> ApiError:
-    return ApiError(500, "Internal Server Error: restart")

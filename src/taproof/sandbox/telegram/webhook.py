@@ -1,7 +1,7 @@
 """Posts updates to the bot's webhook (https://core.telegram.org/bots/api#setwebhook).
 
 One person's updates are sent in order, one at a time, and those of different people concurrently. Without a 2xx answer,
-an update is sent again at once, then after growing pauses, until it is accepted or a day old.
+an update is sent again immediately, then after growing pauses, until it is accepted or is a day old.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ _LONGEST_RETRY_AFTER: Final = 3600
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """The URL to which updates are sent, and the secret token that proves that they come from the messenger."""
+    """The URL to which updates are sent, and the secret token that proves that the messenger sent them."""
 
     url: str
     secret_token: str

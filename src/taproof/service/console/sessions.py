@@ -1,4 +1,4 @@
-"""Console sessions, one for each signed-in browser: open, authenticate, list and end them. They also expire."""
+"""Console sessions, one for each signed-in browser: open, authenticate, list and end them."""
 
 import contextlib
 import re
@@ -17,13 +17,13 @@ from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 
 IDLE_LIFETIME: Final = 12 * HOUR
-"""The time (ms) without requests after which a session ends."""
+"""The time (ms) without requests after which a session expires."""
 LIFETIME: Final = 30 * DAY
-"""The longest life (ms) of a session, however often it is used."""
+"""The maximum lifetime (ms) of a session, however often it is used."""
 USER_AGENT_LIMIT: Final = 200
-"""Characters kept of a browser's User-Agent."""
+"""The maximum number of stored characters of a browser's User-Agent."""
 _TOUCH_EVERY: Final = MINUTE
-"""The precision (ms) of a session's last-seen time: at most one write a minute, however many pages are read."""
+"""The precision (ms) of a session's last-seen time: at most one write per minute, however many pages are read."""
 _SESSION_ID: Final = re.compile(r"cses_[A-Za-z0-9]{1,40}")
 
 
@@ -43,7 +43,7 @@ class ConsoleSessions:
         self._clock = clock
         self._entropy = entropy
 
-    async def open_session(
+    async def create_console_session(
         self,
         developer: Developer,
         *,
@@ -55,7 +55,8 @@ class ConsoleSessions:
 
         Args:
             developer: the developer who signs in.
-            opened_with: the messenger sign-in, or an access token. The session has the token's scopes and ends with it.
+            opened_with: the messenger sign-in, or an access token. The session has the token's scopes and ends with the
+                token.
             address: the browser's IP address.
             user_agent: the browser's User-Agent.
 
@@ -90,9 +91,9 @@ class ConsoleSessions:
         return cookie
 
     async def authenticate(self, cookie: str | None, *, by_itself: bool = False) -> AuthenticatedSession | None:
-        """Return the valid session of this cookie; None when there is none.
+        """Return the valid session with this cookie; None if there is none.
 
-        A request that a page makes `by_itself` does not extend an unused session.
+        A request that a page makes `by_itself`, without the user, does not extend the session.
         """
         if cookie is None or not is_key(cookie, "con"):
             return None
@@ -109,14 +110,14 @@ class ConsoleSessions:
                 await self._storage.credentials.touch_console_session(session.id, now)
         return AuthenticatedSession(session, developer)
 
-    async def list_sessions(self, developer: Developer) -> list[ConsoleSession]:
+    async def list_console_sessions(self, developer: Developer) -> list[ConsoleSession]:
         """Return a developer's valid sessions, newest first."""
         now = self._clock()
         found = await self._storage.credentials.list_console_sessions(developer.id, now, now - IDLE_LIFETIME)
         return [session for session in found if not _is_over(session, now)]
 
-    async def end_session(self, actor: Actor, session_id: str, *, signed_out: bool = False) -> None:
-        """End a session at once. `signed_out`: its own browser signed out, instead of another session revoking it.
+    async def delete_console_session(self, actor: Actor, session_id: str, *, signed_out: bool = False) -> None:
+        """End a session immediately. `signed_out`: its own browser signed out; otherwise another session revoked it.
 
         Raises:
             ConsoleSessionNotFound: this developer has no such session.
@@ -128,7 +129,7 @@ class ConsoleSessions:
         if not await self._storage.credentials.delete_console_session(actor.developer.id, session_id, entry=entry):
             raise ConsoleSessionNotFound
 
-    async def end_all_sessions(self, actor: Actor) -> int:
+    async def delete_console_sessions(self, actor: Actor) -> int:
         """End all sessions of the acting developer, including the acting one; return their number."""
         developer_id = actor.developer.id
         entry = audit_entry(actor, "console.signed_out_everywhere", self._clock(), self._entropy, subject=developer_id)
@@ -136,5 +137,8 @@ class ConsoleSessions:
 
 
 def _is_over(session: ConsoleSession, now: int) -> bool:
-    """Return whether a session is too old. Its last-seen time then stays, so it is erased as an idle one."""
+    """Return whether a session has reached its maximum lifetime.
+
+    Its last-seen time is then no longer updated, so it is erased like an idle session.
+    """
     return now - session.created_at >= LIFETIME

@@ -1,11 +1,11 @@
-"""Sign developers in with the messenger. For this, the service is its own application.
+"""Sign developers in with the messenger. The service is its own application for these sign-ins.
 
 The console, `taproof login` and invitations each have one project, so that the messenger's prompt names exactly what a
-tap allows. `SignInSessions` gives each of these sign-ins a match code, and their prompt always shows where the request
-came from. A trial is a sign-in to one of the developer's own projects, from its page in the console.
+tap allows. These sign-ins always have a match code, and their prompt always shows where the request came from. A trial
+is a sign-in to one of the developer's own projects, started from the project's page in the console.
 
-Only the client that started a sign-in can read it, with an encrypted text that it keeps. The session token alone is not
-enough, since the QR code contains it: a person who photographs that code must not learn who confirmed.
+Only the client that started a sign-in can read it, with an encrypted text that the client keeps. The session token
+alone is not enough: the QR code contains it, and a person who photographs that code must not learn who confirmed.
 """
 
 import base64
@@ -14,18 +14,11 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from taproof.core.clock import Clock
-from taproof.core.encryption import Encryptor, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, SignInNotFound
 from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new_webhook_secret, session_key
-from taproof.core.model import (
-    SERVICE_DEVELOPER,
-    DeveloperSignIn,
-    PolledSession,
-    Project,
-    SessionKey,
-    Status,
-)
+from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, PolledSession, Project, SessionKey, Status
 from taproof.core.request_context import Requester
 from taproof.core.session_state import visible_status
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions, VerifyResult
@@ -33,17 +26,17 @@ from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 from taproof.storage.protocol import Storage
 
 _ENCRYPTED_LIMIT: Final = 2_000
-"""The most characters of an encrypted sign-in: it holds a link."""
+"""The maximum length of an encrypted sign-in in characters: it contains a link."""
 _START: Final = "?start="
 
 
 @dataclass(frozen=True, slots=True)
 class StartedSignIn:
-    """A sign-in that waits for its decision.
+    """A sign-in that waits for the user's decision.
 
-    `deeplink`: for the user, as a link or a QR code. `match_code`: shown beside it; None if there is none.
-    `encrypted`: a base64url text that reads the result, only for the client that started the sign-in. `expires_at`: in
-    ms.
+    `deeplink`: for the user, as a link or a QR code. `match_code`: shown next to the deeplink; None if there is none.
+    `encrypted`: a base64url text with which only the client that started the sign-in can read the result. `expires_at`:
+    in ms.
     """
 
     deeplink: str
@@ -74,7 +67,7 @@ class Purpose:
 
     @property
     def associated_data(self) -> str:
-        """The associated data of a sign-in for this purpose. It does not decrypt for another purpose."""
+        """The associated data of a sign-in for this purpose. The sign-in does not decrypt for another one."""
         return f"console_sign_in:{self.mark}"
 
 
@@ -84,28 +77,26 @@ INVITATION: Final = Purpose("invitation_project", "Taproof: link this account to
 
 
 class Trial(NamedTuple):
-    """A sign-in to a developer's own project, which they try from this console session."""
+    """A trial sign-in to a developer's own project, started from this console session."""
 
     project_id: str
     console_session_id: str
 
     @property
     def associated_data(self) -> str:
-        """The associated data of this trial. It decrypts for no other project and no other console session."""
+        """The associated data of this trial, which binds it to its project and console session."""
         return f"console_try:{self.console_session_id}:{self.project_id}"
 
 
 class DeveloperSignIns:
-    """Starts sign-ins of developers, and reads their results for the client that started them.
+    """Starts developers' sign-ins, and reads the results for the client that started them.
 
-    Each method takes the purpose that the sign-in was started for. It refuses a sign-in for another purpose.
+    Each method takes the purpose that the sign-in was started for. All but `start` raise SignInNotFound if `encrypted`
+    is not a sign-in of this service for that purpose, or if the session was erased.
 
     Args:
-        storage: the store.
-        encryptor: encrypts what the client keeps, and the webhook secrets of the service's own projects.
+        encryptor: encrypts the text that the client keeps, and the webhook secrets of the service's own projects.
         sessions: creates and reads the sessions.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
         waiting: the calls that wait for a decision.
     """
 
@@ -131,24 +122,20 @@ class DeveloperSignIns:
         """Start a sign-in, whether or not the project's public access is on; its prompt shows the `requester`.
 
         Raises:
-            MessengerUnavailable: the address of links is not known yet.
-            InvalidRequest, ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached: a trial only; nothing is
+            MessengerUnavailable: the base URL of links is not known yet.
+            InvalidRequest, ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached: only for a trial; nothing is
                 stored.
         """
         project_id = purpose.project_id if isinstance(purpose, Trial) else await self._own_project(purpose)
         session = await self._sessions.create_session(project_id, public=False, requester=requester)
-        # Separated by a space: a link has none.
+        # A space separates the two, since a link contains none.
         kept = " ".join(filter(None, (session.deeplink, session.match_code)))
         encrypted = self._encryptor.encrypt(kept, purpose.associated_data, self._entropy)
         text = base64.urlsafe_b64encode(encrypted).rstrip(b"=").decode()
         return StartedSignIn(session.deeplink, session.expires_at, text, session.match_code)
 
     async def read(self, encrypted: str, purpose: Purpose | Trial) -> SeenSignIn:
-        """Return the state of a sign-in without changing it.
-
-        Raises:
-            SignInNotFound: `encrypted` is not a sign-in of this service for `purpose`, or is no longer kept.
-        """
+        """Return the state of a sign-in without changing it."""
         opened = await self._open(encrypted, purpose)
         deeplink, _, match_code = opened.kept.partition(" ")
         expires_at = opened.session.expires_at
@@ -156,30 +143,18 @@ class DeveloperSignIns:
         return SeenSignIn(status, deeplink, expires_at, match_code or None)
 
     async def wait(self, encrypted: str, purpose: Purpose | Trial, seconds: float, until_gone: UntilGone) -> WaitEnd:
-        """Wait for at most `seconds` while a sign-in is pending. Change nothing.
-
-        Raises:
-            SignInNotFound: as for `read`.
-        """
+        """Wait for at most `seconds` while a sign-in is pending, without changing it."""
         opened = await self._open(encrypted, purpose)
         project_id = opened.session.project_id
         return await self._waiting.wait(project_id, opened.session_token, seconds, until_gone, public=False)
 
     async def finish(self, encrypted: str, purpose: Purpose | Trial) -> VerifyResult:
-        """Return the answer of verify. Exactly one caller gets the user who confirmed, and the proof.
-
-        Raises:
-            SignInNotFound: as for `read`.
-        """
+        """Return the result of verify. Exactly one caller gets the user who confirmed, and the proof."""
         opened = await self._open(encrypted, purpose)
         return await self._sessions.verify_session(opened.session.project_id, opened.session_token, public=False)
 
     async def source(self, encrypted: str, purpose: Purpose) -> DeveloperSignIn:
-        """Return the sign-in with which a session or token is created. The store refuses a reported one.
-
-        Raises:
-            SignInNotFound: as for `read`.
-        """
+        """Return the sign-in with which a session or token is created. The store refuses a reported one."""
         key = (await self._open(encrypted, purpose)).key
         session = await self._storage.sessions.read_session(key)
         if session is None:
@@ -202,20 +177,20 @@ class DeveloperSignIns:
         return _Opened(kept, session_token, key, session)
 
     async def _own_project(self, purpose: Purpose) -> str:
-        """Return the id of a purpose's project, and create the project on first use."""
+        """Return the id of a purpose's project. Create the project on first use."""
         if purpose not in self._project_ids:
             kept = await self._storage.metadata.read_mark(purpose.mark) or await self._make_project(purpose)
             self._project_ids[purpose] = kept.decode()
         return self._project_ids[purpose]
 
     async def _make_project(self, purpose: Purpose) -> bytes:
-        """Create the project, unless another caller or node has done so; return the id of the stored one.
+        """Create the project, unless another caller or node has created it; return the id of the stored project.
 
         Its secret key is discarded and its public access is off, so only this class can start sessions in it.
         """
         secret_key = new_key("sk", self._entropy)
         project_id = new_id("proj", self._entropy)
-        associated_data = webhook_secret_associated_data(project_id)
+        associated_data = associated_data_of("webhook_secret", project_id)
         project = Project(
             id=project_id,
             developer_id=SERVICE_DEVELOPER,

@@ -1,6 +1,6 @@
-"""A sign-in session as its client sees it, from creation to the one read of its proof.
+"""A sign-in session from its client's point of view, from creation to the single read of its proof.
 
-`decide.py` is the messenger's side. Source: service-spec.md, States and transitions, Public session endpoints;
+`decide.py` implements the messenger's side. Source: service-spec.md, States and transitions, Public session endpoints;
 contract.md, Session endpoints.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 from taproof.core.accounts import Plan
 from taproof.core.clock import Clock, iso8601
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
-from taproof.core.encryption import Encryptor, phone_associated_data, webhook_secret_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     BotBroken,
@@ -66,9 +66,9 @@ class CreatedSession:
 
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
-    """The status of a session; on the first read of a confirmed session also identity, time and proof.
+    """The status of a session; on the first read of a confirmed session also the identity, time and proof.
 
-    The holder of the code verifier gets the same again within `core.code_challenge.REREAD_WINDOW`.
+    The holder of the code verifier can read the same result again within `core.code_challenge.REREAD_WINDOW`.
     """
 
     status: Status
@@ -77,7 +77,7 @@ class VerifyResult:
     proof: str | None = None
 
     def to_answer(self) -> dict[str, Any]:
-        """Return the answer of verify: the status alone, or with everything that was confirmed."""
+        """Return the response of verify: only the status, or also everything that was confirmed."""
         identity = self.identity
         if identity is None or self.confirmed_at is None:
             return {"status": self.status}
@@ -100,15 +100,12 @@ class SignInSessions:
     """Creates sign-in sessions and reads them for their client.
 
     Args:
-        storage: the store.
         encryptor: decrypts webhook secrets and phone numbers.
-        link_base: returns the address that a session token is appended to, such as `https://t.me/my_bot`. Raises
-            MessengerUnavailable while the address is unknown.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        project_bot_link_base: returns that address for a project bot, given its username.
+        link_base: returns the URL to which a session token is appended, such as `https://t.me/my_bot`. Raises
+            MessengerUnavailable while the URL is unknown.
+        project_bot_link_base: returns this URL for a project bot, given the bot's username.
         find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
-        require_room: raises PlanLimitReached when a developer's plan allows no more sign-ins.
+        require_room: raises PlanLimitReached if a developer's plan allows no more sign-ins.
     """
 
     def __init__(
@@ -140,13 +137,13 @@ class SignInSessions:
         code_challenge: str | None = None,
         requester: Requester = NOBODY_KNOWN,
     ) -> CreatedSession:
-        """Create a pending session (POST generate/public when `public`, else POST generate).
+        """Create a pending session (POST generate/public if `public`, else POST generate).
 
         Args:
             project_id: the session's project.
             public: the call has no secret key.
-            code_challenge: with it (RFC 7636, S256), only the holder of its verifier can read the session.
-            requester: shown to the user. The address is not stored.
+            code_challenge: if given (RFC 7636, S256), only the holder of its verifier can read the session.
+            requester: shown to the user. The IP address is not stored.
 
         Raises:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, BotBroken,
@@ -175,8 +172,9 @@ class SignInSessions:
         now = self._clock()
         session_token = new_session_token(now, self._entropy)
         key = session_key(session_token)
-        assert key is not None  # noqa: S101 — it was made two lines above.
-        # A sign-in to the service itself gives access to an account here, so its context and match code are always on.
+        assert key is not None  # noqa: S101 — the token was created two lines above.
+        # A sign-in to the service itself gives access to a developer account, so its context and match code are always
+        # on.
         own = project.developer_id == SERVICE_DEVELOPER
         match_code, choices = new_match_code(self._entropy) if own or project.match_code else (None, ())
         session = NewSession(
@@ -197,7 +195,7 @@ class SignInSessions:
         return CreatedSession(session_token, deeplink, session.expires_at, match_code)
 
     def _context(self, requester: Requester) -> str | None:
-        """Return the request context that the prompt shows. It is kept while the session is pending."""
+        """Return the request context that the prompt shows. It is stored while the session is pending."""
         place = self._find_place(requester.address) if requester.address else ""
         user_agent = stored_text(requester.user_agent[:USER_AGENT_LIMIT])
         domain = origin_domain(requester.origin)
@@ -208,9 +206,9 @@ class SignInSessions:
     async def verify_session(
         self, project_id: str, session_token: str, *, public: bool, code_verifier: object = None
     ) -> VerifyResult:
-        """Return the status of a session; on the first read of a confirmed session also identity and proof.
+        """Return the status of a session; on the first read of a confirmed session also the identity and proof.
 
-        A session with a code challenge requires its `code_verifier`. Other sessions ignore it, valid or not.
+        A session with a code challenge requires its `code_verifier`. Other sessions ignore `code_verifier`.
 
         Raises:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: nothing is
@@ -219,7 +217,7 @@ class SignInSessions:
         key = session_key(session_token)
         if key is None:
             _require_project_id(project_id)
-            raise InvalidRequest("session_token is not one that this service gave out: 43 characters, see /docs.")
+            raise InvalidRequest("session_token is not a token of this service. A token has 43 characters; see /docs.")
         session = await self._storage.sessions.poll_session(key)
         if session is None or session.project_id != project_id:
             _require_project_id(project_id)
@@ -243,27 +241,29 @@ class SignInSessions:
     async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
         """Decrypt the signing secret and the phone number before the session is used up.
 
-        A session is thus never used up for a proof that cannot be made. Both are decrypted again from the changed row,
-        because `regenerate` may run in between.
+        A session is thus never used up for a proof that cannot be created. Both are decrypted again from the changed
+        row, because `regenerate` may run in between.
         """
         storage, encryptor = self._storage, self._encryptor
         webhook_secrets = await storage.projects.read_webhook_secrets(polled.project_id)
         if webhook_secrets is None:
             raise ProjectNotFound
-        encryptor.decrypt(signing_secrets(webhook_secrets, now)[0], webhook_secret_associated_data(polled.project_id))
+        encryptor.decrypt(
+            signing_secrets(webhook_secrets, now)[0], associated_data_of("webhook_secret", polled.project_id)
+        )
         if polled.encrypted_phone is not None:
             session = await storage.sessions.read_session(key)
             if session is not None:
-                encryptor.decrypt(polled.encrypted_phone, phone_associated_data(session.id))
+                encryptor.decrypt(polled.encrypted_phone, associated_data_of("phone", session.id))
 
     def _confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
-        """Return the confirmed answer from stored values only, so that a second read returns the same."""
+        """Return the result of a confirmed session from stored values only, so that a second read returns the same."""
         project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
         secret = self._encryptor.decrypt(
-            signing_secrets(consumed.webhook_secrets, used_at)[0], webhook_secret_associated_data(project_id)
+            signing_secrets(consumed.webhook_secrets, used_at)[0], associated_data_of("webhook_secret", project_id)
         )
         if consumed.encrypted_phone is not None:
-            phone = self._encryptor.decrypt(consumed.encrypted_phone, phone_associated_data(consumed.session_id))
+            phone = self._encryptor.decrypt(consumed.encrypted_phone, associated_data_of("phone", consumed.session_id))
             identity = dataclasses.replace(identity, messenger_phone=phone)
         proof = sign_proof(identity, project_id, session_token, secret, used_at)
         return VerifyResult("confirmed", identity, consumed.confirmed_at, proof)
@@ -283,13 +283,13 @@ def _require_project_id(project_id: str) -> None:
 
 
 def _require_allowed_origin(project: SignInProject, origin: str | None) -> None:
-    """Refuse pages of origins that the project does not allow. Apps and servers send no origin and are admitted."""
+    """Refuse pages of origins that the project does not allow. Apps and servers send no origin and are allowed."""
     if project.allowed_origins and origin is not None and origin not in project.allowed_origins.split():
         raise OriginNotAllowed(_named_refusal(origin))
 
 
 def _named_refusal(origin: str) -> str | None:
-    """Return a sentence that names the origin; None if it is malformed, since a malformed origin is not repeated."""
+    """Return a sentence that names the origin; None if it is malformed, because such text must not be echoed."""
     try:
         is_origin = read_origin(origin) == origin
     except NotAnOrigin:
@@ -297,13 +297,13 @@ def _named_refusal(origin: str) -> str | None:
     if not is_origin:
         return None
     return (
-        f"Pages of {origin} may not start sign-ins of this project. Its developer can add it to allowed_origins, or "
-        "open the page under an origin that is there."
+        f"Pages of {origin} cannot start sign-ins for this project. Its developer can add it to allowed_origins, or "
+        "open the page under an allowed origin."
     )
 
 
 def _require_verifier(digest: bytes, code_verifier: object) -> None:
-    """Refuse a caller without this session's code verifier, since such a caller did not create the session."""
+    """Refuse a caller without this session's code verifier: only the client that created the session has it."""
     if code_verifier is None:
         raise CodeVerifierMissing
     if not is_code_verifier(code_verifier):

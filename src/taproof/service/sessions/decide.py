@@ -1,34 +1,30 @@
-"""The messenger's side of a sign-in: a user opens its link in a bot, and decides (contract.md, Messenger).
+"""The messenger's side of a sign-in: a user opens the link in a bot and decides (contract.md, Messenger).
 
-An update handler calls a method here for each tap. The method reads the session, writes the decision in one guarded
-statement, and wakes the calls that wait for it.
+An update handler calls one of these methods for each tap. The method reads the session, writes the decision in one
+guarded statement, and wakes the calls that wait for the session.
 
-Every method is safe to repeat. `bot_id` is the bot that the user is talking to. It shows and decides only sessions
-whose links lead to it: the owner of a bot's token can read all that its users send, including session tokens.
+Every method is safe to repeat. `bot_id` is the bot that the user is talking to. A bot shows and decides only
+sessions whose links lead to it: the owner of a bot's token can read all that its users send, including session tokens.
 """
 
 import dataclasses
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Final, Literal
 
 from taproof.core.clock import Clock, iso8601
-from taproof.core.deliveries import Event, EventType
-from taproof.core.encryption import (
-    Encryptor,
-    event_body_associated_data,
-    phone_associated_data,
-    phone_request_associated_data,
-)
+from taproof.core.deliveries import Event
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
-from taproof.core.identifiers import new_event_id, session_key
-from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey
+from taproof.core.identifiers import session_key
+from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey, Status
 from taproof.core.names import stored_text
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.session_state import visible_status
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
+from taproof.service.webhooks import new_event
 from taproof.storage.protocol import Storage
 
 DecisionOutcome = Literal[
@@ -46,8 +42,8 @@ DecisionOutcome = Literal[
 """The state of a session for the user who opened or decided it.
 
 "opened": it waits for this user's decision. "phone": they confirmed, and it waits for their phone number. "confirmed"
-and "cancelled": it was decided, now or before. "mismatched": this tap was on a wrong match code and cancelled it.
-"reported": this tap was on "This wasn't me". "blocked": the user has blocked its project. "expired": its time is over.
+and "cancelled": it was decided, now or earlier. "mismatched": the user tapped a wrong match code, which cancelled it.
+"reported": the user tapped "This wasn't me". "blocked": the user has blocked its project. "expired": it has expired.
 "foreign": another account opened it first. "unknown": there is no such session, or this bot may not show it.
 """
 
@@ -58,10 +54,10 @@ class SeenSession:
 
     `changed`: this call decided it. `project_name` is exactly what the developer typed: show it through
     `core.names.isolated_name` only. `choices`: the match codes that replace Confirm; empty if there are none.
-    `context`: where the request came from; a stranger may have written it. `phone_asked`: the user was asked for their
-    contact, so a keyboard for it may be showing. `was_read`: somebody may have received the result of the reported
-    session, and the project must sign them out. `signed_out`: the project is the service's own, and the developer who
-    reported the session was signed out there.
+    `context`: where the request came from. A stranger may control this text. `phone_asked`: the user was asked for
+    their contact, so a keyboard for it may be showing. `was_used`: somebody may have received the result of the
+    reported session, and the project must sign them out. `signed_out`: the project is the service's own, and the
+    developer who reported the session was signed out there.
     """
 
     outcome: DecisionOutcome
@@ -75,23 +71,28 @@ class SeenSession:
     choices: tuple[str, ...] = ()
     phone_required: bool = True
     phone_asked: bool = False
-    was_read: bool = False
+    was_used: bool = False
     signed_out: bool = False
 
 
 _UNKNOWN = SeenSession("unknown")
+_OUTCOMES: Final[dict[Status, DecisionOutcome]] = {
+    "pending": "opened",
+    "confirmed": "confirmed",
+    "used": "confirmed",
+    "cancelled": "cancelled",
+    "expired": "expired",
+}
+"""The outcome for the owner of a session, by the session's status."""
 
 
 class Decisions:
     """Shows sessions to users and takes their decisions.
 
     Args:
-        storage: the store.
         encryptor: encrypts webhook bodies and phone numbers.
-        clock: returns the time in ms.
-        entropy: returns random bytes.
-        wake: called with a session that was decided, so that the calls that wait for it answer at once.
-        recorded: called after a decision that may have recorded a webhook event, so that it is sent at once.
+        wake: called with a session that was decided, so that the calls that wait for it respond immediately.
+        recorded: called after a decision that may have recorded a webhook event, so that the event is sent immediately.
     """
 
     def __init__(
@@ -114,21 +115,20 @@ class Decisions:
 
     async def open_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Show the session of a deeplink that a user opened. The first account to open it owns the decision."""
-        key = session_key(session_token)
-        session = None if key is None else await self._of_bot(key, bot_id)
-        if key is None or session is None:
+        session, _ = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         if await self._storage.users.is_blocked(opener_id, session.project_id):
             return _seen_as("blocked", session)
         now = self._clock()
-        if session.opener_id is None and await self._storage.sessions.open_session(key, opener_id, now):
+        if session.opener_id is None and await self._storage.sessions.open_session(session.key, opener_id, now):
             session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
         elif session.opener_id is None:
-            session = await self._storage.sessions.read_session(key)
+            session = await self._storage.sessions.read_session(session.key)
         seen = _seen(session, opener_id, now)
-        request = await self._phone_request(key, session)
+        request = await self._phone_request(session)
         if seen.outcome == "opened" and request is not None:
-            # The latest request: the contact answers this session, and no other session that waits for one.
+            # Make this the latest request: a contact confirms only the session that requested it last.
             await self._storage.users.ask_for_phone(dataclasses.replace(request, asked_at=now))
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         return seen
@@ -138,13 +138,13 @@ class Decisions:
     ) -> SeenSession:
         """Confirm a session: the user tapped Confirm, or the match code at `choice`. The owner's first tap counts.
 
-        A wrong match code cancels the session. So does a missing one where the prompt shows match codes. Where the
-        project collects phone numbers, the session stays pending until `give_phone` or `continue_without_phone`.
+        A wrong match code cancels the session; so does a missing one if the prompt shows match codes. If the project
+        collects phone numbers, the session stays pending until `give_phone` or `continue_without_phone`.
         """
         identity = _storable(identity)
         user_id = identity.messenger_id
-        key, session, now = await self._find(session_token, bot_id)
-        if key is None or session is None:
+        session, now = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         if _seen(session, user_id, now).outcome != "opened":
             return _seen(session, user_id, now)
@@ -156,27 +156,29 @@ class Decisions:
             seen = await self._note_phone(session, seen)
             return dataclasses.replace(seen, outcome="mismatched") if seen.changed else seen
         if details.collect_phone:
-            encrypted = self._encryptor.encrypt(session_token, phone_request_associated_data(session.id), self._entropy)
+            encrypted = self._encryptor.encrypt(
+                session_token, associated_data_of("phone_request", session.id), self._entropy
+            )
             await self._storage.users.ask_for_phone(
-                PhoneRequest(key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
+                PhoneRequest(session.key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
             )
             return dataclasses.replace(_seen(session, user_id, now), outcome="phone", phone_asked=True)
         return await self._decide(session, session_token, user_id, identity, now)
 
     async def cancel_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Cancel a session: the user tapped Cancel. Only the first decision of the owner counts."""
-        key, session, now = await self._find(session_token, bot_id)
-        if key is None or session is None:
+        session, now = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         return await self._note_phone(session, await self._decide(session, session_token, opener_id, None, now))
 
     async def continue_without_phone(
         self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT
     ) -> SeenSession:
-        """Confirm a session without a phone number, where the project makes the number optional."""
+        """Confirm a session without a phone number, if the project makes the number optional."""
         identity = _storable(identity)
-        key, session, now = await self._find(session_token, bot_id)
-        if key is None or session is None:
+        session, now = await self._find(session_token, bot_id)
+        if session is None:
             return _UNKNOWN
         seen = await self._note_phone(session, _seen(session, identity.messenger_id, now))
         # Without a request, the user has not confirmed the session.
@@ -201,9 +203,10 @@ class Decisions:
     ) -> SeenSession:
         """Confirm the session that last asked the user for a contact, if the contact is the user's own.
 
-        An update may come again, so no other session is confirmed, even if that one was decided before. Another
-        waiting session asks again when its link is opened again. The outcome "phone" means that the session still
-        waits: the contact is another user's or has no phone number. "unknown" means that no contact was requested.
+        An update may be delivered twice, so no other session is confirmed, even if that session is already decided.
+        Another waiting session requests the contact again when its link is opened again. The outcome "phone" means that
+        the session still waits: the contact is another user's or has no phone number. "unknown" means that no contact
+        was requested.
 
         Args:
             identity: the user who sent the contact.
@@ -229,8 +232,10 @@ class Decisions:
         phone = e164_number(phone_number) if is_own else None
         if not is_own or (phone is None and details.collect_phone):
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
-        session_token = self._encryptor.decrypt(request.encrypted_token, phone_request_associated_data(session.id))
-        if details.collect_phone:  # A change of the developer's plan may have turned it off.
+        session_token = self._encryptor.decrypt(
+            request.encrypted_token, associated_data_of("phone_request", session.id)
+        )
+        if details.collect_phone:  # The developer's new plan may not allow it.
             identity = dataclasses.replace(identity, messenger_phone=phone)
         seen = await self._decide(session, session_token, user_id, identity, now)
         return dataclasses.replace(seen, phone_asked=True)
@@ -240,9 +245,9 @@ class Decisions:
         key = session_key(session_token)
         return _UNKNOWN if key is None else await self._report(key, session_token, user_id, bot_id)
 
-    async def report_sign_in(self, key: SessionKey, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+    async def report_sign_in(self, key: SessionKey, user_id: str) -> SeenSession:
         """Report a confirmed sign-in: count it, and block its project for the user."""
-        return await self._report(key, None, user_id, bot_id)
+        return await self._report(key, None, user_id, SERVICE_BOT)
 
     async def _report(self, key: SessionKey, session_token: str | None, user_id: str, bot_id: int) -> SeenSession:
         session = await self._of_bot(key, bot_id, or_service=True)
@@ -265,39 +270,40 @@ class Decisions:
             _seen_as("reported", session),
             decided_at=now,
             changed=status is not None,
-            was_read=now_is is not None and signed_out is None and await self._was_told(now_is),
+            was_used=now_is is not None and signed_out is None and await self._was_shown(now_is),
             signed_out=bool(signed_out),
         )
         return await self._note_phone(session, seen)
 
-    async def _was_told(self, session: Session) -> bool:
-        """Return whether anybody may know who confirmed, from verify or from a webhook, even an unanswered one."""
+    async def _was_shown(self, session: Session) -> bool:
+        """Return whether the application may know who confirmed, from verify or from a webhook without a response."""
         if session.used_at is not None or session.confirmed_at is None:
             return session.used_at is not None
-        told = await self._storage.deliveries.find_deliveries(session.project_id, session.confirmed_at, session.id)
-        return any(each.attempts or each.interrupted for each in told if each.type == "auth.confirmed")
+        deliveries = await self._storage.deliveries.find_deliveries(
+            session.project_id, session.confirmed_at, session.id
+        )
+        return any(each.attempts or each.interrupted for each in deliveries if each.type == "auth.confirmed")
 
     async def _of_bot(self, key: SessionKey, bot_id: int, *, or_service: bool = False) -> Session | None:
-        """Return a session if this bot may show it; with `or_service` the service's own bot may show any."""
+        """Return a session if this bot may show it. With `or_service`, the service's own bot may show any session."""
         session = await self._storage.sessions.read_session(key)
         if session is None or (or_service and bot_id == SERVICE_BOT):
             return session
         return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
 
-    async def _find(self, session_token: str, bot_id: int) -> tuple[SessionKey | None, Session | None, int]:
-        """Return the session of a token, if this bot may show it, and the time."""
+    async def _find(self, session_token: str, bot_id: int) -> tuple[Session | None, int]:
+        """Return the session with this token, if this bot may show it, and the time after reading it."""
         key = session_key(session_token)
-        session = None if key is None else await self._of_bot(key, bot_id)
-        return key, session, self._clock()
+        return None if key is None else await self._of_bot(key, bot_id), self._clock()
 
-    async def _phone_request(self, key: SessionKey, session: Session | None) -> PhoneRequest | None:
+    async def _phone_request(self, session: Session | None) -> PhoneRequest | None:
         if session is None or session.prompt is None or not session.prompt.collect_phone:
             return None
-        return await self._storage.users.read_phone_request(key)
+        return await self._storage.users.read_phone_request(session.key)
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
-        """Set `phone_asked` if the user was asked for their contact, unless they may not know the session."""
-        if not seen.session_id or await self._phone_request(session.key, session) is None:
+        """Set `phone_asked` if the user was asked for their contact and may know the session."""
+        if not seen.session_id or await self._phone_request(session) is None:
             return seen
         return dataclasses.replace(seen, phone_asked=True)
 
@@ -312,7 +318,9 @@ class Decisions:
         if identity is None:
             changed = await self._storage.sessions.cancel_session(key, user_id, now, event)
         else:
-            encrypted_phone = self._encrypted_phone(session.id, identity.messenger_phone)
+            phone, encrypted_phone = identity.messenger_phone, None
+            if phone is not None:
+                encrypted_phone = self._encryptor.encrypt(phone, associated_data_of("phone", session.id), self._entropy)
             changed = await self._storage.sessions.confirm_session(key, identity, now, event, encrypted_phone)
         if not changed:
             current = await self._storage.sessions.read_session(key)
@@ -324,36 +332,28 @@ class Decisions:
             return await self._decide(current, session_token, user_id, without, now)
         self._wake(key)
         self._recorded()
-        return _seen(_decided(session, identity, now), user_id, now, changed=True)
-
-    def _encrypted_phone(self, session_id: str, phone: str | None) -> bytes | None:
-        return (
-            None if phone is None else self._encryptor.encrypt(phone, phone_associated_data(session_id), self._entropy)
-        )
+        if identity is None:
+            decided = dataclasses.replace(session, status="cancelled", cancelled_at=now)
+        else:
+            decided = dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
+        return dataclasses.replace(_seen(decided, user_id, now), changed=True)
 
     def _event(self, session: Session, session_token: str, identity: MessengerIdentity | None, now: int) -> Event:
         """Return the webhook event of a decision, with the body that contract.md, Webhooks, defines."""
-        event_id = new_event_id(now, self._entropy)
-        event_type: EventType = "auth.cancelled" if identity is None else "auth.confirmed"
-        body: dict[str, Any] = {
-            "id": event_id,
-            "event": event_type,
-            "project_id": session.project_id,
-            "session_token": session_token,
-        }
+        create = partial(new_event, self._encryptor, self._entropy, now)
         if identity is None:
-            body["cancelled_at"] = iso8601(now)
-        else:
-            body["messenger_id"] = identity.messenger_id
-            body["messenger_name"] = identity.messenger_name
-            body["messenger_username"] = identity.messenger_username or None
-            if identity.messenger_phone is not None:
-                body["messenger_phone"] = identity.messenger_phone
-            body["confirmed_at"] = iso8601(now)
-        encrypted = self._encryptor.encrypt(
-            json.dumps(body, ensure_ascii=False), event_body_associated_data(event_id), self._entropy
+            return create("auth.cancelled", session.project_id, session_token=session_token, cancelled_at=iso8601(now))
+        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
+        return create(
+            "auth.confirmed",
+            session.project_id,
+            session_token=session_token,
+            messenger_id=identity.messenger_id,
+            messenger_name=identity.messenger_name,
+            messenger_username=identity.messenger_username or None,
+            **phone,
+            confirmed_at=iso8601(now),
         )
-        return Event(event_id, event_type, session.project_id, encrypted, now)
 
 
 def _storable(identity: MessengerIdentity) -> MessengerIdentity:
@@ -364,35 +364,21 @@ def _storable(identity: MessengerIdentity) -> MessengerIdentity:
 
 
 def _chosen(details: PromptDetails, choice: int | None) -> str | None:
-    """Return the match code at the index `choice`; None when there is none."""
+    """Return the match code at the index `choice`; None if there is none."""
     codes = (details.match_choices or "").split()
     return codes[choice] if choice is not None and 0 <= choice < len(codes) else None
 
 
-def _decided(session: Session, identity: MessengerIdentity | None, now: int) -> Session:
-    """Return a pending session with the decision that has just been stored."""
-    if identity is None:
-        return dataclasses.replace(session, status="cancelled", cancelled_at=now)
-    return dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
-
-
-def _seen(session: Session | None, user_id: str, now: int, *, changed: bool = False) -> SeenSession:
+def _seen(session: Session | None, user_id: str, now: int) -> SeenSession:
     """Return the part of a session that `user_id` may know."""
     if session is None:
         return _UNKNOWN
-    status = visible_status(session.status, session.expires_at, now)
-    outcome: DecisionOutcome
     if session.opener_id is not None and session.opener_id != user_id:
         return SeenSession("foreign")
-    if status == "pending":
-        outcome = "opened" if session.opener_id == user_id else "unknown"
-    elif status in {"confirmed", "used"}:
-        outcome = "confirmed"
-    elif status == "cancelled":
-        outcome = "cancelled"
-    else:
-        outcome = "expired"
-    return dataclasses.replace(_seen_as(outcome, session), changed=changed)
+    status = visible_status(session.status, session.expires_at, now)
+    if status == "pending" and session.opener_id is None:
+        return _seen_as("unknown", session)
+    return _seen_as(_OUTCOMES[status], session)
 
 
 def _seen_as(outcome: DecisionOutcome, session: Session) -> SeenSession:

@@ -7,7 +7,7 @@ import structlog
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock
-from taproof.core.encryption import Encryptor, phone_associated_data
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.errors import DecryptionFailed, InvalidRequest, ProjectNotFound, SessionNotFound
 from taproof.core.identifiers import is_project_id, session_created_at, session_key
 from taproof.core.model import PageCursor, Session, Status
@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """One page of sessions. `next_cursor` requests the next page; it is None on the last."""
+    """One page of sessions. `next_cursor` requests the next page; None on the last page."""
 
     sessions: list[Session]
     next_cursor: str | None
@@ -52,7 +52,7 @@ class SessionReader:
             developer: only sessions of this developer's projects.
             project_id: only sessions of this project.
             status: only sessions in this status.
-            limit: the most sessions on the page.
+            limit: the maximum number of sessions on the page.
             cursor: `next_cursor` of the previous page.
             since: only sessions that were created at this time (ms) or later.
             until: only sessions that were created before this time (ms).
@@ -67,7 +67,7 @@ class SessionReader:
             checked_messenger_id(messenger_id)
         project_ids = await owned_project_ids(self._storage, developer, project_id)
         if until is not None:
-            # No id sorts before "", so the page begins with sessions created before `until`.
+            # "" sorts before every id, so the page begins with sessions created before `until`.
             end = PageCursor(until, "")
             before = end if before is None else min(before, end)
         found = await self._storage.sessions.list_sessions(
@@ -80,36 +80,36 @@ class SessionReader:
         """Return one session with its prompt, in the status that a reader sees now.
 
         Raises:
-            SessionNotFound: it does not belong to this developer, or is no longer kept.
+            SessionNotFound: the session does not belong to this developer, or was erased.
         """
         created_at = session_created_at(session_id)
         found = None
         if created_at is not None:
             project_ids = await owned_project_ids(self._storage, developer, None)
-            found = await self._storage.sessions.find_session(project_ids, created_at, session_id, self._clock())
+            found = await self._storage.sessions.read_session_by_id(project_ids, created_at, session_id, self._clock())
         if found is None:
             raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
-        # Lists leave out the prompt, which says whether there was a match code.
+        # `find_session` omits the prompt, which shows whether there was a match code.
         asked = await self._storage.sessions.read_session(found.key)
         return dataclasses.replace(self._opened(found), prompt=None if asked is None else asked.prompt)
 
     async def read_session_by_token(self, developer: Developer, session_token: str) -> Session:
-        """Return the session of a token, as `read_session` does for an id.
+        """Return the session with this token, like `read_session` for an id.
 
         Raises:
-            SessionNotFound: it does not belong to this developer or is no longer kept, or the token is malformed.
+            SessionNotFound: the session does not belong to this developer or was erased, or the token is malformed.
         """
         key = session_key(session_token)
         found = None if key is None else await self._storage.sessions.read_session(key)
-        # Read again by its id, which finds sessions of this developer's projects only.
+        # Read the session again by id, which finds only sessions of this developer's projects.
         return await self.read_session(developer, "" if found is None else found.id)
 
     def _opened(self, session: Session) -> Session:
-        """Return a session with its phone number, or without it if it cannot be decrypted."""
+        """Return a session with its phone number; without the number if it cannot be decrypted."""
         if session.encrypted_phone is None or session.identity is None:
             return session
         try:
-            phone = self._encryptor.decrypt(session.encrypted_phone, phone_associated_data(session.id))
+            phone = self._encryptor.decrypt(session.encrypted_phone, associated_data_of("phone", session.id))
         except DecryptionFailed:
             # One bad value must not make the whole list fail.
             _log.error(
@@ -120,7 +120,7 @@ class SessionReader:
 
 
 async def owned_project_ids(storage: Storage, developer: Developer, project_id: str | None) -> list[str]:
-    """Return the ids of all of a developer's projects, or just `project_id` when it is one of them.
+    """Return the ids of all projects of a developer, or only `project_id` if it is one of them.
 
     Raises:
         InvalidRequest: the project id is malformed.

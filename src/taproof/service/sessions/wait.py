@@ -1,13 +1,13 @@
-"""Make calls wait until their session leaves pending, and wake them.
+"""Make calls wait while their session is pending, and wake them.
 
 A waiting call ends on the first of these events:
 
 - `Decisions` in this process calls `wake`.
 - Another process decides the session (`Storage.watch_decisions`).
-- The session expires, or the call's time is over.
+- The session expires, or the call's time limit is reached.
 
-Signals between processes may be lost. So each session with waiting calls is also read about once a second: a lost
-signal only delays an answer.
+Signals between processes may be lost. So each session with waiting calls is also read about once a second, and a
+lost signal only delays a response.
 """
 
 import asyncio
@@ -26,27 +26,27 @@ from taproof.core.session_state import visible_status
 from taproof.storage.protocol import Storage
 
 PROCESS_LIMIT: Final = 10_000
-"""Calls that may wait in one process. Each holds a connection and about 20 KB of memory."""
+"""The maximum number of waiting calls in one process. Each uses a connection and about 20 KB of memory."""
 PROJECT_LIMIT: Final = 5_000
-"""Calls of one project that may wait, so that one busy project leaves half of the places to the others."""
+"""The maximum number of waiting calls per project, so that one busy project leaves half of the places to the others."""
 SESSION_LIMIT: Final = 8
-"""Calls for one session that may wait. A sign-in has one client, perhaps in several tabs; more is an attack."""
+"""The maximum number of waiting calls per session. A sign-in has one client, perhaps in several tabs."""
 
 LOOK_EVERY: Final = 0.8
-"""Seconds between two reads of a session. It is below one because reading very many sessions takes time."""
+"""Seconds between two reads of a session. It is below one second, because reading many sessions takes time."""
 _CHUNK: Final = 100
-"""Sessions read together: one statement on PostgreSQL, about two milliseconds of this process on SQLite."""
+"""The maximum number of sessions read together: one statement on PostgreSQL, about two milliseconds on SQLite."""
 _BREATH: Final = 0.002
 _GATHER: Final = 0.02
-"""Seconds that a read is delayed, so that sessions that are due one after the other are read together."""
+"""Seconds by which a read is delayed, so that sessions due shortly after one another are read together."""
 _AFTER_A_BUG: Final = 1.0
 
 WaitEnd = Literal["over", "no_place", "gone"]
 """The reason why a wait ended.
 
-"over": the session left pending, the time is over, or there was nothing to wait for. Read the session now.
-"no_place": too many calls wait already, or the service is stopping. Read the session now.
-"gone": the client disconnected, so nothing may be consumed for its answer.
+"over": the session is no longer pending, the time limit is reached, or there was nothing to wait for. Read the session
+now. "no_place": too many calls are already waiting, or the service is stopping. Read the session now. "gone": the
+client disconnected, so the session must not be consumed.
 """
 UntilGone = Callable[[], Coroutine[Any, Any, None]]
 """Returns when the client has disconnected. It is cancelled when the wait ends."""
@@ -55,9 +55,9 @@ _log = structlog.get_logger(__name__)
 
 
 class _Waited:
-    """A session with waiting calls. `due`: when it is read again, in seconds of the event loop.
+    """A session with waiting calls. `due`: when the session is read again, in seconds of the event loop.
 
-    `places` counts the calls that may read it. A call that may not read it takes no place.
+    `places` counts the calls that are allowed to read it. Other calls do not take a place.
     """
 
     __slots__ = ("due", "futures", "key", "places")
@@ -75,7 +75,7 @@ class _Waited:
 
 
 class Waiting:
-    """The waiting calls of this process; `count` is their number."""
+    """The waiting calls in this process; `count` is their number."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self.count = 0
@@ -86,7 +86,7 @@ class Waiting:
         self._waited: dict[SessionKey, _Waited] = {}
         self._by_project: dict[str, int] = {}
         self._queue: deque[_Waited] = deque()
-        """Every session with waiting calls, by `due`. Sessions without any remain until their turn comes."""
+        """Every session with waiting calls, by `due`. Sessions without waiting calls are removed when due."""
 
     async def wait(
         self,
@@ -98,9 +98,9 @@ class Waiting:
         public: bool,
         code_verifier: object = None,
     ) -> WaitEnd:
-        """Wait for at most `seconds` while `SignInSessions.verify_session` would answer pending. Change nothing.
+        """Wait for at most `seconds` while `SignInSessions.verify_session` would return pending. Change nothing.
 
-        A call that it would refuse does not wait, so the answer afterwards is the same as without a wait.
+        A call that `verify_session` would refuse does not wait.
         """
         key = session_key(session_token)
         if key is None or seconds <= 0:
@@ -129,15 +129,15 @@ class Waiting:
             self._leave(key, project_id, future)
 
     def wake(self, key: SessionKey) -> None:
-        """End the wait of all calls for this session. Never raises."""
+        """Wake all calls that wait for this session. Never raises."""
         waited = self._waited.get(key)
         if waited is not None:
             waited.end()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
-        """Watch decisions of other processes until `stopping` is set, then `stop`. Errors of the store do not end it.
+        """Watch decisions of other processes until `stopping` is set, then call `stop`. Store errors do not end this.
 
-        Without this, only decisions of this process wake calls.
+        Without this task, only decisions in this process wake calls.
         """
         tasks = [asyncio.create_task(part) for part in (self._watch(), self._keep_looking())]
         try:
@@ -149,7 +149,7 @@ class Waiting:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def stop(self) -> None:
-        """End every wait at once. No call gets a place from now on."""
+        """End every wait immediately. From now on, no call gets a place."""
         self._stopped = True
         for waited in self._waited.values():
             waited.end()
@@ -189,7 +189,7 @@ class Waiting:
         deadline = loop.time() + seconds
         gone = loop.create_task(until_gone())
         try:
-            # A loop, because expiry goes by the wall clock, which may be set while the call waits.
+            # Loop, because expiry depends on the wall clock, which may be changed while the call waits.
             while (left := min(deadline - loop.time(), (expires_at - self._clock()) / SECOND)) > 0:
                 done, _ = await asyncio.wait((future, gone), timeout=left, return_when=asyncio.FIRST_COMPLETED)
                 if done:
@@ -213,7 +213,7 @@ class Waiting:
             try:
                 await self._look_at_due()
             except StoreUnavailable:
-                pause = LOOK_EVERY  # If the failure lasts, waiting calls end when their time is over.
+                pause = LOOK_EVERY  # If the failure persists, waiting calls end at their time limit.
             except Exception as error:  # noqa: BLE001 — the other waiting sessions must still be read.
                 _log.exception("waiting.bug", error=type(error).__name__)
                 pause = _AFTER_A_BUG

@@ -1,12 +1,13 @@
 """The format of an export: all data of a store in one file, and the code that writes and reads such a file.
 
-The file is JSON Lines in ASCII. A header with the names of all columns comes first. Then there is one array for each
-row, which begins with the name of its table. A footer with the number of rows and the SHA-256 of everything before it
-ends the file. Values of type bytes are base64. Writing and reading keep a few thousand rows in memory at a time.
+The file is JSON Lines in ASCII. The first line is a header with the names of all columns. Each following line is an
+array with one row, which begins with the name of its table. The last line is a footer with the number of rows and the
+SHA-256 of everything before it. Values of type bytes are base64. Writing and reading keep a few thousand rows in memory
+at a time.
 
-`sqlite.py` and `postgres.py` are the two ends. An export leaves out what means nothing in another store: leases, the
-table of decisions by which the processes on a SQLite file wake each other, and the sessions of browsers in the console.
-Those browsers sign in again.
+`sqlite.py` and `postgres.py` read and write the databases. An export omits data that has no meaning in another store:
+leases, console sessions, and the table of decisions with which the processes on a SQLite file wake each other.
+Developers have to sign in to the console again.
 """
 
 import base64
@@ -25,28 +26,24 @@ CHUNK: Final = 5_000
 """The maximum number of rows in memory at a time."""
 _CHUNK_BYTES: Final = 8 << 20
 _LINE_LIMIT: Final = 1 << 20
-"""The maximum number of bytes in a line. The longest line of an export holds a webhook's body of a few thousand
+"""The maximum number of bytes in a line. The longest line of an export contains a webhook body of a few thousand
 bytes."""
 
 Kind = Literal["text", "bytes", "day", "small", "int"]
 Row = Sequence[Any]
 _RANGES: Final[Mapping[Kind, range]] = {
-    "day": range(1 << 16),  # A session's token carries its day in two bytes.
+    "day": range(1 << 16),  # A session token contains its day in two bytes.
     "small": range(-(1 << 31), 1 << 31),
     "int": range(-(1 << 63), 1 << 63),
 }
 
 
-class ExportFileWrong(TaproofError):
+class ExportFileWrong(TaproofError, code="export_file_wrong"):
     """The file is not a complete export of Taproof."""
 
-    code = "export_file_wrong"
 
-
-class NotEmpty(TaproofError):
-    """The database to import into is not empty."""
-
-    code = "not_empty"
+class NotEmpty(TaproofError, code="not_empty"):
+    """The target database of an import is not empty."""
 
 
 class Column(NamedTuple):
@@ -58,13 +55,13 @@ class Column(NamedTuple):
 
 
 def _columns(text: str) -> tuple[Column, ...]:
-    """Return columns written as `name:kind`, or as `name:kind?` if they may be null."""
+    """Return the columns in a text of items `name:kind`, or `name:kind?` if the column may be null."""
     parts = (part.split(":") for part in text.split())
     return tuple(Column(name, kind.rstrip("?"), kind.endswith("?")) for name, kind in parts)  # type: ignore[arg-type]
 
 
 TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
-    # First, so that a wrong master key is detected before anything else is read.
+    # First, so that a wrong master key is detected before any other data is read.
     "metadata": _columns("name:text value:bytes"),
     "developers": _columns(
         "id:text email:text email_key:text plan:text created_at:int is_owner:small messenger_id:text? "
@@ -133,7 +130,7 @@ class Source(Protocol):
 
 
 class Target(Protocol):
-    """An empty store, filled in one transaction while nobody else can write to it."""
+    """An empty store that is filled in one transaction. Meanwhile, no other process can write to it."""
 
     async def insert(self, table: str, rows: Sequence[Row], lines: Sequence[int]) -> None:
         """Add rows, with the columns that `TABLES` names.
@@ -148,7 +145,7 @@ class Target(Protocol):
         """
 
     async def commit(self, counts: Mapping[str, int]) -> None:
-        """Make everything durable at once. Raise ExportFileWrong if a table does not have the given number of rows."""
+        """Commit all rows. Raise ExportFileWrong if a table does not have the given number of rows."""
 
 
 _NAMES: Final = {table: ", ".join(column.name for column in columns) for table, columns in TABLES.items()}
@@ -157,7 +154,7 @@ SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABL
 INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
 COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
 ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # noqa: S608
-"""The statements of both ends, by table."""
+"""The statements that both databases use, by table."""
 
 
 # ---- writing
@@ -172,7 +169,7 @@ async def write_export(
         source: the store to export.
         write: receives the next bytes of the file.
         created_at: the current time, in ISO 8601.
-        on_rows: called after each chunk, with its number of rows.
+        on_rows: called after each chunk, with the number of rows in it.
     """
     digest = hashlib.sha256()
     encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -188,14 +185,14 @@ async def write_export(
     counts = dict.fromkeys(TABLES, 0)
     for table, columns in TABLES.items():
         # The name of the table comes first, so every index is one higher.
-        places = [place for place, column in enumerate(columns, 1) if column.kind == "bytes"]
+        bytes_columns = [index for index, column in enumerate(columns, 1) if column.kind == "bytes"]
         async for rows in source.read(table):
             lines = []
             for row in rows:
                 values = [table, *row]
-                for place in places:
-                    if values[place] is not None:
-                        values[place] = base64.b64encode(values[place]).decode()
+                for index in bytes_columns:
+                    if values[index] is not None:
+                        values[index] = base64.b64encode(values[index]).decode()
                 lines.append(encode(values) + "\n")
             put("".join(lines))
             counts[table] += len(rows)
@@ -208,7 +205,7 @@ async def write_export(
 
 
 class ExportReader:
-    """Reads an export that may be damaged, or may be another file.
+    """Reads an export. The file may be damaged, or may not be an export.
 
     Raises:
         ExportFileWrong: the first line is not the header of an export that this release can read.
@@ -225,7 +222,7 @@ class ExportReader:
         if version != VERSION:
             raise ExportFileWrong(
                 f"This export has format version {version!r:.20}, and this release of Taproof reads version {VERSION}. "
-                "Import it with the release that wrote it, or a newer one. Nothing was imported."
+                "Import it with the release that wrote it, or with a newer one. Nothing was imported."
             )
         self._read_tables(header.get("tables"))
 
@@ -239,7 +236,7 @@ class ExportReader:
             if table not in tables:
                 raise self._wrong(f"the table {table} is missing")
             if tables[table] != [column.name for column in columns]:
-                raise self._wrong(f"the table {table} has other columns than in this release of Taproof")
+                raise self._wrong(f"the table {table} has different columns in this release of Taproof")
 
     async def copy_to(
         self, target: Target, check_metadata: Callable[[str, bytes], None], on_chunk: Callable[[], None]
@@ -248,11 +245,11 @@ class ExportReader:
 
         Args:
             target: an empty store.
-            check_metadata: called with each metadata entry; raises to refuse the import.
+            check_metadata: called with each metadata entry. It raises an exception to refuse the import.
             on_chunk: called after each chunk.
 
         Raises:
-            ExportFileWrong: the file is wrong; the sentence names the line.
+            ExportFileWrong: the file is invalid; the sentence names the line.
         """
         counts = dict.fromkeys(TABLES, 0)
         table, size = "", 0
@@ -283,11 +280,11 @@ class ExportReader:
         return counts
 
     def _next_line(self) -> bytes:
-        """Return the next line with its end. The header is added to the checksum here."""
+        """Return the next line, including its line end. Add the header to the checksum."""
         self._line += 1
         try:
             line = self._file.readline(_LINE_LIMIT + 1)
-        except (EOFError, OSError, ValueError) as error:  # The .gz file is cut off or damaged, or is no .gz file.
+        except (EOFError, OSError, ValueError) as error:  # The .gz file is truncated or damaged, or is not a .gz file.
             raise self._wrong(f"the file cannot be read ({error})") from error
         if len(line) > _LINE_LIMIT:
             raise self._wrong("it is longer than any line of an export")
@@ -295,8 +292,8 @@ class ExportReader:
             raise self._wrong("this is not an export of Taproof, or only the beginning of one")
         if not line.endswith(b"\n"):
             raise ExportFileWrong(
-                f"This export ends in line {self._line}, before its last line: it was cut off. Nothing was imported. "
-                "Copy the file again, or make it again with: taproof export FILE"
+                f"This export ends in line {self._line}: it was cut off. Nothing was imported. "
+                "Copy the file again, or create it again with: taproof export FILE"
             )
         if self._line == 1:
             self._digest.update(line)
@@ -338,26 +335,26 @@ class ExportReader:
         if not isinstance(footer, dict) or "sha256" not in footer:
             raise self._wrong("it is neither a row nor the end of an export")
         if footer["sha256"] != self._digest.hexdigest() or footer.get("rows") != counts:
-            raise self._wrong("the number of rows or the checksum is not that of the lines above: the file was changed")
+            raise self._wrong("the number of rows or the checksum does not match the lines above: the file was changed")
         try:
             rest = self._file.read(1)
         except (EOFError, OSError, ValueError):
             rest = b"?"
         if rest:
-            raise self._wrong("something follows the end of the export")
+            raise self._wrong("there is data after the end of the export")
 
     def _wrong(self, problem: str) -> ExportFileWrong:
         return wrong_line(self._line, problem)
 
 
 def _can_be_stored(text: str) -> bool:
-    """Return whether PostgreSQL can store a text: one without NUL and lone surrogates, as in `core/names.py`."""
+    """Return whether PostgreSQL can store a text: it has no NUL and no lone surrogates, as in `core/names.py`."""
     return "\0" not in text and (text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text))
 
 
 def wrong_line(line: int, problem: str) -> ExportFileWrong:
-    """Return the error about a line of the file."""
+    """Return the error for a line of the file."""
     return ExportFileWrong(
-        f"Line {line} of the export: {problem}. Nothing was imported. Copy the file again, or make it again with: "
+        f"Line {line} of the export: {problem}. Nothing was imported. Copy the file again, or create it again with: "
         "taproof export FILE"
     )

@@ -1,6 +1,6 @@
-"""The PostgreSQL ends of an export: a database read in one snapshot, or filled in one transaction.
+"""Export from and import into PostgreSQL: reads a database in one snapshot, or fills it in one transaction.
 
-Each uses its own connection and prepares nothing by name, so that both also work behind PgBouncer.
+Each uses its own connection and prepares no named statements, so that both also work behind PgBouncer.
 """
 
 import contextlib
@@ -11,22 +11,12 @@ from typing import Any, Final
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable, TaproofError
-from taproof.storage.export.format import (
-    ANY,
-    CHUNK,
-    COUNT,
-    SELECT,
-    TABLES,
-    ExportFileWrong,
-    NotEmpty,
-    Row,
-    wrong_line,
-)
+from taproof.storage.export.format import ANY, CHUNK, COUNT, SELECT, TABLES, ExportFileWrong, NotEmpty, Row, wrong_line
 from taproof.storage.postgres.partitions import SESSION_TABLES
 
 _CONNECT_PATIENCE: Final = 5.0
 _TABLES: Final = ", ".join(TABLES)
-# A table may take minutes, so the server's timeouts for the service must not apply.
+# A table can take minutes, so the service's timeouts must not apply.
 _NO_HURRY: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
 _AWAY: Final = (
     OSError,
@@ -59,7 +49,7 @@ class PostgresSource:
 
 
 class PostgresTarget:
-    """An empty database with an open transaction that fills it."""
+    """An empty database, with the open transaction that fills it."""
 
     def __init__(self, connection: asyncpg.Connection, days: set[int]) -> None:
         self._connection = connection
@@ -85,11 +75,11 @@ class PostgresTarget:
             self._days.add(day)
 
     async def commit(self, counts: Mapping[str, int]) -> None:
-        """Make everything durable at once."""
+        """Commit all rows."""
         for table in TABLES:
             if await _count(self._connection, table) != counts[table]:
-                raise ExportFileWrong(f"Not all rows of {table} have arrived. Nothing was imported. Try it again.")
-        # Until the server's next automatic ANALYZE, it would plan as for empty tables.
+                raise ExportFileWrong(f"Not all rows of {table} were stored. Nothing was imported. Try again.")
+        # Otherwise, the server would plan for empty tables until its next automatic ANALYZE.
         await self._connection.execute(f"ANALYZE {_TABLES}")
         await self._connection.execute("COMMIT")
 
@@ -102,7 +92,7 @@ async def open_postgres_source(dsn: str) -> AsyncIterator[PostgresSource]:
         StoreUnavailable: the database cannot be read; the sentence gives the reason.
     """
     async with _connected(dsn, "read") as connection:
-        # The first read takes the snapshot; from then on, no day can be dropped.
+        # The first read takes the snapshot. The lock prevents days from being dropped.
         await connection.execute(
             f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_NO_HURRY}; LOCK TABLE {_TABLES} IN ACCESS SHARE MODE"
         )
@@ -111,9 +101,9 @@ async def open_postgres_source(dsn: str) -> AsyncIterator[PostgresSource]:
 
 @contextlib.asynccontextmanager
 async def open_postgres_target(dsn: str) -> AsyncIterator[PostgresTarget]:
-    """Open a database with a current schema to fill it. Without a commit everything is rolled back, even after a kill.
+    """Open a database with a current schema to fill it. Without a commit, everything is rolled back, even after a kill.
 
-    Meanwhile nobody else can write to any table. Other writers wait, and then find the imported rows.
+    Meanwhile, no other process can write to any table. Other writers wait, and then see the imported rows.
 
     Raises:
         NotEmpty: the database has rows.
@@ -125,13 +115,13 @@ async def open_postgres_target(dsn: str) -> AsyncIterator[PostgresTarget]:
             await connection.execute(f"LOCK TABLE {_TABLES} IN SHARE ROW EXCLUSIVE MODE")
         except asyncpg.LockNotAvailableError as error:
             raise StoreUnavailable(
-                "Another process is writing to the database. Stop it, and import into a database that nobody uses."
+                "Another process is writing to the database. Stop it, and import into a database that is not in use."
             ) from error
         for table in TABLES:
             if await connection.fetch(ANY[table]):
                 raise NotEmpty(
-                    f"The database is not empty: its table {table} has rows. An import needs a new one. "
-                    "Choose another with --database (TAPROOF_DATABASE_URL)."
+                    f"The database is not empty: its table {table} has rows. An import needs an empty one. "
+                    "Choose another one with --database (TAPROOF_DATABASE_URL)."
                 )
         days = {row[0] for row in await connection.fetch(SESSION_TABLES)}
         yield PostgresTarget(connection, days)
@@ -144,7 +134,7 @@ async def _count(connection: asyncpg.Connection, table: str) -> int:
 
 @contextlib.asynccontextmanager
 async def _connected(dsn: str, done: str) -> AsyncIterator[Any]:
-    """Yield a connection. It is always closed in the end, and an open transaction is rolled back."""
+    """Yield a connection. It is always closed at the end, and an open transaction is rolled back."""
     try:
         connection = await asyncpg.connect(dsn, timeout=_CONNECT_PATIENCE, statement_cache_size=0)
         try:
@@ -154,12 +144,12 @@ async def _connected(dsn: str, done: str) -> AsyncIterator[Any]:
     except TaproofError:
         raise
     except _AWAY as error:
-        # The driver quotes an address that it cannot parse, and that may hold a password.
+        # The driver quotes a URL that it cannot parse, which may contain a password.
         if isinstance(error, asyncpg.PostgresError):
             reason = " ".join(part for part in (f"{error.args[0]}.", error.hint) if part)
         else:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         raise StoreUnavailable(
-            f"The database cannot be {done}: {reason} Nothing was changed. Check that the server runs, lets this user "
-            "in, and has space."
+            f"The database cannot be {done}: {reason} Nothing was changed. Check that the server is running, accepts "
+            "this user, and has free disk space."
         ) from error

@@ -1,4 +1,4 @@
-"""The SQLite ends of an export: a file read in one snapshot, or filled in one exclusive transaction."""
+"""Export from and import into SQLite: reads a file in one snapshot, or fills it in one exclusive transaction."""
 
 import contextlib
 import itertools
@@ -24,12 +24,12 @@ from taproof.storage.export.format import (
 from taproof.storage.sqlite.group_commit import rows as all_rows
 
 _PATIENCE: Final = 2_000
-"""Milliseconds to wait for the lock of another process."""
+"""Milliseconds to wait for another process's lock."""
 _CACHE: Final = "PRAGMA cache_size = -65536"
 _INDEXES: Final = """
 SELECT name, sql FROM sqlite_schema
 WHERE type = 'index' AND sql IS NOT NULL AND sql NOT LIKE 'CREATE UNIQUE%'"""
-"""Finds the indexes that only serve speed. Unique indexes stay, because they must refuse duplicate rows during an
+"""Finds the indexes that only improve speed. Unique indexes are kept, because they must refuse duplicate rows during an
 import."""
 
 
@@ -44,18 +44,18 @@ class SqliteSource:
         return _count(self._connection, table)
 
     async def read(self, table: str) -> AsyncIterator[list[Row]]:
-        """Yield all rows in chunks, in the order of the primary key, so that equal content makes an equal file."""
+        """Yield all rows in chunks, in the order of the primary key, so that equal content results in an equal file."""
         cursor = self._connection.execute(f"{SELECT[table]} NOT INDEXED")
         while chunk := list(itertools.islice(cursor, CHUNK)):
             yield chunk
 
 
 class SqliteTarget:
-    """An empty SQLite file with an open transaction that fills it."""
+    """An empty SQLite file, with the open transaction that fills it."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
-        # Building an index once at the end takes a fraction of the time, and it is not rewritten during the import.
+        # Building an index once at the end takes a fraction of the time of updating it for each row.
         self._indexes = all_rows(connection, _INDEXES)
         for name, _ in self._indexes:
             connection.execute(f"DROP INDEX {name}")
@@ -70,17 +70,17 @@ class SqliteTarget:
                 taken += 1
                 yield row
 
-        places = ", ".join("?" * len(TABLES[table]))
+        parameters = ", ".join("?" * len(TABLES[table]))
         try:
-            self._connection.executemany(f"{INSERT[table]} VALUES ({places})", each())
+            self._connection.executemany(f"{INSERT[table]} VALUES ({parameters})", each())
         except (apsw.ConstraintError, apsw.MismatchError) as error:
             raise wrong_line(lines[taken - 1], f"this row of {table} cannot be added ({error})") from error
 
     async def commit(self, counts: Mapping[str, int]) -> None:
-        """Make everything durable at once."""
+        """Commit all rows."""
         for table in TABLES:
             if _count(self._connection, table) != counts[table]:
-                raise ExportFileWrong(f"Not all rows of {table} have arrived. Nothing was imported. Try it again.")
+                raise ExportFileWrong(f"Not all rows of {table} were stored. Nothing was imported. Try again.")
         for _, statement in self._indexes:
             self._connection.execute(statement)
         self._connection.execute("COMMIT")
@@ -101,10 +101,10 @@ async def open_sqlite_source(path: Path) -> AsyncIterator[SqliteSource]:
 
 @contextlib.asynccontextmanager
 async def open_sqlite_target(path: Path) -> AsyncIterator[SqliteTarget]:
-    """Open a file with a current schema to fill it. Without a commit everything is rolled back, even after a kill.
+    """Open a file with a current schema to fill it. Without a commit, everything is rolled back, even after a kill.
 
-    Meanwhile the file is not in WAL mode: each page is written once, and no other process can even read. No other
-    process may have the file open at the start. Opening the store turns WAL mode on again.
+    Meanwhile, the file is not in WAL mode: each page is written only once, and other processes cannot read the file. No
+    other process may have the file open at the start. Opening the store turns WAL mode on again.
 
     Raises:
         NotEmpty: the file has rows.
@@ -117,7 +117,7 @@ async def open_sqlite_target(path: Path) -> AsyncIterator[SqliteTarget]:
             connection.execute("BEGIN EXCLUSIVE")
         except (apsw.BusyError, apsw.LockedError) as error:
             raise StoreUnavailable(
-                f"Another process has the database {path} open. Stop it, and import into a database that nobody uses."
+                f"Another process has the database {path} open. Stop it, and import into a database that is not in use."
             ) from error
         try:
             for table in TABLES:
@@ -133,8 +133,8 @@ async def open_sqlite_target(path: Path) -> AsyncIterator[SqliteTarget]:
 
 def _not_empty(database: str, table: str) -> str:
     return (
-        f"The database {database} is not empty: its table {table} has rows. An import needs a new one. "
-        "Choose another with --database (TAPROOF_DATABASE_URL)."
+        f"The database {database} is not empty: its table {table} has rows. An import needs an empty one. "
+        "Choose another one with --database (TAPROOF_DATABASE_URL)."
     )
 
 
@@ -155,6 +155,6 @@ def _sentences(path: Path, done: str) -> Iterator[None]:
         yield
     except apsw.Error as error:
         raise StoreUnavailable(
-            f"The database {path} cannot be {done}: {error}. Check that it is this user's, that there is space, and "
-            "that its schema is current: taproof migrate"
+            f"The database {path} cannot be {done}: {error}. Check that this user owns it, that the disk "
+            "has space, and that its schema is current: taproof migrate"
         ) from error

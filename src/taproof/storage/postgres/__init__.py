@@ -1,12 +1,13 @@
 """The PostgreSQL driver, for many nodes. `store.py` composes its parts.
 
-`pool.py` has the connections, and `batcher.py` combines concurrent calls into one statement. `partitions.py` manages
-one partition for each day, and `notify.py` announces decisions to other nodes. Each part begins with the statements
-that must differ from `queries/` on PostgreSQL. The statements of the life of a session take arrays, one element for
-each session. Their first array holds the distinct days of the sessions, so that the planner considers only the
-partitions of these days.
+`database.py` has the connection pool, `connection.py` opens connections and migrates the schema, and `../batcher.py`
+combines concurrent calls into one statement. `partitions.py` manages one partition per day, and `notify.py` announces
+decisions to other nodes. Each part begins with the statements that must differ from `queries/` on PostgreSQL. The
+statements that create and change sessions take arrays with one element per session. Their first array contains the
+sessions' distinct days, so that the planner considers only the partitions of these days.
 
-All code locks rows in one order, so that no nodes deadlock. First the tables of sign-ins, then those of the console:
+All code locks rows in one order, so that nodes cannot deadlock: first the tables of sign-ins, then those of the
+console.
 
 - sessions by day and hash; people; daily_counts by project and day; daily_users by developer and day; projects by id;
   webhook_events by id; webhook_endpoints by project.
@@ -17,14 +18,14 @@ These rules complete the order:
 - Only a call that revokes a single invitation locks invitations without the table developers.
 - The acting credential is locked last, by the statement that adds the audit entry. A sign-in is locked after its
   developer.
-- A change of what a plan allows locks the developer before any project. removed_usage is written while its developer's
-  rows of daily_users are locked.
-- Nothing waits for the audit log: entries are added, and only housekeeping erases them.
+- A change that depends on the plan locks the developer before any project. removed_usage is written while the
+  developer's rows in daily_users are locked.
+- No transaction waits for the audit log: entries are only added, and only housekeeping erases them.
 - Housekeeping and workers lock what they erase or claim with SKIP LOCKED, so they never wait.
-- Continuing an ending locks its row of ended_webhooks before any event, and deletes the row last.
+- Continuing to end a webhook's deliveries locks the row in ended_webhooks before any event, and deletes it last.
 
-The planner must find sessions only by their primary key. So they are found by `CROSS JOIN LATERAL (… LIMIT 1)`, one
-walk down the key for each. A status is compared as `status || ''`. A new day's partition has no statistics for its
-first minutes, and old statistics say that few sessions are pending. Either makes a scan of all sessions of the day look
-cheap. The same applies to events: the statistics of a quiet hour say that none is due.
+The planner must find sessions only by their primary key. So statements use `CROSS JOIN LATERAL (… LIMIT 1)`, which
+searches the key once per session, and compare a status as `status || ''`. A new day's partition has no statistics in
+its first minutes, and old statistics suggest that few sessions are pending. In both cases, a scan of all sessions of
+the day looks cheap. The same applies to events: statistics from a quiet hour suggest that no event is due.
 """

@@ -1,20 +1,13 @@
 """The bots of projects on PostgreSQL."""
 
-from typing import Final, NamedTuple
+from typing import Final
 
-import asyncpg
-
-from taproof.core.errors import BotTaken
-from taproof.core.model import BotChange
-from taproof.storage.postgres.batcher import Batcher
-from taproof.storage.postgres.pool import PostgresPool
-from taproof.storage.postgres.transaction import add_entry
+from taproof.storage.batcher import Batcher
+from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.protocol import UpdateClaim
 from taproof.storage.queries import bots as queries
 from taproof.storage.rows import columns
 
-HOLD_PROJECTS: Final = "SELECT FROM projects WHERE id IN ($1, $2) ORDER BY id FOR UPDATE"
-"""Locks both projects before either is changed: see `postgres/__init__.py` for the lock order."""
 CLAIM_UPDATES: Final = """
 INSERT INTO bot_updates AS u (bot_id, update_id, claimed_at, done)
 SELECT a.bot_id, a.update_id, a.claimed_at, 0
@@ -38,22 +31,15 @@ WITH claimed AS MATERIALIZED (
 UPDATE bot_updates u SET done = 1 FROM claimed c WHERE u.bot_id = c.bot_id AND u.update_id = c.update_id"""
 
 _UPDATES: Final = 256
+_Claim = tuple[int, int, int, int]
+"""The arguments of a `claim_update` call."""
 
 
-class _Claim(NamedTuple):
-    """A call of `claim_update`."""
-
-    bot_id: int
-    update_id: int
-    now: int
-    stale_before: int
-
-
-class PostgresBots(queries.BotQueries[PostgresPool]):
+class PostgresBots(queries.BotQueries[PostgresDatabase]):
     """See `storage.protocol.BotStorage`."""
 
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
         self._claims = Batcher[_Claim, UpdateClaim](self._claim_updates, limit=_UPDATES, key=lambda claim: claim[:2])
         self._finished = Batcher[tuple[int, int], None](self._finish_updates, limit=_UPDATES)
 
@@ -63,7 +49,7 @@ class PostgresBots(queries.BotQueries[PostgresPool]):
         await self._finished.close()
 
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
-        return await self._claims.run(_Claim(bot_id, update_id, now, stale_before))
+        return await self._claims.run((bot_id, update_id, now, stale_before))
 
     async def _claim_updates(self, items: list[_Claim]) -> list[UpdateClaim]:
         values = columns(items)
@@ -79,34 +65,3 @@ class PostgresBots(queries.BotQueries[PostgresPool]):
     async def _finish_updates(self, items: list[tuple[int, int]]) -> list[None]:
         await self._database.fetch(FINISH_UPDATES, *columns(items))
         return [None] * len(items)
-
-
-async def hold_projects(connection: asyncpg.Connection, project_id: str, change: BotChange | None) -> None:
-    """Lock a project that is about to change together with the project that loses its bot to it, if there is one."""
-    if change is not None and change.loss is not None:
-        await connection.execute(HOLD_PROJECTS, project_id, change.loss.project_id)
-
-
-async def write_bot(connection: asyncpg.Connection, owned: tuple[str, str], change: BotChange | None) -> None:
-    """Apply a change, if there is one, to the bot of a developer's project.
-
-    Raises:
-        BotTaken: the bot serves another project. The transaction is rolled back.
-    """
-    if change is None:
-        return
-    bot, entry, loss = change
-    if bot is None:
-        changed = await connection.fetch(queries.REMOVE_PROJECT_BOT, *owned)
-    else:
-        if loss is not None and await connection.fetch(queries.LOSE_PROJECT_BOT, loss.project_id, bot.bot_id):
-            await add_entry(connection, loss.entry)
-        values = (bot.bot_id, bot.username, bot.encrypted_token, bot.broken_at)
-        try:
-            changed = await connection.fetch(queries.SET_PROJECT_BOT, *values, *owned)
-        except asyncpg.UniqueViolationError:
-            # Raised by the index `projects_by_bot`. Of two concurrent nodes, the second waits for the first and then
-            # fails here.
-            raise BotTaken from None
-    if changed:
-        await add_entry(connection, entry)

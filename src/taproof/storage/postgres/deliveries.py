@@ -2,11 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Final, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import asyncpg
 
-from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import (
     ATTEMPTS_SHOWN,
     NOBODY,
@@ -17,26 +16,15 @@ from taproof.core.deliveries import (
     EventType,
     PassedOver,
 )
-from taproof.core.model import PageCursor, TurnOffReason
-from taproof.storage.postgres.batcher import Batcher
-from taproof.storage.postgres.pool import PostgresPool, storable
-from taproof.storage.postgres.transaction import add_entry
-from taproof.storage.protocol import ENDED_AT_ONCE
+from taproof.core.model import PageCursor
+from taproof.storage.batcher import Batcher
+from taproof.storage.postgres.database import PostgresDatabase, storable
+from taproof.storage.postgres.transaction import NO_SORT, has_nul
 from taproof.storage.queries import deliveries as queries
-from taproof.storage.rows import (
-    attempt_values,
-    columns,
-    delivery_from,
-    finish_values,
-    page_start,
-    with_attempts,
-)
+from taproof.storage.rows import attempt_values, columns, delivery_from, finish_values, page_start, with_attempts
 
 _WRITES: Final = 256
 """The maximum number of events in one statement. It bounds how long the statement holds its locks."""
-_NO_SORT: Final = "SET LOCAL enable_sort = off"
-"""Makes the planner read due events in the order of an index, and only as many as needed. With the statistics of a
-quiet hour, reading and sorting all of them looks cheaper."""
 _ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 CLAIM_DELIVERIES: Final = """
 WITH due AS MATERIALIZED (
@@ -65,7 +53,7 @@ _HELD: Final = """
       AND EXISTS (SELECT FROM projects p WHERE p.id = e.project_id AND p.webhook_url <> '')
     LIMIT 1 FOR UPDATE
   ) AS e"""
-"""Locks those of the requested events whose lease the caller still holds and whose webhook was not removed."""
+"""Locks the requested events whose lease the caller still holds and whose webhook was not removed."""
 RELEASE_DELIVERIES: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($1::TEXT[], $2::BIGINT[]) AS a (id, leased_until)
@@ -102,24 +90,6 @@ WITH asked AS (
   ORDER BY n.project_id ON CONFLICT (project_id) DO NOTHING
 )
 SELECT id FROM finished"""
-# If the project has a webhook again, its new events must not end. The
-# due events are found in the order of their index. Otherwise the limit makes reading the whole table look cheap.
-END_DELIVERIES: Final = """
-WITH found AS MATERIALIZED (
-  SELECT id FROM webhook_events WHERE project_id = $2 AND state = 'due'
-    AND NOT EXISTS (SELECT FROM projects p WHERE p.id = $2 AND p.webhook_url <> '')
-  ORDER BY type COLLATE "C", created_at, id LIMIT $3
-), due AS MATERIALIZED (
-  SELECT a.id FROM (SELECT id FROM found ORDER BY id) AS a CROSS JOIN LATERAL (
-    SELECT FROM webhook_events e WHERE e.id = a.id AND e.state || '' = 'due' LIMIT 1 FOR UPDATE
-  ) AS e
-), ended AS (
-  UPDATE webhook_events e SET state = 'ended', finished_at = $1, leased_until = 0 FROM due WHERE e.id = due.id
-)
-SELECT COUNT(*) FROM found"""
-NEXT_ENDED_WEBHOOK: Final = f"{queries.NEXT_ENDED_WEBHOOK} FOR UPDATE SKIP LOCKED"
-FIND_ENDED_WEBHOOK: Final = f"{queries.FIND_ENDED_WEBHOOK} FOR UPDATE OF e"
-IS_FAILING: Final = "SELECT 1 FROM webhook_endpoints WHERE project_id = $1 AND failing_since <= $2 FOR UPDATE"
 _DELIVERY: Final = """
   SELECT x.id, x.project_id, x.type, x.created_at, x.state, x.due_at, x.leased_until, x.finished_at, x.interrupted,
     x.session_id
@@ -146,12 +116,8 @@ SELECT a.* FROM unnest($1::TEXT[]) AS e (id) CROSS JOIN LATERAL (
 ) AS a ORDER BY a.event_id, a.number DESC"""
 
 
-class _NotFailing(Exception):
-    """Rolls back the transaction of `turn_off_webhook`."""
-
-
 class _Finish(NamedTuple):
-    """A call of `finish_attempt`."""
+    """A `finish_attempt` call."""
 
     delivery: Delivery
     attempt: Attempt
@@ -160,12 +126,12 @@ class _Finish(NamedTuple):
     reached: bool
 
 
-class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
+class PostgresDeliveries(queries.DeliveryQueries[PostgresDatabase]):
     """See `storage.protocol.DeliveryStorage`."""
 
-    def __init__(self, pool: PostgresPool) -> None:
-        super().__init__(pool)
-        # Only one of two calls for one event holds its lease, and a single statement cannot order the two.
+    def __init__(self, database: PostgresDatabase) -> None:
+        super().__init__(database)
+        # Only one of two calls for an event holds the lease, and a single statement cannot order the two calls.
         self._attempts = Batcher[_Finish, bool](self._finish, limit=_WRITES, key=lambda each: each.delivery.event.id)
 
     async def close(self) -> None:
@@ -180,7 +146,7 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
         values = (leased_until, now, limit, *map(storable, passed_over))
 
         async def claim(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            await connection.execute(_NO_SORT)
+            await connection.execute(NO_SORT)
             rows: list[asyncpg.Record] = await connection.fetch(CLAIM_DELIVERIES, *values)
             return rows
 
@@ -216,37 +182,6 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
         finished = await (self._database.transact(finish) if outdated else self._database.run(finish))
         return [each.delivery.event.id in finished for each in items]
 
-    async def turn_off_webhook(
-        self,
-        project_id: str,
-        webhook_url: str,
-        reason: TurnOffReason,
-        now: int,
-        failing_before: int | None,
-        *,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        async def turn_off(connection: asyncpg.Connection) -> bool:
-            if not await connection.fetch(queries.EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
-                return False
-            await begin_ending(connection, project_id, now)
-            # This waits for attempts that are being recorded: one of them may have succeeded.
-            if failing_before is not None and not await connection.fetch(IS_FAILING, project_id, failing_before):
-                raise _NotFailing
-            await connection.execute(queries.TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
-            await add_entry(connection, entry)
-            return True
-
-        try:
-            return await self._database.transact(turn_off)
-        except _NotFailing:
-            return False
-
-    async def end_deliveries(self, limit: int) -> int:
-        if not await self._database.fetch(queries.NEXT_ENDED_WEBHOOK):
-            return 0
-        return await end_more(self._database, NEXT_ENDED_WEBHOOK, (), limit)
-
     async def list_deliveries(
         self,
         project_id: str,
@@ -255,79 +190,30 @@ class PostgresDeliveries(queries.DeliveryQueries[PostgresPool]):
         before: PageCursor | None,
         limit: int,
     ) -> list[DeliveryRecord]:
-        if "\0" in project_id:
-            return []
-        # The index begins with project, state and type. Each pair of state and type is one short walk, and the walks
-        # are merged.
+        # The index begins with project, state and type. Each pair of state and type needs one short index scan, and the
+        # results are merged.
         states = [state] if state else get_args(DeliveryState)
         types = [event_type] if event_type else get_args(EventType)
-
-        async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
-            await connection.execute(_ONE_SNAPSHOT)
-            rows = await connection.fetch(LIST_DELIVERIES, project_id, states, types, *page_start(before), limit)
-            return await _with_attempts(connection, rows)
-
-        return await self._database.transact(read)
+        return await self._read(LIST_DELIVERIES, project_id, states, types, *page_start(before), limit)
 
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
-        if "\0" in event_id:
-            return None
-
-        async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
-            await connection.execute(_ONE_SNAPSHOT)
-            rows = await connection.fetch(queries.READ_DELIVERY, developer_id, event_id)
-            return await _with_attempts(connection, rows)
-
-        found = await self._database.transact(read)
+        found = await self._read(queries.READ_DELIVERY, developer_id, event_id)
         return found[0] if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
-        if "\0" in project_id + session_id:
-            return []
         states, types = get_args(DeliveryState), get_args(EventType)
+        return await self._read(FIND_DELIVERIES, project_id, states, types, created_at, session_id)
+
+    async def _read(self, statement: str, *values: Any) -> list[DeliveryRecord]:
+        """Return the deliveries that a statement finds, with their attempts, from one snapshot."""
 
         async def read(connection: asyncpg.Connection) -> list[DeliveryRecord]:
             await connection.execute(_ONE_SNAPSHOT)
-            values = (project_id, states, types, created_at, session_id)
-            return await _with_attempts(connection, await connection.fetch(FIND_DELIVERIES, *values))
+            records = [DeliveryRecord(*row) for row in await connection.fetch(statement, *values)]
+            attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
+            event_ids = [each.event_id for each in records]
+            for event_id, *attempt in await connection.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
+                attempts[event_id].append(attempt)
+            return [with_attempts(each, attempts[each.event_id]) for each in records]
 
-        return await self._database.transact(read)
-
-
-async def end_more(pool: PostgresPool, find: str, values: tuple[str, ...], limit: int) -> int:
-    """Continue the ending that the statement `find` returns and locks, if there is one."""
-
-    async def end(connection: asyncpg.Connection) -> int:
-        ending = await connection.fetchrow(find, *values)
-        if ending is None:
-            return 0
-        project_id, ended_at = ending
-        ended = await _end(connection, project_id, ended_at, limit)
-        if ended < limit:
-            await connection.execute(queries.FORGET_ENDED_WEBHOOK, project_id)
-        return ended
-
-    return await pool.transact(end)
-
-
-async def begin_ending(connection: asyncpg.Connection, project_id: str, now: int) -> None:
-    """End the due deliveries of a webhook that was just removed. If there are too many, record that others remain."""
-    if await _end(connection, project_id, now, ENDED_AT_ONCE) == ENDED_AT_ONCE:
-        await connection.execute(queries.REMEMBER_ENDED_WEBHOOK, project_id, now)
-
-
-async def _end(connection: asyncpg.Connection, project_id: str, ended_at: int, limit: int) -> int:
-    """End due deliveries of a project without a webhook; return the number of found ones, at most `limit`."""
-    await connection.execute(_NO_SORT)
-    ended: int = await connection.fetchval(END_DELIVERIES, ended_at, project_id, limit)
-    return ended
-
-
-async def _with_attempts(connection: asyncpg.Connection, rows: list[asyncpg.Record]) -> list[DeliveryRecord]:
-    """Return the records of these rows of deliveries, with their attempts."""
-    attempts: dict[str, list[asyncpg.Record]] = defaultdict(list)
-    records = [DeliveryRecord(*row) for row in rows]
-    event_ids = [each.event_id for each in records]
-    for event_id, *attempt in await connection.fetch(READ_ATTEMPTS, event_ids, ATTEMPTS_SHOWN):
-        attempts[event_id].append(attempt)
-    return [with_attempts(each, attempts[each.event_id]) for each in records]
+        return [] if has_nul(*values) else await self._database.transact(read)

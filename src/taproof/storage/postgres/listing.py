@@ -1,21 +1,21 @@
-"""Lists of sessions on PostgreSQL, page by page and newest first, and the search for one by its id.
+"""Lists of sessions on PostgreSQL, page by page and newest first, and the search for one session by its id.
 
-A page reads only the days that it covers.
+Reading a page reads only the days that the page covers.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, get_args
+from typing import Final
 
 import asyncpg
 
 from taproof.core.clock import day_number
-from taproof.core.model import PageCursor, Session, Status
-from taproof.storage.postgres.pool import PostgresPool, storable
-from taproof.storage.queries.listing import session_walks
+from taproof.core.model import Session
+from taproof.storage.postgres.database import PostgresDatabase, storable
+from taproof.storage.queries.listing import Walk
 from taproof.storage.queries.sessions import SESSION_COLUMNS
-from taproof.storage.rows import columns, page_start, session_from
+from taproof.storage.rows import columns, session_from
 
-# The index leads from one project to the next, as on SQLite. The ordering rules out any other index.
+# Each step finds the next project in the index, as on SQLite. The ORDER BY rules out any other index.
 LIST_PROJECTS_OF_USER: Final = """
 WITH RECURSIVE found (id) AS (
   (SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 AND s.day >= $2
@@ -28,8 +28,8 @@ WITH RECURSIVE found (id) AS (
 )
 SELECT f.id FROM found f LIMIT $3"""
 _SESSION: Final = f"SELECT {SESSION_COLUMNS} FROM projects p"
-# The newest session of each walk shows which walks the page can need: at most as many as it has sessions. No partition
-# is searched for a project without counts in these days.
+# The newest session of each walk shows which walks the page may need: at most as many as the page has sessions.
+# Projects without counts on these days are skipped, so no partition is searched for them.
 _SESSIONS: Final = f"""
 WITH walks AS MATERIALIZED (
   SELECT p.id AS project_id, w.*
@@ -55,7 +55,7 @@ ORDER BY s.created_at DESC, s.id DESC LIMIT $10"""
 LIST_SESSIONS: Final = _SESSIONS.format("""x.project_id = p.id AND x.status = w.status
     AND (x.created_at, x.id) < (w.created_at, w.id) AND x.created_at >= w.since
   ORDER BY x.created_at DESC, x.id DESC""")
-# Only the index that begins with the account has the order of this form. Otherwise, depending on the statistics, the
+# Only the index that begins with the account matches this order. Otherwise, depending on the statistics, the
 # planner may scan all confirmed sessions of a project and skip those of other accounts.
 LIST_SESSIONS_OF_USER: Final = _SESSIONS.format("""x.messenger_id IS NOT NULL
     AND (x.messenger_id, x.project_id, x.status, x.created_at, x.id) < ($11, p.id, w.status, w.created_at, w.id)
@@ -72,38 +72,33 @@ WHERE p.id = ANY ($1::TEXT[])"""
 _ONE_SNAPSHOT_IN_ORDER: Final = (
     "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY; SET LOCAL enable_sort = off"
 )
-"""In one snapshot, a session that is decided meanwhile is seen exactly once, before or after its decision. Without
-sorting, a walk is read in the order of its index, and only as far as needed. With so many conditions, the planner
-expects few rows and would otherwise read and sort all of them."""
+"""In one snapshot, a session that is decided meanwhile appears exactly once, as it was before or after the decision.
+Without sorting, a walk is read in index order and only as far as needed. With so many conditions, the planner expects
+few rows and would otherwise read and sort all of them."""
 _LAST_DAY: Final = 2**31 - 1
 _WEEK: Final = 7
 
 
-async def list_sessions(  # noqa: PLR0917 — the Protocol's parameters, in its order.
-    pool: PostgresPool,
+async def read_page(  # noqa: PLR0917 — the values of `list_sessions`, in its order.
+    database: PostgresDatabase,
     project_ids: Sequence[str],
-    status: Status | None,
-    before: PageCursor | None,
+    walks: list[Walk],
+    messenger_id: str | None,
     limit: int,
     now: int,
-    *,
-    since: int,
-    messenger_id: str | None,
 ) -> list[Session]:
-    """Return a page of sessions, as `storage.protocol.SessionStorage` defines it."""
-    start = page_start(before)
+    """Return the first `limit` sessions of these walks, newest first."""
     project_ids = storable(project_ids)
     of_user = [] if messenger_id is None else [messenger_id]
-    walks = session_walks(status, start, since, now, messenger_id)
     if not project_ids or not walks or storable(of_user) != of_user:
         return []
     statement = LIST_SESSIONS_OF_USER if of_user else LIST_SESSIONS
-    oldest = day_number(min(walk.since for walk in walks))
+    newest, oldest = max(walk.created_at for walk in walks), day_number(min(walk.since for walk in walks))
 
     async def read(connection: asyncpg.Connection) -> list[Session]:
         await connection.execute(_ONE_SNAPSHOT_IN_ORDER)
         found: list[Session] = []
-        for first_day, last_day in _windows(start.created_at, now, oldest):
+        for first_day, last_day in _windows(newest, now, oldest):
             values = (first_day, last_day, limit - len(found), *of_user)
             rows = await connection.fetch(statement, project_ids, *columns(walks), *values)
             found += [session_from(row, now) for row in rows]
@@ -111,27 +106,18 @@ async def list_sessions(  # noqa: PLR0917 — the Protocol's parameters, in its 
                 break
         return found
 
-    return await pool.transact(read)
+    return await database.transact(read)
 
 
 def _windows(created_before: int, now: int, oldest: int) -> Iterator[tuple[int, int]]:
     """Yield windows of days, newest first, as pairs of first and last day.
 
-    Most pages end within one day, and nearly all within a week. A session lies in the partition of the day of its
-    creation, so no window holds a newer session than the window before it. A node whose clock is ahead may have created
-    sessions in a future day.
+    Most pages end within one day, and nearly all within a week. A session is in the partition of the day on which it
+    was created, so no window contains a newer session than the previous window. A node whose clock is ahead may have
+    created sessions in a future day.
     """
     last = min(day_number(created_before), _LAST_DAY)
     newest = min(last, day_number(now))
     for first, until in ((newest, last), (newest - _WEEK, newest - 1), (0, newest - _WEEK - 1)):
         if max(first, oldest) <= until:
             yield max(first, oldest), until
-
-
-async def find_session(
-    pool: PostgresPool, project_ids: Sequence[str], created_at: int, session_id: str, now: int
-) -> Session | None:
-    """Return one session, as `storage.protocol.SessionStorage` defines it."""
-    values = (day_number(created_at), created_at, session_id)
-    found = await pool.read(FIND_SESSION, storable(project_ids), get_args(Status), *values)
-    return session_from(found[0], now) if found else None

@@ -10,25 +10,27 @@ import asyncpg
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey
-from taproof.storage.postgres.pool import AWAY, PostgresPool, disconnect
+from taproof.storage.postgres.connection import disconnect
+from taproof.storage.postgres.connection_errors import AWAY
+from taproof.storage.postgres.database import PostgresDatabase
 
 CHANNEL: Final = "taproof_decisions"
 _TELL: Final = f"SELECT pg_notify('{CHANNEL}', $1)"
 _KEYS_IN_PAYLOAD: Final = 100
-"""A key takes at most 76 characters, and a payload can have 7,999."""
+"""A key has at most 76 characters, and a payload can have 7,999."""
 _CHECK_EVERY: Final = 5.0
 _BACKOFF: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 
 
 class Announcer:
-    """Announces committed decisions to all nodes, many in one signal. No caller waits for it.
+    """Announces committed decisions to all nodes, many in one signal. Callers do not wait for it.
 
-    The signal is a separate statement. Inside the transaction of a decision, NOTIFY would make all such transactions of
-    the server commit one after the other. A lost signal delays the waiting callers by a second, since they also poll.
+    The signal is a separate statement. Inside a decision's transaction, NOTIFY would make all such transactions on the
+    server commit one after the other. A lost signal delays the waiting callers by a second, since they also poll.
     """
 
-    def __init__(self, pool: PostgresPool) -> None:
-        self._pool = pool
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
         self._keys: list[SessionKey] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -48,7 +50,7 @@ class Announcer:
             keys, self._keys = self._keys, []
             for payload in _payloads(keys):
                 with contextlib.suppress(StoreUnavailable):
-                    await self._pool.fetch(_TELL, payload)
+                    await self._database.fetch(_TELL, payload)
 
 
 async def listen(
@@ -59,9 +61,9 @@ async def listen(
     """Call `wake` with every session that is decided from now on, as `storage.protocol.SessionStorage` defines it.
 
     Args:
-        connect: opens a direct connection to the server, which is held until this is cancelled.
+        connect: opens a direct connection to the server, which is kept open until this call is cancelled.
         wake: called on the event loop; must not raise.
-        needed: while it is not set, signals are dropped unread.
+        needed: while it is not set, signals are discarded unread.
     """
 
     def hear(_connection: Any, _pid: int, _channel: str, payload: object) -> None:
@@ -79,7 +81,7 @@ async def listen(
                 await connection.add_listener(CHANNEL, hear)
                 failures = 0
                 while not lost.is_set():
-                    # This query detects a connection that died silently.
+                    # This query detects a connection that was lost silently.
                     await connection.fetchval("SELECT 1")
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(lost.wait(), _CHECK_EVERY)
@@ -96,7 +98,7 @@ def _payloads(keys: list[SessionKey]) -> Iterator[str]:
 
 
 def _keys(payload: str) -> Iterator[SessionKey]:
-    """Yield the keys of a payload. Skip invalid ones: anybody who may connect to the database can send a payload."""
+    """Yield the keys in a payload. Skip invalid keys: anybody who may connect to the database can send a payload."""
     for word in payload.split():
         day, _, token_hash = word.partition(":")
         with contextlib.suppress(ValueError):

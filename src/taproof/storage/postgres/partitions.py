@@ -1,4 +1,4 @@
-"""Manages one partition of sessions for each day: created in advance, dropped as a whole. Polls wait for neither."""
+"""Creates one partition of sessions per day in advance, and drops partitions as a whole. Neither blocks polls."""
 
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.postgres.pool import PostgresPool
+from taproof.storage.postgres.database import PostgresDatabase
 
 SESSION_TABLES: Final = """
 SELECT substring(c.relname FROM 10)::INTEGER AS day, i.inhdetachpending
@@ -17,25 +17,25 @@ ORDER BY i.inhdetachpending DESC NULLS LAST, day"""
 TABLE_SIZE: Final = "SELECT reltuples FROM pg_class WHERE oid = to_regclass($1)"
 LOCK_SESSIONS: Final = "LOCK TABLE ONLY sessions IN SHARE UPDATE EXCLUSIVE MODE"
 _PATIENCE: Final = 5.0
-"""Seconds for which dropping a day's partition waits for statements that still use it. The next sweep continues."""
+"""Seconds for which dropping a day's partition waits for statements that still use it. The next sweep tries again."""
 _COUNTED: Final = 10_000
 
 
 class Partitions:
     """Creates and drops the partitions of `sessions`."""
 
-    def __init__(self, pool: PostgresPool) -> None:
-        self._pool = pool
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
 
     async def prepare(self, days: AbstractSet[int]) -> None:
-        """Create the missing partitions of these days. Two nodes may do so at once."""
+        """Create the missing partitions of these days. Two nodes may do so concurrently."""
         if not days - await self.days():
             return
 
         async def make(connection: asyncpg.Connection) -> None:
             # Take this lock first, and only on the parent: a vacuum may lock a day's partition for hours. The lock
-            # allows reads and writes. A concurrent call that creates or drops a partition waits here, where it holds no
-            # lock that blocks this one.
+            # allows reads and writes. A concurrent call that creates or drops a partition waits for this lock, and
+            # holds no lock that blocks this call.
             await connection.execute(LOCK_SESSIONS)
             present = {row[0] for row in await connection.fetch(SESSION_TABLES)}
             for day in sorted(days - present):
@@ -43,16 +43,16 @@ class Partitions:
                 await connection.execute(f"CREATE TABLE {table} (LIKE sessions INCLUDING ALL)")
                 await connection.execute(f"ALTER TABLE sessions ATTACH PARTITION {table} FOR VALUES IN ({day:d})")
 
-        await self._pool.transact(make)
+        await self._database.transact(make)
 
     async def days(self) -> set[int]:
         """Return the days that have a partition."""
-        return {row[0] for row in await self._pool.fetch(SESSION_TABLES) if row[1] is False}
+        return {row[0] for row in await self._database.fetch(SESSION_TABLES) if row[1] is False}
 
     async def drop(self, before_day: int, limit: int) -> int:
-        """Drop the partitions of days before that one until at least `limit` sessions are gone; return their number."""
+        """Drop partitions of days before `before_day` until `limit` or more sessions are gone; return their number."""
         erased = 0
-        for day, is_pending in await self._pool.fetch(SESSION_TABLES):
+        for day, is_pending in await self._database.fetch(SESSION_TABLES):
             if day >= before_day or erased >= limit:
                 continue
             if is_pending is not None and not await self._detach(day, finalize=is_pending):
@@ -69,12 +69,13 @@ class Partitions:
         how = "FINALIZE" if finalize else "CONCURRENTLY"
 
         async def detach(connection: asyncpg.Connection) -> None:
-            # Do not run this in a transaction: it uses two of its own, so that it does not block readers of other days.
+            # Do not run this in a transaction: it uses two transactions, so that it does not block readers of other
+            # days.
             statement = f"ALTER TABLE sessions DETACH PARTITION sessions_{day:d} {how}"
             await connection.execute(statement, timeout=_PATIENCE)
 
         try:
-            await self._pool.run(detach)
+            await self._database.run(detach)
         except (asyncpg.ObjectNotInPrerequisiteStateError, asyncpg.UndefinedTableError):
             return False
         except StoreUnavailable as error:
@@ -95,6 +96,6 @@ class Partitions:
             return max(1, int(erased))
 
         try:
-            return await self._pool.transact(drop)
+            return await self._database.transact(drop)
         except asyncpg.UndefinedTableError:  # Another node has dropped it.
             return 0

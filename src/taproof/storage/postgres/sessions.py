@@ -1,8 +1,9 @@
-"""The life of a session on PostgreSQL, with one statement for concurrent calls of one kind."""
+"""Sessions on PostgreSQL, with one statement for concurrent calls of the same kind."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, get_args
 
 import asyncpg
 
@@ -18,22 +19,53 @@ from taproof.core.model import (
     SessionKey,
     Status,
 )
+from taproof.storage.batcher import Batcher
 from taproof.storage.postgres import listing, notify
-from taproof.storage.postgres.batcher import Batcher
+from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.pool import PostgresPool
 from taproof.storage.protocol import PROJECTS_OF_USER
 from taproof.storage.queries import sessions as queries
-from taproof.storage.rows import columns, consumed_from, event_values, identity_values, new_session_values
+from taproof.storage.queries.listing import session_walks
+from taproof.storage.rows import (
+    Values,
+    columns,
+    consumed_from,
+    event_values,
+    identity_values,
+    new_session_values,
+    page_start,
+    session_from,
+)
 
 _READS: Final = 512
 _WRITES: Final = 256
 """The maximum number of sessions in one statement. It bounds how long the statement holds its locks."""
 _LOOK_BACK_EVERY: Final = 10 * MINUTE
 
-CREATE_SESSIONS: Final = """
-WITH made AS (
+
+def _locked(condition: str) -> str:
+    """Return the part of a statement that locks, in one order, the requested sessions that meet a condition."""
+    return f"""locked AS MATERIALIZED (
+  SELECT a.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
+    SELECT FROM sessions s
+    WHERE s.day = ANY ($1::INTEGER[]) AND s.day = a.day AND s.token_hash = a.token_hash AND {condition}
+    LIMIT 1 FOR UPDATE
+  ) AS s
+)"""
+
+
+def _counted(counter: str) -> str:
+    """Return the part of a statement that counts the changed sessions in `moved`."""
+    return f"""counted AS (
+  INSERT INTO daily_counts AS c (project_id, day, {counter})
+  SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
+  ON CONFLICT (project_id, day) DO UPDATE SET {counter} = c.{counter} + excluded.{counter} RETURNING c.project_id
+)"""
+
+
+CREATE_SESSIONS: Final = f"""
+WITH moved AS (
   INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context,
     match_code, match_choices, project_id)
   SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, a.code_challenge, a.bot_id, a.context,
@@ -45,12 +77,8 @@ WITH made AS (
   JOIN projects p ON p.id = a.project_id
   WHERE p.is_active = 1 AND (p.public_access = 1 OR a.is_public = 0)
   RETURNING day, token_hash, project_id
-), counted AS (
-  INSERT INTO daily_counts AS c (project_id, day, requested)
-  SELECT m.project_id, m.day, COUNT(*) FROM made m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
-  ON CONFLICT (project_id, day) DO UPDATE SET requested = c.requested + excluded.requested
-)
-SELECT day, token_hash FROM made"""
+), {_counted("requested")}
+SELECT day, token_hash FROM moved"""
 POLL_SESSIONS: Final = """
 SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone
 FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
@@ -58,52 +86,30 @@ CROSS JOIN LATERAL (
   SELECT * FROM sessions x
   WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash LIMIT 1
 ) AS s JOIN projects p ON p.id = s.project_id"""
-OPEN_SESSIONS: Final = """
+OPEN_SESSIONS: Final = f"""
 WITH asked AS (
-  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[])
-    AS a (day, token_hash, opener_id, opened_at, deadline)
-), locked AS MATERIALIZED (
-  SELECT a.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
-    SELECT FROM sessions s
-    WHERE s.day = ANY ($1::INTEGER[]) AND s.day = a.day AND s.token_hash = a.token_hash
-      AND s.status || '' = 'pending' AND s.opener_id IS NULL AND s.expires_at > a.deadline
-    LIMIT 1 FOR UPDATE
-  ) AS s
-), moved AS (
+  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[])
+    AS a (day, token_hash, opened_at, deadline, opener_id)
+), {_locked("s.status || '' = 'pending' AND s.opener_id IS NULL AND s.expires_at > a.deadline")}, moved AS (
   UPDATE sessions s SET opened_at = l.opened_at, opener_id = l.opener_id FROM locked l
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash
   RETURNING s.day, s.token_hash, s.project_id
-), counted AS (
-  INSERT INTO daily_counts AS c (project_id, day, opened)
-  SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
-  ON CONFLICT (project_id, day) DO UPDATE SET opened = c.opened + excluded.opened
-)
+), {_counted("opened")}
 SELECT day, token_hash FROM moved"""
 CONFIRM_SESSIONS: Final = """
-SELECT * FROM confirm_sessions($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)"""
-CANCEL_SESSIONS: Final = """
+SELECT * FROM confirm_sessions($1, $2, $3, $4, $6, $7, $8, $5, $9, $10, $11, $12, $13, $14)"""
+CANCEL_SESSIONS: Final = f"""
 WITH asked AS (
-  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::TEXT[], $5::BIGINT[], $6::BIGINT[], $7::TEXT[], $8::TEXT[],
+  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[], $8::TEXT[],
     $9::BYTEA[], $10::BIGINT[], $11::TEXT[])
-    AS a (day, token_hash, opener_id, cancelled_at, deadline, event_id, type, encrypted_body, created_at, project_id)
-), locked AS MATERIALIZED (
-  SELECT a.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
-    SELECT FROM sessions s
-    WHERE s.day = ANY ($1::INTEGER[]) AND s.day = a.day AND s.token_hash = a.token_hash
-      AND s.status || '' = 'pending' AND s.opener_id = a.opener_id AND s.expires_at > a.deadline
-    LIMIT 1 FOR UPDATE
-  ) AS s
-), moved AS (
+    AS a (day, token_hash, cancelled_at, deadline, opener_id, event_id, type, encrypted_body, created_at, project_id)
+), {_locked("s.status || '' = 'pending' AND s.opener_id = a.opener_id AND s.expires_at > a.deadline")}, moved AS (
   UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, context = NULL
   FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.id, s.project_id
-), counted AS (
-  INSERT INTO daily_counts AS c (project_id, day, cancelled)
-  SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
-  ON CONFLICT (project_id, day) DO UPDATE SET cancelled = c.cancelled + excluded.cancelled
-), hooked AS MATERIALIZED (
-  SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m) AND p.webhook_url <> ''
+), {_counted("cancelled")}, hooked AS MATERIALIZED (
+  SELECT p.id FROM projects p WHERE p.id IN (SELECT n.project_id FROM counted n) AND p.webhook_url <> ''
   ORDER BY p.id FOR SHARE
 ), recorded AS (
   INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
@@ -112,30 +118,19 @@ WITH asked AS (
   FROM asked a JOIN moved m ON m.day = a.day AND m.token_hash = a.token_hash JOIN hooked h ON h.id = a.project_id
 )
 SELECT day, token_hash FROM moved"""
-CONSUME_SESSIONS: Final = """
+CONSUME_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[]) AS a (day, token_hash, used_at)
-), locked AS MATERIALIZED (
-  SELECT a.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
-    SELECT FROM sessions s
-    WHERE s.day = ANY ($1::INTEGER[]) AND s.day = a.day AND s.token_hash = a.token_hash
-      AND s.status || '' = 'confirmed'
-    LIMIT 1 FOR UPDATE
-  ) AS s
-), moved AS (
+), {_locked("s.status || '' = 'confirmed'")}, moved AS (
   UPDATE sessions s SET status = 'used', used_at = l.used_at, secrets_version = p.secrets_version
   FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.project_id, s.messenger_id, s.messenger_name, s.messenger_username,
     s.confirmed_at, p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at,
     s.used_at, s.id, s.encrypted_phone
-), counted AS (
-  INSERT INTO daily_counts AS c (project_id, day, used)
-  SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
-  ON CONFLICT (project_id, day) DO UPDATE SET used = c.used + excluded.used
-)
+), {_counted("used")}
 SELECT * FROM moved"""
-# `used_at` does not change: it is the time when an application got the proof.
+# `used_at` does not change: it is the time at which an application received the proof.
 REPORT_SESSION: Final = """
 WITH held AS MATERIALIZED (
   SELECT s.day, s.token_hash, s.status FROM sessions s
@@ -154,9 +149,10 @@ WITH held AS MATERIALIZED (
   SELECT m.project_id, m.day, 1, CASE m.status WHEN 'cancelled' THEN 1 ELSE 0 END FROM moved m
   ON CONFLICT (project_id, day) DO UPDATE SET reported = c.reported + excluded.reported,
     cancelled = c.cancelled + excluded.cancelled
+  RETURNING c.project_id
 ), hooked AS MATERIALIZED (
-  SELECT p.id FROM projects p WHERE p.id IN (SELECT m.project_id FROM moved m WHERE m.status = 'cancelled')
-    AND p.webhook_url <> '' ORDER BY p.id FOR SHARE
+  SELECT p.id FROM counted n JOIN moved m ON m.project_id = n.project_id AND m.status = 'cancelled'
+  JOIN projects p ON p.id = n.project_id WHERE p.webhook_url <> '' ORDER BY p.id FOR SHARE OF p
 ), recorded AS (
   INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
@@ -176,85 +172,56 @@ WITH held AS MATERIALIZED (
   FROM confirmed c WHERE e.id = c.id
 )
 SELECT status FROM moved"""
-EXPIRE_SESSIONS: Final = """
+EXPIRE_SESSIONS: Final = f"""
 WITH due AS MATERIALIZED (
   SELECT token_hash FROM sessions WHERE day = $1 AND status = 'pending' AND expires_at <= $2
   ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
 ), moved AS (
   UPDATE sessions s SET status = 'expired', context = NULL FROM due d
-  WHERE s.day = $1 AND s.token_hash = d.token_hash RETURNING s.project_id
-), counted AS (
-  INSERT INTO daily_counts AS c (project_id, day, expired)
-  SELECT m.project_id, $1, COUNT(*) FROM moved m GROUP BY m.project_id ORDER BY m.project_id
-  ON CONFLICT (project_id, day) DO UPDATE SET expired = c.expired + excluded.expired
-)
+  WHERE s.day = $1 AND s.token_hash = d.token_hash RETURNING s.project_id, s.day
+), {_counted("expired")}
 SELECT COUNT(*) FROM moved"""
 
 
-class _Opening(NamedTuple):
-    """A call of `open_session`."""
+class _Change(NamedTuple):
+    """A call that opens, confirms or cancels a session. `values` are the arguments that follow the deadline."""
 
     key: SessionKey
-    opener_id: str
     now: int
+    values: Values
 
 
-class _Confirmation(NamedTuple):
-    """A call of `confirm_session`."""
-
-    key: SessionKey
-    identity: MessengerIdentity
-    now: int
-    event: Event
-    encrypted_phone: bytes | None
-
-
-class _Cancellation(NamedTuple):
-    """A call of `cancel_session`."""
-
-    key: SessionKey
-    opener_id: str
-    now: int
-    event: Event
-
-
-class PostgresSessions(queries.SessionQueries[PostgresPool]):
+class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
     """See `storage.protocol.SessionStorage`.
 
     Args:
-        pool: runs statements.
-        partitions: the partitions of sessions, one for each day.
-        clock: read again when a decision is written. Without it, the `now` of the decision counts.
-        hears: true to receive decisions of other nodes. LISTEN needs its own connection to the server, so it is
-            impossible behind a PgBouncer in transaction mode.
+        database: runs statements.
+        partitions: the partitions of sessions, one per day.
+        clock: see `SessionQueries`.
+        hears: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so
+            it does not work behind a PgBouncer in transaction mode.
     """
 
-    def __init__(self, pool: PostgresPool, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
-        super().__init__(pool)
+    def __init__(self, database: PostgresDatabase, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
+        super().__init__(database, clock)
         self._partitions = partitions
-        self._clock = clock
         self._hears = hears
-        self._announcer = Announcer(pool)
+        self._announcer = Announcer(database)
         self._looked_back: int | None = None
         self._overlooked: list[int] = []
         self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
         self._polls = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
-        # A single statement cannot order two calls for one session.
-        self._openings = Batcher[_Opening, bool](self._open, limit=_WRITES, key=_key)
-        self._confirmations = Batcher[_Confirmation, bool](self._confirm, limit=_WRITES, key=_key)
-        self._cancellations = Batcher[_Cancellation, bool](self._cancel, limit=_WRITES, key=_key)
-        self._readings = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
+        self._openings = self._changes(OPEN_SESSIONS)
+        self._confirmations = self._changes(CONFIRM_SESSIONS, announce=self._announcer.tell)
+        self._cancellations = self._changes(CANCEL_SESSIONS, announce=self._announcer.tell)
+        self._consumptions = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
     async def close(self) -> None:
         """Finish the waiting calls."""
         for batcher in (self._creations, self._polls, self._openings, self._confirmations, self._cancellations):
             await batcher.close()
-        await self._readings.close()
+        await self._consumptions.close()
         await self._announcer.close()
-
-    def _deadline(self, now: int) -> int:
-        """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
-        return now if self._clock is None else max(now, self._clock())
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         return await self._creations.run((session, public))
@@ -278,49 +245,35 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         found = {(day, token_hash): PolledSession._make(polled) for day, token_hash, *polled in rows}
         return [found.get(key) for key in items]
 
-    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
-        return await self._openings.run(_Opening(key, opener_id, now))
+    def _changes(
+        self, statement: str, announce: Callable[[Iterable[SessionKey]], None] = lambda _: None
+    ) -> Batcher[_Change, bool]:
+        """Return a batcher for changes. It calls `announce` with the sessions that a batch changed."""
 
-    async def _open(self, items: list[_Opening]) -> list[bool]:
-        values = columns((*each.key, each.opener_id, each.now, self._deadline(each.now)) for each in items)
-        opened = await self._database.fetch(OPEN_SESSIONS, set(values[0]), *values)
-        return _are_in(opened, [each.key for each in items])
+        async def change(items: list[_Change]) -> list[bool]:
+            values = columns((*each.key, each.now, self._deadline(each.now), *each.values) for each in items)
+            keys = [each.key for each in items]
+            changed = _are_in(await self._database.fetch(statement, set(values[0]), *values), keys)
+            announce(itertools.compress(keys, changed))
+            return changed
+
+        # A single statement cannot order two calls for the same session.
+        return Batcher(change, limit=_WRITES, key=lambda each: each.key)
+
+    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
+        return await self._openings.run(_Change(key, now, (opener_id,)))
 
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
     ) -> bool:
-        return await self._confirmations.run(_Confirmation(key, identity, now, event, encrypted_phone))
-
-    async def _confirm(self, items: list[_Confirmation]) -> list[bool]:
-        values = columns(
-            (
-                *each.key,
-                each.now,
-                *identity_values(each.identity),
-                self._deadline(each.now),
-                *event_values(each.event),
-                each.encrypted_phone,
-            )
-            for each in items
-        )
-        return await self._decide(CONFIRM_SESSIONS, values, [each.key for each in items])
+        values = (*identity_values(identity), *event_values(event), encrypted_phone)
+        return await self._confirmations.run(_Change(key, now, values))
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
-        return await self._cancellations.run(_Cancellation(key, opener_id, now, event))
-
-    async def _cancel(self, items: list[_Cancellation]) -> list[bool]:
-        values = columns(
-            (*each.key, each.opener_id, each.now, self._deadline(each.now), *event_values(each.event)) for each in items
-        )
-        return await self._decide(CANCEL_SESSIONS, values, [each.key for each in items])
-
-    async def _decide(self, statement: str, values: list[tuple[Any, ...]], keys: list[SessionKey]) -> list[bool]:
-        decided = _are_in(await self._database.fetch(statement, set(values[0]), *values), keys)
-        self._announcer.tell(key for key, is_decided in zip(keys, decided, strict=True) if is_decided)
-        return decided
+        return await self._cancellations.run(_Change(key, now, (opener_id, *event_values(event))))
 
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
-        return await self._readings.run((key, now))
+        return await self._consumptions.run((key, now))
 
     async def _consume(self, items: list[tuple[SessionKey, int]]) -> list[ConsumedSession | None]:
         # Of several callers for one session, the first one consumes it.
@@ -332,16 +285,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         return [used.pop(key, None) for key, _ in items]
 
     async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
-        values = (
-            now,
-            *key,
-            opener_id,
-            self._deadline(now),
-            event.id,
-            event.type,
-            event.encrypted_body,
-            event.created_at,
-        )
+        values = (now, *key, opener_id, self._deadline(now), *event_values(event)[:4])
         reported = await self._database.read(REPORT_SESSION, *values)
         if not reported:
             return None
@@ -351,7 +295,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         return status
 
     async def expire_sessions(self, now: int, limit: int) -> int:
-        """Expire the sessions of yesterday and today, and now and then those of older days that were missed."""
+        """Expire the sessions of yesterday and today and, from time to time, missed ones of older days."""
         today = day_number(now)
         if self._looked_back is None or abs(now - self._looked_back) >= _LOOK_BACK_EVERY:
             self._looked_back = now
@@ -377,9 +321,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         if project_id is None:
             values = (messenger_id, day_number(since), PROJECTS_OF_USER)
             ids = [row[0] for row in await self._database.read(listing.LIST_PROJECTS_OF_USER, *values)]
-        return await listing.list_sessions(
-            self._database, ids, None, None, limit, now, since=since, messenger_id=messenger_id
-        )
+        return await self.list_sessions(ids, None, None, limit, now, since=since, messenger_id=messenger_id)
 
     async def list_sessions(
         self,
@@ -392,14 +334,15 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         since: int = 0,
         messenger_id: str | None = None,
     ) -> list[Session]:
-        return await listing.list_sessions(
-            self._database, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
-        )
+        walks = session_walks(status, page_start(before), since, now, messenger_id)
+        return await listing.read_page(self._database, project_ids, walks, messenger_id, limit, now)
 
-    async def find_session(
+    async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
-        return await listing.find_session(self._database, project_ids, created_at, session_id, now)
+        values = (storable(project_ids), get_args(Status), day_number(created_at), created_at, session_id)
+        found = await self._database.read(listing.FIND_SESSION, *values)
+        return session_from(found[0], now) if found else None
 
     async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
         if not self._hears:
@@ -413,11 +356,7 @@ class PostgresSessions(queries.SessionQueries[PostgresPool]):
         return await self._partitions.drop(before_day, limit)
 
 
-def _key(item: _Opening | _Confirmation | _Cancellation) -> SessionKey:
-    return item.key
-
-
 def _are_in(rows: list[asyncpg.Record], keys: list[SessionKey]) -> list[bool]:
-    """Return for each key whether it is among the rows."""
+    """Return for each key whether a row contains it."""
     found = {tuple(row) for row in rows}
     return [key in found for key in keys]

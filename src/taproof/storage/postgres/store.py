@@ -1,19 +1,20 @@
-"""The store for many nodes: PostgreSQL, with one statement for concurrent calls of one kind."""
+"""The store for many nodes: PostgreSQL, with one statement for concurrent calls of the same kind."""
 
 from typing import Self
 
 from taproof.core.clock import Clock
 from taproof.storage import protocol
 from taproof.storage.postgres.bots import PostgresBots
-from taproof.storage.postgres.counts import PostgresCounts
+from taproof.storage.postgres.connection import migrate_database
+from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.deliveries import PostgresDeliveries
 from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
 from taproof.storage.postgres.erasure import PostgresErasure
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.pool import PostgresPool, migrate_postgres
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.sessions import PostgresSessions
 from taproof.storage.queries.audit import AuditQueries
+from taproof.storage.queries.counts import CountQueries
 from taproof.storage.queries.credentials import CredentialQueries
 from taproof.storage.queries.developers import DeveloperQueries
 from taproof.storage.queries.leases import LeaseQueries
@@ -25,53 +26,51 @@ from taproof.storage.queries.users import UserQueries
 class PostgresStorage:
     """A store in one PostgreSQL database, composed of its parts. See `storage.protocol` for each part's contract."""
 
-    def __init__(self, pool: PostgresPool, clock: Clock | None, *, pgbouncer: bool) -> None:
+    def __init__(self, database: PostgresDatabase, clock: Clock | None, *, pgbouncer: bool) -> None:
         """Use `open`."""
-        self.pool = pool
-        partitions = Partitions(pool)
-        sessions = PostgresSessions(pool, partitions, clock, hears=not pgbouncer)
-        projects = PostgresProjects(pool)
-        bots = PostgresBots(pool)
-        deliveries = PostgresDeliveries(pool)
+        self.database = database
+        partitions = Partitions(database)
+        sessions = PostgresSessions(database, partitions, clock, hears=not pgbouncer)
+        projects = PostgresProjects(database)
+        bots = PostgresBots(database)
+        deliveries = PostgresDeliveries(database)
         self._batching = (sessions, projects, bots, deliveries)
         self.sessions: protocol.SessionStorage = sessions
         self.projects: protocol.ProjectStorage = projects
         self.bots: protocol.BotStorage = bots
-        self.users: protocol.UserStorage = UserQueries(pool)
+        self.users: protocol.UserStorage = UserQueries(database)
         self.deliveries: protocol.DeliveryStorage = deliveries
-        self.developers: protocol.DeveloperStorage = DeveloperQueries(pool)
-        self.credentials: protocol.CredentialStorage = CredentialQueries(pool)
-        self.audit: protocol.AuditStorage = AuditQueries(pool)
-        self.plans: protocol.PlanStorage = PlanQueries(pool)
-        self.counts: protocol.CountStorage = PostgresCounts(pool)
-        self.erasure: protocol.ErasureStorage = PostgresErasure(pool, partitions)
-        self.encrypted_values: protocol.EncryptedValueStorage = PostgresEncryptedValues(pool, partitions)
-        self.leases: protocol.LeaseStorage = LeaseQueries(pool)
-        self.metadata: protocol.MetadataStorage = MetadataQueries(pool)
+        self.developers: protocol.DeveloperStorage = DeveloperQueries(database)
+        self.credentials: protocol.CredentialStorage = CredentialQueries(database)
+        self.audit: protocol.AuditStorage = AuditQueries(database)
+        self.plans: protocol.PlanStorage = PlanQueries(database)
+        self.counts: protocol.CountStorage = CountQueries(database)
+        self.erasure: protocol.ErasureStorage = PostgresErasure(database, partitions)
+        self.encrypted_values: protocol.EncryptedValueStorage = PostgresEncryptedValues(database, partitions)
+        self.leases: protocol.LeaseStorage = LeaseQueries(database)
+        self.metadata: protocol.MetadataStorage = MetadataQueries(database)
 
     @classmethod
     async def open(cls, dsn: str, now: int, clock: Clock | None = None, *, pgbouncer: bool = False) -> Self:
-        """Connect to a database and migrate its schema where needed.
+        """Connect to a database, and migrate its schema if needed.
 
         Args:
             dsn: `postgresql://user:password@host:port/database`.
             now: the time recorded for migrations, in ms.
-            clock: see `PostgresSessions`.
-            pgbouncer: true if the address is that of a PgBouncer in transaction mode. Then nothing is prepared by name,
-                and no decisions are received from other nodes.
+            clock: see `SessionQueries`.
+            pgbouncer: true if `dsn` points to a PgBouncer in transaction mode. In this case, no statement is prepared
+                by name, and decisions of other nodes are not received.
 
         Raises:
-            PostgresTooOld: the server is older than 14.
-            StoreUnavailable: the database cannot be reached; the sentence says what to check.
-            MigrationChanged: a release with a different history created the schema.
+            PostgresTooOld, StoreUnavailable, MigrationChanged: as for `migrate_database`.
         """
-        await migrate_postgres(dsn, now)
-        return cls(await PostgresPool.open(dsn, pgbouncer=pgbouncer), clock, pgbouncer=pgbouncer)
+        await migrate_database(dsn, now)
+        return cls(await PostgresDatabase.open(dsn, pgbouncer=pgbouncer), clock, pgbouncer=pgbouncer)
 
     async def close(self) -> None:
         for part in self._batching:
             await part.close()
-        await self.pool.close()
+        await self.database.close()
 
     async def ping(self) -> None:
-        await self.pool.fetch("SELECT 1")
+        await self.database.fetch("SELECT 1")

@@ -1,4 +1,4 @@
-"""The audit log, to which entries are added and from which old ones are erased."""
+"""The audit log. Entries are added, and old entries are erased."""
 
 from collections import Counter
 from typing import Final
@@ -18,7 +18,7 @@ ORDER BY created_at DESC, id DESC LIMIT $4"""
 READ_AUDIT_PURGE: Final = "SELECT before, entries, purged_at FROM audit_purges WHERE developer_id = $1"
 FIND_OLD_ENTRIES: Final = """
 SELECT developer_id, created_at, id FROM audit_entries WHERE created_at < $1 ORDER BY created_at LIMIT $2"""
-# `before` only increases, even if the retention becomes longer again: erased entries do not come back.
+# `before` only increases, even if the retention becomes longer: erased entries cannot be restored.
 RECORD_AUDIT_PURGE: Final = """
 INSERT INTO audit_purges (developer_id, before, entries, purged_at) VALUES ($1, $2, $3, $4)
 ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + excluded.entries,
@@ -44,15 +44,15 @@ class AuditQueries(Queries[AnyDatabase]):
     async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
         async def purge(transaction: Transaction) -> int:
             found = await transaction.lock(FIND_OLD_ENTRIES, before, limit, mode="FOR UPDATE SKIP LOCKED")
-            # In the order of developers, which is the lock order of `audit_purges`. The next statement sees the rows
-            # that this one wrote.
+            # Iterate in the order of developers, which is the lock order of `audit_purges`. Each statement sees the
+            # rows that the previous one wrote.
             for developer_id, number in sorted(Counter(row[0] for row in found).items()):
                 await transaction.add(RECORD_AUDIT_PURGE, developer_id, before, number, now)
             for key in found:
                 await transaction.fetch(ERASE_AUDIT_ENTRY, *key)
             return len(found)
 
-        # A write waits for the disk, so it starts only if there is something to erase.
+        # A write waits for the disk, so start one only if there are entries to erase.
         return (
             await self._database.in_transaction(purge) if await self._database.read(FIND_OLD_ENTRIES, before, 1) else 0
         )

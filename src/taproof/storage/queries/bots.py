@@ -1,10 +1,12 @@
-"""The bots of projects, and the updates that bots receive."""
+"""Project bots, and the updates that bots receive."""
 
 from typing import Final
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import ProjectBot
+from taproof.core.model import BotChange, ProjectBot
+from taproof.storage.protocol import UpdateClaim
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.transaction import Transaction
 
 _BOT: Final = "SELECT id, bot_id, bot_username, encrypted_bot_token, bot_broken_at FROM projects"
 FIND_BOT_ELSEWHERE: Final = "SELECT id, bot_broken_at FROM projects WHERE bot_id = $1 AND id <> $2"
@@ -14,7 +16,7 @@ WHERE developer_id = $5 AND id = $6 RETURNING id"""
 REMOVE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, bot_username = NULL, encrypted_bot_token = NULL, bot_broken_at = NULL
 WHERE developer_id = $1 AND id = $2 AND bot_username IS NOT NULL RETURNING id"""
-# `bot_username` and `bot_broken_at` stay, so that no other bot takes over before the developer decides.
+# `bot_username` and `bot_broken_at` are kept, so that no other bot is used until the developer decides.
 LOSE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, encrypted_bot_token = NULL
 WHERE id = $1 AND bot_id = $2 AND bot_broken_at IS NOT NULL RETURNING id"""
@@ -55,8 +57,50 @@ class BotQueries(Queries[AnyDatabase]):
     async def rename_bot(self, bot_id: int, username: str) -> bool:
         return bool(await self._database.change(RENAME_BOT, username, bot_id))
 
+    async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
+        async def claim(transaction: Transaction) -> UpdateClaim:
+            if await transaction.fetch(CLAIM_UPDATE, bot_id, update_id, now, stale_before):
+                return "claimed"
+            ((done,),) = await transaction.fetch(READ_UPDATE, bot_id, update_id)
+            return "done" if done else "in_progress"
+
+        return await self._database.in_transaction(claim)
+
+    async def finish_update(self, bot_id: int, update_id: int) -> None:
+        await self._database.change(FINISH_UPDATE, bot_id, update_id)
+
     async def release_update(self, bot_id: int, update_id: int) -> None:
         await self._database.change(RELEASE_UPDATE, bot_id, update_id)
 
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
         return await self._database.purge(PURGE_UPDATES, claimed_before, limit)
+
+
+async def is_taken(transaction: Transaction, project_id: str, change: BotChange | None) -> bool:
+    """Return whether a change's bot serves another project that does not lose it in this change.
+
+    Call this before any write. A row that an index refuses would roll back the whole group of writes on SQLite.
+    """
+    if change is None or change.bot is None:
+        return False
+    found = await transaction.fetch(FIND_BOT_ELSEWHERE, change.bot.bot_id, project_id)
+    if not found:
+        return False
+    holder_id, broken_at = found[0]
+    return change.loss is None or holder_id != change.loss.project_id or broken_at is None
+
+
+async def write_bot(transaction: Transaction, owned: tuple[str, str], change: BotChange | None) -> None:
+    """Apply a change, if any, to the bot of a developer's project. The new bot must not be taken."""
+    if change is None:
+        return
+    bot, entry, loss = change
+    if bot is None:
+        changed = await transaction.fetch(REMOVE_PROJECT_BOT, *owned)
+    else:
+        if loss is not None and await transaction.fetch(LOSE_PROJECT_BOT, loss.project_id, bot.bot_id):
+            await transaction.add_entry(loss.entry)
+        values = (bot.bot_id, bot.username, bot.encrypted_token, bot.broken_at)
+        changed = await transaction.add(SET_PROJECT_BOT, *values, *owned)
+    if changed:
+        await transaction.add_entry(entry)

@@ -1,5 +1,6 @@
 """Counts of sessions and of distinct users."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from taproof.core.model import DailyCounts, DailyUsers
@@ -47,6 +48,13 @@ PURGE_USER_DAYS: Final = Purge("user_days", "developer_id, messenger_id, day, pr
 
 class CountQueries(Queries[AnyDatabase]):
     """See `storage.protocol.CountStorage`."""
+
+    async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
+        return [
+            DailyCounts(*row)
+            for project_id in project_ids
+            for row in await self._database.read(READ_DAILY_COUNTS, project_id, first_day)
+        ]
 
     async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
         found = await self._database.look_up(READ_DAILY_TOTALS, developer_id, first_day)

@@ -1,4 +1,4 @@
-"""The credentials of developers: access tokens and console sessions."""
+"""Developers' credentials: access tokens and console sessions."""
 
 from typing import Final
 
@@ -52,11 +52,11 @@ ORDER BY created_at, id"""
 ADOPT_ACCESS_TOKENS: Final = """
 UPDATE access_tokens SET parent_id = (SELECT p.parent_id FROM access_tokens p WHERE p.id = $1)
 WHERE parent_id = $1 AND developer_id = $2"""
-"""Replaces the parent of the tokens that a token created with that token's own parent."""
+"""Sets the parent of the tokens that a token created to that token's own parent."""
 DELETE_ACCESS_TOKENS_OF_SIGN_IN: Final = """
 DELETE FROM access_tokens WHERE developer_id = $1 AND sign_in >= substr($2, 1, 12)
 RETURNING id, developer_id, name, preview"""
-"""Includes later sign-ins: the first 12 characters of a session's id are its prefix and its time of creation."""
+"""Includes later sign-ins: the first 12 characters of a session id are its prefix and the time of creation."""
 DELETE_ACCESS_TOKENS: Final = """
 DELETE FROM access_tokens WHERE developer_id = $1 RETURNING id, developer_id, name, preview"""
 
@@ -147,8 +147,8 @@ class CredentialQueries(Queries[AnyDatabase]):
         values = (developer_id, token_id)
 
         async def delete(transaction: Transaction) -> list[EndedToken]:
-            # A concurrent call that creates a token with one of these waits for this lock, and then finds its token
-            # gone.
+            # A concurrent call that creates a token with one of these tokens waits for this lock, and then fails
+            # because that token no longer exists.
             await transaction.lock(FIND_DEVELOPER, developer_id)
             found = await transaction.fetch(READ_ENDED_TOKEN, *values)
             if not found:

@@ -1,4 +1,4 @@
-"""The database interface that the parts of a store use: single statements and transactions, on either database."""
+"""The database interface that the parts of a store use, for single statements and for transactions."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -15,7 +15,7 @@ class Purge(NamedTuple):
     Args:
         table: the name of the table.
         key: the columns of its primary key, separated by commas.
-        is_old: the condition for an old row, with a time or day as `$1`.
+        is_old: the condition for erasing a row, with a time, a day or a deleted project as `$1`.
     """
 
     table: str
@@ -44,7 +44,8 @@ class Purge(NamedTuple):
 class Database(Protocol):
     """Runs single statements, each in its own transaction, and whole transactions.
 
-    PostgreSQL cannot store a NUL in a text. With such a value, `read`, `look_up` and `change` find nothing there.
+    PostgreSQL cannot store a NUL in a text. With such a value, `read`, `look_up` and `change` find no rows on
+    PostgreSQL.
     """
 
     async def read(self, statement: str, *values: Any) -> list[Any]:

@@ -1,9 +1,11 @@
 """Webhook events, their deliveries and attempts."""
 
-from typing import Final
+from typing import Any, Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import Attempt, DeliveryState, Event
+from taproof.core.model import TurnOffReason
+from taproof.storage.protocol import ENDED_AT_ONCE
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import attempt_values, recorded_values
@@ -20,7 +22,7 @@ WHERE e.state = 'due' AND e.due_at <= $1 AND e.leased_until <= $1
     SELECT o.id FROM projects o WHERE o.developer_id IN (SELECT value FROM json_each($3))
       AND o.id NOT IN (SELECT value FROM json_each($4)))
 ORDER BY e.due_at LIMIT $5"""
-# A lease also moves `due_at`, so that the search for due events need not skip leased ones.
+# A lease also moves `due_at`, so that the search for due events need not skip leased events.
 CLAIM_DELIVERY: Final = """
 UPDATE webhook_events SET interrupted = interrupted + CASE WHEN leased_until > 0 THEN 1 ELSE 0 END,
   due_at = $1, leased_until = $1
@@ -71,6 +73,7 @@ NEXT_ENDED_WEBHOOK: Final = "SELECT project_id, ended_at FROM ended_webhooks ORD
 FIND_ENDED_WEBHOOK: Final = """
 SELECT e.project_id, e.ended_at FROM ended_webhooks e JOIN projects p ON p.id = e.project_id
 WHERE p.developer_id = $1 AND p.id = $2"""
+IS_FAILING: Final = "SELECT 1 FROM webhook_endpoints WHERE project_id = $1 AND failing_since <= $2"
 FORGET_ENDED_WEBHOOK: Final = "DELETE FROM ended_webhooks WHERE project_id = $1"
 RECORD_DELIVERY: Final = """
 INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, finished_at,
@@ -103,6 +106,10 @@ WHERE id = $2 AND (state <> 'due' OR leased_until <= $1) AND LENGTH(encrypted_bo
 PURGE_EVENTS: Final = Purge("webhook_events", "id", "state <> 'due' AND finished_at < $1")
 
 
+class _NotFailing(Exception):
+    """Rolls back the transaction of `turn_off_webhook`."""
+
+
 class DeliveryQueries(Queries[AnyDatabase]):
     """See `storage.protocol.DeliveryStorage`."""
 
@@ -124,11 +131,45 @@ class DeliveryQueries(Queries[AnyDatabase]):
 
         return await self._database.in_transaction(record)
 
+    async def turn_off_webhook(
+        self,
+        project_id: str,
+        webhook_url: str,
+        reason: TurnOffReason,
+        now: int,
+        failing_before: int | None,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        async def turn_off(transaction: Transaction) -> bool:
+            if not await transaction.fetch(EMPTY_WEBHOOK_URL, project_id, webhook_url, failing_before):
+                return False
+            await begin_ending(transaction, project_id, now)
+            # The lock waits for attempts that are being recorded: one of them may have succeeded.
+            if failing_before is not None and not await transaction.lock(IS_FAILING, project_id, failing_before):
+                raise _NotFailing
+            await transaction.add(TURN_OFF_ENDPOINT, project_id, now, reason, webhook_url)
+            await transaction.add_entry(entry)
+            return True
+
+        try:
+            return await self._database.in_transaction(turn_off)
+        except _NotFailing:
+            return False
+
+    async def end_deliveries(self, limit: int) -> int:
+        async def end(transaction: Transaction) -> int:
+            found = await transaction.lock(NEXT_ENDED_WEBHOOK, mode="FOR UPDATE SKIP LOCKED")
+            return await continue_ending(transaction, found, limit)
+
+        # A write waits for the disk, so start one only if there are deliveries to end.
+        return await self._database.in_transaction(end) if await self._database.read(NEXT_ENDED_WEBHOOK) else 0
+
     async def resend_delivery(
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
         async def resend(transaction: Transaction) -> bool:
-            # The lock prevents a concurrent removal of the webhook: its due events end after this commit.
+            # The lock delays a concurrent removal of the webhook, which then also ends this event.
             if not await transaction.lock(FIND_RESENDABLE, developer_id, event_id, mode="FOR SHARE OF p"):
                 return False
             if await transaction.fetch(RESEND_DELIVERY, now, event_id):
@@ -136,3 +177,19 @@ class DeliveryQueries(Queries[AnyDatabase]):
             return True
 
         return await self._database.in_transaction(resend)
+
+
+async def begin_ending(transaction: Transaction, project_id: str, now: int) -> None:
+    """End the due deliveries of a webhook that was just removed. If there are too many, record that some remain."""
+    if await transaction.end_deliveries(project_id, now, ENDED_AT_ONCE) == ENDED_AT_ONCE:
+        await transaction.add(REMEMBER_ENDED_WEBHOOK, project_id, now)
+
+
+async def continue_ending(transaction: Transaction, found: list[Any], limit: int) -> int:
+    """Continue to end the deliveries that the found and locked row records, if there is a row."""
+    ended = 0
+    for project_id, ended_at in found:
+        ended = await transaction.end_deliveries(project_id, ended_at, limit)
+        if ended < limit:
+            await transaction.fetch(FORGET_ENDED_WEBHOOK, project_id)
+    return ended

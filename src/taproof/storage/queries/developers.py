@@ -37,7 +37,7 @@ FROM invitations"""
 READ_INVITATION: Final = f"{_INVITATION} WHERE code_hash = $1 AND expires_at > $2"
 LIST_INVITATIONS: Final = f"{_INVITATION} WHERE expires_at > $1 AND email <> '' ORDER BY created_at DESC, id DESC"
 DELETE_INVITATION: Final = "DELETE FROM invitations WHERE id = $1 RETURNING id"
-# Addresses are ASCII, so lower() of any database works.
+# Addresses are ASCII, so lower() works on both databases.
 REPLACE_INVITATIONS: Final = """
 DELETE FROM invitations
 WHERE id <> $1 AND email <> '' AND (developer_id = $2 OR lower(email) = lower($3))"""
@@ -73,8 +73,8 @@ SELECT {DEVELOPER_COLUMNS} FROM developers d WHERE d.id IN (
   UNION SELECT b.id FROM developers b WHERE b.bound_by = $1
   UNION SELECT m.id FROM developers m WHERE m.messenger_id = $2)
 ORDER BY CASE WHEN d.messenger_id = $2 THEN 1 ELSE 0 END LIMIT 1"""
-"""Finds the developer with credentials or rights that derive from a sign-in, even if another account signs them in now.
-Without one, finds the developer that the account signs in."""
+"""Finds the developer with credentials or rights that derive from a sign-in, even if they now have another account. If
+there is none, finds the developer to whom the account is linked."""
 FIND_INVITED_DEVELOPERS: Final = """
 WITH RECURSIVE invited (id) AS (
   SELECT d.id FROM developers d WHERE d.inviter_id = $1 AND (d.sign_in = $2 OR (d.sign_in >= substr($2, 1, 12)
@@ -82,8 +82,8 @@ WITH RECURSIVE invited (id) AS (
   UNION SELECT d.id FROM invited i JOIN developers d ON d.inviter_id = i.id AND d.id <> $1
 )
 SELECT id FROM invited ORDER BY id"""
-"""Finds the developers invited in this sign-in, and those whom they invited in turn. If this sign-in linked the account
-that signs in, also finds those of any later sign-in."""
+"""Finds the developers invited with this sign-in, and those whom they invited in turn. If this sign-in linked the
+developer's account, also finds those invited with any later sign-in."""
 UNBIND_SIGN_IN: Final = """
 UPDATE developers SET messenger_id = NULL, messenger_name = '', bound_by = NULL WHERE id = $1 AND bound_by = $2
 RETURNING id"""
@@ -121,8 +121,8 @@ class DeveloperQueries(Queries[AnyDatabase]):
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
         async def create(transaction: Transaction) -> None:
-            # With this lock, only one of two concurrent invitations remains, and none remains beside one that is just
-            # accepted.
+            # With this lock, only one of two concurrent invitations remains, and none remains if another one is
+            # accepted concurrently.
             await transaction.lock_developers()
             await transaction.add(CREATE_INVITATION, *invitation_values(invitation, code_hash))
             others = (invitation.id, invitation.developer_id, invitation.email)
@@ -153,15 +153,14 @@ class DeveloperQueries(Queries[AnyDatabase]):
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
         async def accept(transaction: Transaction) -> InvitationOutcome:
-            # Of several callers with one code, the second waits here until the first has committed, and then finds
-            # nothing.
+            # If several callers use one code, the second waits here until the first has committed, and then finds no
+            # invitation.
             await transaction.lock_developers()
             await require_sign_in(transaction, sign_in)
             if not await transaction.lock(READ_INVITATION, code_hash, now):
                 return "gone"
             outcome: InvitationOutcome
-            # This statement runs after those that waited for locks, so that it sees what other transactions have
-            # committed.
+            # This statement runs after those that wait for locks, so that it sees the commits of other transactions.
             ((invitation_id, bound_id, outcome, is_bound),) = await transaction.fetch(JUDGE_INVITATION, *judged)
             if outcome != "accepted":
                 return outcome
@@ -178,7 +177,7 @@ class DeveloperQueries(Queries[AnyDatabase]):
             await transaction.add_entry(entry)
             return outcome
 
-        # Check the code before taking the lock, so that callers who guess codes cannot lock the developers.
+        # Check the code before taking the lock, so that callers who guess codes cannot lock the table.
         if await self.read_invitation(code_hash, now) is None:
             return "gone"
         return await self._database.in_transaction(accept)
@@ -187,14 +186,14 @@ class DeveloperQueries(Queries[AnyDatabase]):
         values = (developer_id, sign_in)
 
         async def end(transaction: Transaction) -> EndedRights:
-            # With this lock, nobody can create or accept an invitation. With the locks on the developers, they can
-            # create nothing.
+            # This lock prevents creating and accepting invitations. The locks on the developers' rows prevent creating
+            # credentials.
             await transaction.lock_developers()
             invited = [row[0] for row in await transaction.fetch(FIND_INVITED_DEVELOPERS, *values)]
             for each in sorted([developer_id, *invited]):
                 await transaction.lock(FIND_DEVELOPER, each)
-            # Invitations before credentials: a call that revokes an invitation locks it first, and then the acting
-            # session.
+            # Delete invitations before credentials: a call that revokes an invitation locks it first, and then the
+            # acting session.
             invitations = await transaction.fetch(DELETE_INVITATIONS_OF_SIGN_IN, *values)
             for each in invited:
                 invitations += await transaction.fetch(DELETE_INVITATIONS_OF, each)

@@ -1,10 +1,11 @@
 """The columns of all encrypted values, and the statements that list and replace them when the master key rotates."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from taproof.storage.protocol import EncryptedKind, EncryptedPage, EncryptedRow, RowKey
+from taproof.storage.protocol import EncryptedKind, EncryptedPage, EncryptedRow, Replacement, RowKey
 from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.transaction import Transaction
 
 
 class EncryptedColumn(NamedTuple):
@@ -39,22 +40,22 @@ ENCRYPTED_COLUMNS: Final[Mapping[EncryptedKind, EncryptedColumn]] = {
 
 def _list(of: EncryptedColumn) -> str:
     key = ", ".join(of.key)
-    places = ", ".join(f"${place}" for place in range(1, len(of.key) + 1))
+    parameters = ", ".join(f"${index}" for index in range(1, len(of.key) + 1))
     return (
-        f"SELECT {key}, {of.name}, {of.column} FROM {of.table} WHERE ({key}) > ({places}) ORDER BY {key} "
+        f"SELECT {key}, {of.name}, {of.column} FROM {of.table} WHERE ({key}) > ({parameters}) ORDER BY {key} "
         f"LIMIT ${len(of.key) + 1}"
     )
 
 
 def _replace(of: EncryptedColumn) -> str:
     # The columns of the key come first, as in the index; the guard comes last.
-    found = " AND ".join(f"{name} = ${place}" for place, name in enumerate(of.key, 2))
+    found = " AND ".join(f"{name} = ${index}" for index, name in enumerate(of.key, 2))
     guard = f"${len(of.key) + 2}"
     return f"UPDATE {of.table} SET {of.column} = $1 WHERE {found} AND {of.column} = {guard} RETURNING {of.key[0]}"
 
 
 LIST_ENCRYPTED: Final = {kind: _list(column) for kind, column in ENCRYPTED_COLUMNS.items()}
-"""The statements that list a page. The first values are the key after which the page begins; the last is the limit."""
+"""The statements that list a page. The first values are the key after which the page begins; the limit is last."""
 REPLACE_ENCRYPTED: Final = {kind: _replace(column) for kind, column in ENCRYPTED_COLUMNS.items()}
 """The statements that replace one value. `$1` is the new value; the key and the old value follow."""
 
@@ -62,7 +63,7 @@ REPLACE_ENCRYPTED: Final = {kind: _replace(column) for kind, column in ENCRYPTED
 def encrypted_page(rows: list[Any], limit: int) -> EncryptedPage:
     """Return the page of these rows of `LIST_ENCRYPTED`."""
     found = [EncryptedRow(tuple(key), name, encrypted) for *key, name, encrypted in rows]
-    # An encrypted value is never empty. An empty one is an event's body that was erased.
+    # An encrypted value is never empty: an empty value is an erased event body.
     return EncryptedPage([each for each in found if each.encrypted], found[-1].key if len(rows) == limit else None)
 
 
@@ -72,3 +73,12 @@ class EncryptedValueQueries(Queries[AnyDatabase]):
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
         start = ENCRYPTED_COLUMNS[kind].before_all if after is None else after
         return encrypted_page(await self._database.read(LIST_ENCRYPTED[kind], *start, limit), limit)
+
+    async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
+        async def replace(transaction: Transaction) -> int:
+            statement = REPLACE_ENCRYPTED[kind]
+            return sum(
+                [len(await transaction.fetch(statement, each.new, *each.key, each.old)) for each in replacements]
+            )
+
+        return await self._database.in_transaction(replace) if replacements else 0

@@ -1,14 +1,17 @@
-"""The statements that erase one user. For the lock order on PostgreSQL, see `postgres/__init__.py`."""
+"""The statements that erase one user's data. For the lock order on PostgreSQL, see `postgres/__init__.py`."""
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from typing import Final
 
+from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
 from taproof.core.model import Status
-from taproof.storage.protocol import OpenedDay, OpenedPlace
+from taproof.storage.protocol import ErasedPage, OpenedCursor, OpenedDay
+from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.transaction import Transaction
 
 OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
-"""The states of sessions that can be opened and not confirmed. The only moves among them are from the first to the
-others."""
+"""The states of sessions that can be opened but not confirmed. Transitions lead only from the first to the others."""
 _BEFORE_ALL: Final = OpenedDay("", -1)
 
 FIND_SIGN_INS: Final = "SELECT day, token_hash FROM sessions WHERE messenger_id = $1 LIMIT $2"
@@ -25,8 +28,8 @@ ORDER BY c.project_id, c.day LIMIT $5"""
 OLDEST_DAY: Final = "SELECT MIN(day) FROM sessions"
 LIST_OPENED: Final = """
 SELECT day, token_hash, created_at, id, opener_id FROM sessions
-WHERE project_id = $1 AND status = $2 AND created_at >= $3 AND (created_at, id) < ($4, $5)
-ORDER BY created_at DESC, id DESC LIMIT $6"""
+WHERE day = $1 AND project_id = $2 AND status = $3 AND created_at >= $4 AND (created_at, id) < ($5, $6)
+ORDER BY created_at DESC, id DESC LIMIT $7"""
 # A developer without projects has no rows in `user_days` either, except for a while after deleting a project.
 FIND_PERSON: Final = """
 SELECT x.developer_id FROM (SELECT developer_id FROM projects UNION SELECT developer_id FROM deleted_projects) x
@@ -47,30 +50,122 @@ DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
   SELECT project_id FROM blocks WHERE messenger_id = $1 LIMIT $2) RETURNING project_id"""
 
 
-class OpenedSession(NamedTuple):
-    """A row of `LIST_OPENED`."""
+class ErasureQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.ErasureStorage`."""
 
-    day: int
-    token_hash: bytes
-    created_at: int
-    id: str
-    opener_id: str | None
+    async def erase_user(
+        self,
+        messenger_id: str,
+        developer_id: str | None,
+        replacement: str,
+        limit: int,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> int:
+        async def erase(transaction: Transaction) -> int:
+            erased = (
+                await self._erase_sign_ins(transaction, messenger_id, developer_id, limit)
+                or await _forget_person(transaction, messenger_id, developer_id, replacement)
+                or (await _erase_rest(transaction, messenger_id, limit) if developer_id is None else 0)
+            )
+            if erased:
+                await transaction.add_entry(entry)
+            return erased
+
+        return await self._database.in_transaction(erase)
+
+    async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
+        position = (*(after or _BEFORE_ALL), await self._oldest_day(), limit)
+        if developer_id is None:
+            found = await self._database.read(LIST_OPENED_DAYS, *position)
+        else:
+            found = await self._database.read(LIST_OPENED_DAYS_OF_DEVELOPER, developer_id, *position)
+        return [OpenedDay(*row) for row in found]
+
+    async def _oldest_day(self) -> int:
+        ((oldest,),) = await self._database.read(OLDEST_DAY)
+        return oldest or 0
+
+    async def erase_opened(
+        self,
+        messenger_id: str,
+        of: OpenedDay,
+        after: OpenedCursor | None,
+        limit: int,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> ErasedPage:
+        async def erase(transaction: Transaction) -> ErasedPage:
+            await transaction.read_in_order()
+            keys: list[tuple[int, bytes]] = []
+            left = limit
+            following: OpenedCursor | None = None
+            for start in _opened_starts(of, after):
+                values = (of.day, of.project_id, start.status, of.day * DAY, start.created_at, start.session_id, left)
+                found = await transaction.fetch(LIST_OPENED, *values)
+                keys += [(day, token_hash) for day, token_hash, _, _, opener_id in found if opener_id == messenger_id]
+                left -= len(found)
+                if left == 0:
+                    _, _, created_at, session_id, _ = found[-1]
+                    following = OpenedCursor(start.status, created_at, session_id)
+                    break
+            erased = await self._erase_sessions(transaction, keys, messenger_id)
+            if erased:
+                await transaction.add_entry(entry)
+            return ErasedPage(erased, following)
+
+        return await self._database.in_transaction(erase)
+
+    async def _erase_sessions(
+        self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
+    ) -> int:
+        """Erase the sessions that still belong to the account, with their events and phone requests."""
+        erased = 0
+        for key in keys:
+            for session in await transaction.fetch(ERASE_SESSION, *key, messenger_id):
+                await transaction.fetch(ERASE_EVENTS_OF_SESSION, *session)
+                await transaction.fetch(ERASE_PHONE_REQUEST, *key)
+                erased += 1
+        return erased
+
+    async def _erase_sign_ins(
+        self, transaction: Transaction, messenger_id: str, developer_id: str | None, limit: int
+    ) -> int:
+        while True:
+            if developer_id is None:
+                found = await transaction.fetch(FIND_SIGN_INS, messenger_id, limit)
+            else:
+                found = await transaction.fetch(FIND_SIGN_INS_OF_DEVELOPER, messenger_id, developer_id, limit)
+            # The erasure is complete only when nothing is found: another node may have erased the found sessions
+            # meanwhile.
+            erased = await self._erase_sessions(transaction, [tuple(row) for row in found], messenger_id)
+            if erased or not found:
+                return erased
 
 
-def opened_days(developer_id: str | None, after: OpenedDay | None, oldest: int, limit: int) -> tuple[Any, ...]:
-    """Return the statement that lists opened days from the day `oldest` on, and its values."""
-    place = (*(after or _BEFORE_ALL), oldest, limit)
-    if developer_id is None:
-        return (LIST_OPENED_DAYS, *place)
-    return (LIST_OPENED_DAYS_OF_DEVELOPER, developer_id, *place)
+async def _forget_person(
+    transaction: Transaction, messenger_id: str, developer_id: str | None, replacement: str
+) -> int:
+    """Rename the user in a developer's counts, on all days together, so that they still count as one person."""
+    developers = [(developer_id,)] if developer_id else await transaction.fetch(FIND_PERSON, messenger_id)
+    renamed = 0
+    for (each,) in developers:
+        await transaction.lock_user(each, messenger_id)
+        renamed += len(await transaction.fetch(RENAME_PERSON, replacement, each, messenger_id))
+    return renamed
 
 
-def opened_starts(of: OpenedDay, after: OpenedPlace | None) -> list[OpenedPlace]:
+async def _erase_rest(transaction: Transaction, messenger_id: str, limit: int) -> int:
+    requests = await transaction.fetch(ERASE_PHONE_REQUESTS_OF_USER, messenger_id)
+    return len(requests) + len(await transaction.fetch(ERASE_BLOCKS_OF_USER, messenger_id, limit))
+
+
+def _opened_starts(of: OpenedDay, after: OpenedCursor | None) -> list[OpenedCursor]:
     """Return the starting points of a day's walks, one for each status, strictly after `after`.
 
     The walks follow the order in which sessions change their status, so that no session is missed.
     """
     end = (of.day + 1) * DAY
     following = OPENED if after is None else OPENED[OPENED.index(after.status) + 1 :]
-    starts = [OpenedPlace(status, end, "") for status in following]
+    starts = [OpenedCursor(status, end, "") for status in following]
     return starts if after is None else [after, *starts]

@@ -1,7 +1,7 @@
-"""Lists of sessions for developers and users, page by page and newest first, and the search for one by its id.
+"""Lists of sessions for developers and users, page by page and newest first, and the search for one session by its id.
 
-A page is merged from several walks down an index, which is the same on both stores, in each project. The index begins
-with project and stored status, or with messenger account, project and stored status. Time and id follow.
+A page is merged from several walks through an index in each project. On both databases, the index begins with project
+and stored status, or with messenger account, project and stored status. Time and id follow.
 """
 
 from typing import Final, NamedTuple
@@ -41,7 +41,7 @@ FIND_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS} {OF_SESSIONS}
 WHERE s.project_id IN (SELECT value FROM json_each($1))
   AND s.status IN ('pending', 'confirmed', 'cancelled', 'expired', 'used') AND s.created_at = $2 AND s.id = $3"""
-# The index leads from one project to the next, however often the account signed in to each.
+# Each step finds the next project in the index, however often the account signed in to each.
 LIST_PROJECTS_OF_USER: Final = """
 WITH RECURSIVE found (id) AS (
   SELECT (SELECT s.project_id FROM sessions s WHERE s.messenger_id = $1 ORDER BY s.project_id LIMIT 1)
@@ -74,7 +74,7 @@ class Walk(NamedTuple):
 
     @property
     def is_of_any_expiry(self) -> bool:
-        """True if the walk leaves out no session because of its expiry."""
+        """True if the walk does not filter sessions by expiry."""
         return self.expires_after == 0 and self.expires_until == _FOREVER
 
 
@@ -92,8 +92,7 @@ def session_walks(
     """
     if messenger_id is not None:
         return [Walk(each, *start, since) for each in _CONFIRMED if status in {None, each}]
-    # Sessions created up to this time are overdue, and no later one is. So neither walk has to skip sessions of the
-    # other.
+    # Exactly the sessions created up to this time are overdue. So neither walk has to skip sessions of the other.
     overdue = now - SESSION_LIFETIME
     if status is None:
         return [Walk(each, *start, since) for each in _STATUSES]

@@ -1,4 +1,4 @@
-"""The named values of an installation."""
+"""An installation's named values."""
 
 from typing import Final
 

@@ -1,12 +1,17 @@
 """Projects and their secrets."""
 
-from typing import Final
+from typing import Final, Literal
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import PROJECT_FLAGS, NamedProject, Project
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.core.errors import BotTaken
+from taproof.core.model import PROJECT_FLAGS, BotChange, NamedProject, Project, ProjectChanges
+from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT
+from taproof.storage.queries.bots import is_taken, write_bot
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOINT, begin_ending, continue_ending
+from taproof.storage.queries.rights import FIND_DEVELOPER
 from taproof.storage.queries.transaction import Transaction
-from taproof.storage.rows import project_from
+from taproof.storage.rows import change_values, project_from, project_values
 
 _COLUMNS: Final = (
     *("id", "developer_id", "name", "secret_key_hash", "secret_key_preview", "encrypted_webhook_secret", "webhook_url"),
@@ -15,7 +20,7 @@ _COLUMNS: Final = (
 _COLLECT: Final = f"${_COLUMNS.index('collect_phone') + 1}"
 CREATE_PROJECT: Final = f"""
 INSERT INTO projects ({", ".join(_COLUMNS)})
-SELECT {", ".join(f"${place}" for place in range(1, len(_COLUMNS) + 1))}
+SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 1))}
 WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < ${len(_COLUMNS) + 1}
   AND ({_COLLECT} = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
 _PROJECT: Final = f"""
@@ -41,10 +46,11 @@ SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at
 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = $1"""
 _CHANGED: Final = ("name", "webhook_url", *PROJECT_FLAGS, "allowed_origins")
+LOCK_PROJECTS: Final = "SELECT id FROM projects WHERE (developer_id = $1 AND id = $2) OR id = $3 ORDER BY id"
 _COLLECTS: Final = f"${_CHANGED.index('collect_phone') + 1}"
 _OWNER: Final = f"${len(_CHANGED) + 1}"
 UPDATE_PROJECT: Final = f"""
-UPDATE projects SET {", ".join(f"{name} = COALESCE(${place}, {name})" for place, name in enumerate(_CHANGED, 1))}
+UPDATE projects SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))}
 WHERE developer_id = {_OWNER} AND id = ${len(_CHANGED) + 2}
   AND (COALESCE({_COLLECTS}, 0) = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = {_OWNER} AND d.plan <> 'free'))
 RETURNING id"""
@@ -66,15 +72,36 @@ DELETE_PROJECT: Final = "DELETE FROM projects WHERE developer_id = $1 AND id = $
 REMEMBER_DELETED_PROJECT: Final = "INSERT INTO deleted_projects (id, developer_id) VALUES ($1, $2)"
 NEXT_DELETED_PROJECT: Final = "SELECT id, developer_id FROM deleted_projects ORDER BY id LIMIT 1"
 FORGET_DELETED_PROJECT: Final = "DELETE FROM deleted_projects WHERE id = $1"
-ERASE_SESSIONS: Final = """
-DELETE FROM sessions WHERE (day, token_hash) IN
-  (SELECT day, token_hash FROM sessions WHERE project_id = $1 LIMIT $2) RETURNING day"""
-ERASE_EVENTS: Final = """
-DELETE FROM webhook_events WHERE id IN (SELECT id FROM webhook_events WHERE project_id = $1 LIMIT $2) RETURNING id"""
+ERASE_SESSIONS: Final = Purge("sessions", "day, token_hash", "project_id = $1")
+ERASE_EVENTS: Final = Purge("webhook_events", "id", "project_id = $1")
 
 
 class ProjectQueries(Queries[AnyDatabase]):
     """See `storage.protocol.ProjectStorage`."""
+
+    async def create_project(
+        self,
+        project: Project,
+        secret_key_hash: bytes,
+        *,
+        limit: int = NO_LIMIT,
+        entry: AuditEntry | None = None,
+        bot: BotChange | None = None,
+    ) -> bool:
+        async def create(transaction: Transaction) -> bool | Literal["taken"]:
+            await transaction.lock(FIND_DEVELOPER, project.developer_id)
+            if await is_taken(transaction, project.id, bot):
+                return "taken"
+            if not await transaction.add(CREATE_PROJECT, *project_values(project, secret_key_hash), limit):
+                return False
+            await transaction.add_entry(entry)
+            await write_bot(transaction, (project.developer_id, project.id), bot)
+            return True
+
+        created = await self._database.in_transaction(create)
+        if created == "taken":
+            raise BotTaken
+        return created
 
     async def read_project(self, project_id: str) -> Project | None:
         found = await self._database.read(READ_PROJECT, project_id)
@@ -90,7 +117,46 @@ class ProjectQueries(Queries[AnyDatabase]):
     async def name_projects(self, developer_id: str) -> list[NamedProject]:
         return [NamedProject(*row) for row in await self._database.read(NAME_PROJECTS, developer_id)]
 
-    async def replace_project_secrets(
+    async def update_project(
+        self,
+        developer_id: str,
+        project_id: str,
+        changes: ProjectChanges,
+        now: int,
+        *,
+        entry: AuditEntry | None = None,
+        bot: BotChange | None = None,
+    ) -> Project | None:
+        owned = (developer_id, project_id)
+        # A change of only the bot has no entry but that of `bot`.
+        changed = entry if changes != ProjectChanges() else None
+
+        async def update(transaction: Transaction) -> Project | Literal["later", "taken"] | None:
+            if not await _lock(transaction, owned, changes, bot):
+                return None
+            if changes.webhook_url and await transaction.fetch(FIND_ENDED_WEBHOOK, *owned):
+                return "later"
+            if await is_taken(transaction, project_id, bot):
+                return "taken"
+            if not await transaction.add(UPDATE_PROJECT, *change_values(changes), *owned):
+                return None
+            if changes.webhook_url is not None:
+                await _begin_endpoint(transaction, project_id, changes.webhook_url, now)
+            await transaction.add_entry(changed)
+            await write_bot(transaction, owned, bot)
+            return project_from((await transaction.fetch(READ_PROJECT, project_id))[0])
+
+        async def end(transaction: Transaction) -> None:
+            found = await transaction.lock(FIND_ENDED_WEBHOOK, *owned, mode="FOR UPDATE OF e")
+            await continue_ending(transaction, found, ENDED_AT_ONCE)
+
+        while (project := await self._database.in_transaction(update)) == "later":
+            await self._database.in_transaction(end)
+        if project == "taken":
+            raise BotTaken
+        return project
+
+    async def regenerate_secrets(
         self,
         developer_id: str,
         project_id: str,
@@ -130,3 +196,22 @@ class ProjectQueries(Queries[AnyDatabase]):
             return True
 
         return await self._database.in_transaction(delete)
+
+
+async def _lock(
+    transaction: Transaction, owned: tuple[str, str], changes: ProjectChanges, bot: BotChange | None
+) -> bool:
+    """Lock a developer's project before a change, and the project that loses its bot to it; False if there is none."""
+    developer_id, project_id = owned
+    if changes.collect_phone:
+        # The developer first: see `postgres/__init__.py`. The next statement sees the current plan.
+        await transaction.lock(FIND_DEVELOPER, developer_id)
+    loser_id = "" if bot is None or bot.loss is None else bot.loss.project_id
+    return project_id in {row[0] for row in await transaction.lock(LOCK_PROJECTS, *owned, loser_id)}
+
+
+async def _begin_endpoint(transaction: Transaction, project_id: str, webhook_url: str, now: int) -> None:
+    """Reset the state of an endpoint whose URL was just set. If the URL was removed, end its due deliveries."""
+    if not webhook_url:
+        await begin_ending(transaction, project_id, now)
+    await transaction.fetch(FORGET_ENDPOINT, project_id)

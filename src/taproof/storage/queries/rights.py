@@ -7,15 +7,15 @@ from taproof.core.model import DeveloperSignIn
 from taproof.storage.queries.transaction import Transaction
 
 FIND_DEVELOPER: Final = "SELECT 1 FROM developers WHERE id = $1"
-"""Locks a developer, so that limits hold: of two calls that add something to one developer, the second counts after the
-first commits."""
+"""Locks a developer, so that limits are enforced: if two calls add an object to one developer, the second call counts
+after the first commits."""
 
 SIGN_IN_STANDS: Final = "SELECT 1 FROM sessions WHERE day = $1 AND token_hash = $2 AND reported_at IS NULL"
-"""Finds a sign-in that is not reported."""
+"""Finds a sign-in that was not reported."""
 SIGN_IN_IS_OF_DEVELOPER: Final = """
 SELECT 1 FROM sessions s JOIN developers d ON d.messenger_id = s.messenger_id
 WHERE s.day = $1 AND s.token_hash = $2 AND d.id = $3"""
-"""Checks that the account that confirmed a sign-in still signs this developer in."""
+"""Checks that the account that confirmed a sign-in is still linked to this developer."""
 ADD_AUDIT_ENTRY: Final = """
 INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via_id, address, subject, details)
 SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10 WHERE CASE $6
@@ -33,10 +33,10 @@ async def require_sign_in(
 ) -> None:
     """Refuse a change based on a sign-in that was reported or that does not sign in the given developer.
 
-    A report of this sign-in waits until the change commits, and then finds its results.
+    A report of this sign-in waits until the change commits, and then sees its results.
 
     Raises:
-        AccessDenied: the sign-in was reported or no longer exists, or its account no longer signs that developer in.
+        AccessDenied: the sign-in was reported or no longer exists, or its account is no longer linked to the developer.
     """
     if sign_in is None:
         return

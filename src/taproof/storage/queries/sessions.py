@@ -1,7 +1,8 @@
-"""The life of a session."""
+"""Sessions and their changes of state."""
 
 from typing import Final
 
+from taproof.core.clock import Clock
 from taproof.core.model import ConsumedSession, Session, SessionKey
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.rows import consumed_from, session_from
@@ -56,7 +57,8 @@ SELECT s.project_id, s.messenger_id, s.messenger_name, s.messenger_username, s.c
 FROM sessions s JOIN projects p ON p.id = s.project_id
 WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.used_at > $3
   AND s.secrets_version = p.secrets_version AND s.reported_at IS NULL"""
-# Every assignment sees the old row. `used_at` does not change: it is the time when an application got the proof.
+# Every assignment sees the old row. `used_at` does not change: it is the time at which an application received the
+# proof.
 REPORT_SESSION: Final = """
 UPDATE sessions SET reported_at = $1, context = NULL,
   status = CASE status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
@@ -65,7 +67,7 @@ WHERE day = $2 AND token_hash = $3 AND opener_id = $4 AND reported_at IS NULL
   AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5))
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id, status, confirmed_at"""
-# After the user's report, no application may receive that this user is signed in, not even if the event is resent. An
+# After the report, no application may be told that this user signed in, not even if the event is resent. Only an
 # attempt in progress may still arrive.
 END_CONFIRMED_EVENT: Final = """
 UPDATE webhook_events SET state = CASE state WHEN 'delivered' THEN state ELSE 'ended' END, encrypted_body = $1,
@@ -82,7 +84,21 @@ RETURNING project_id, day"""
 
 
 class SessionQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.SessionStorage`."""
+    """See `storage.protocol.SessionStorage`.
+
+    Args:
+        database: reads and writes.
+        clock: read again when a decision is written, which may be seconds later while another process holds a lock.
+            Without it, the `now` of the decision counts.
+    """
+
+    def __init__(self, database: AnyDatabase, clock: Clock | None) -> None:
+        super().__init__(database)
+        self._clock = clock
+
+    def _deadline(self, now: int) -> int:
+        """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
+        return now if self._clock is None else max(now, self._clock())
 
     async def read_session(self, key: SessionKey) -> Session | None:
         found = await self._database.read(READ_SESSION, *key)

@@ -18,7 +18,7 @@ _PHONE_REQUEST: Final = """
 SELECT r.day, r.token_hash, r.session_id, r.messenger_id, r.bot_id, r.encrypted_token, r.asked_at, r.expires_at
 FROM phone_requests r"""
 READ_PHONE_REQUEST: Final = f"{_PHONE_REQUEST} WHERE r.day = $1 AND r.token_hash = $2"
-# Finds a request in any state. A contact that is sent again or too late must not answer another open request.
+# Finds a request in any state: a contact that is sent twice or too late must not answer another open request.
 FIND_PHONE_REQUEST: Final = f"""{_PHONE_REQUEST}
 WHERE r.messenger_id = $1 AND r.bot_id = $2 ORDER BY r.asked_at DESC, r.session_id DESC LIMIT 1"""
 BLOCK_PROJECT: Final = """

@@ -12,20 +12,19 @@ from taproof.storage.migrate import migrate_sqlite
 SOUND_VERSION: Final = (3, 51, 3)
 """The first SQLite without the WAL-reset bug, which can corrupt a database (sqlite.org/wal.html#walresetbug)."""
 _READER_PRAGMAS: Final = "PRAGMA cache_size = -32768; PRAGMA query_only = 1"
-# secure_delete: erased data leaves no bytes in the file. It has no measurable cost.
+# secure_delete: erased data leaves no traces in the file. Its cost is not measurable.
 _WRITER_PRAGMAS: Final = """
 PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 2000;
 PRAGMA journal_size_limit = 67108864; PRAGMA secure_delete = ON"""
 
 
-class SqliteTooOld(TaproofError):
+class SqliteTooOld(TaproofError, code="sqlite_too_old"):
     """The linked SQLite has the WAL-reset bug."""
 
-    code = "sqlite_too_old"
     sentence = "This SQLite has a bug that can corrupt the database. Install the package apsw 3.51.3 or newer."
 
 
-def migrate_file(path: Path, now: int) -> tuple[int, int]:
+def migrate_database(path: Path, now: int) -> tuple[int, int]:
     """Create the file (mode 0600) if needed, and migrate its schema; return the schema version before and after.
 
     Raises:
@@ -36,8 +35,8 @@ def migrate_file(path: Path, now: int) -> tuple[int, int]:
     if tuple(map(int, apsw.sqlite_lib_version().split("."))) < SOUND_VERSION:
         raise SqliteTooOld
     try:
-        # SQLite gives its -wal and -shm files the mode of the database. They hold personal data, so only the owner may
-        # read them.
+        # SQLite gives its -wal and -shm files the mode of the database. They contain personal data, so only the owner
+        # may read them.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = apsw.Connection(str(path))
         try:
@@ -54,7 +53,7 @@ def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw
     """Return three connections: one that only reads, one for the group commit, and one for lookups.
 
     Raises:
-        StoreUnavailable: as for `migrate_file`.
+        StoreUnavailable: as for `migrate_database`.
     """
     try:
         writer = _connect(path)
@@ -79,5 +78,5 @@ def _connect(path: Path) -> apsw.Connection:
 def _cannot_open(path: Path, error: Exception) -> StoreUnavailable:
     return StoreUnavailable(
         f"The database {path} cannot be opened for writing: {error}. Check TAPROOF_DATABASE_URL, and that the "
-        "directory exists, is this user's to write, and has space."
+        "directory exists, is writable by this user, and has free space."
     )

@@ -6,26 +6,41 @@ later day. The sum of `latest_users` from a day on is the number of distinct peo
 scanned.
 """
 
-from collections.abc import Sequence
+from typing import Final, Literal
 
 import apsw
 
-from taproof.core.model import DailyCounts
 from taproof.storage.queries import counts as queries
 from taproof.storage.queries import plans as plan_queries
-from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
 
+Counted = Literal["requested", "opened", "confirmed", "used", "cancelled"]
+COLUMNS: Final[tuple[Counted, ...]] = ("requested", "opened", "confirmed", "used", "cancelled")
 
-class SqliteCounts(queries.CountQueries[SqliteDatabase]):
-    """See `storage.protocol.CountStorage`."""
 
-    async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
-        return [
-            DailyCounts(*row)
-            for project_id in project_ids
-            for row in self._database.rows(queries.READ_DAILY_COUNTS, (project_id, first_day))
-        ]
+class Counters:
+    """The session counts of the current transaction, by project and day. Each is written once per transaction.
+
+    If a commit creates forty sessions of a project, they all increase the same counter. Increasing it once by forty
+    takes a tenth of the time of forty separate updates.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[tuple[str, int], dict[Counted, int]] = {}
+
+    def clear(self) -> None:
+        """Reset all counts, at the beginning of a transaction."""
+        self._counts.clear()
+
+    def add(self, counted: Counted, project_id: str, day: int) -> None:
+        """Count one session."""
+        counts = self._counts.setdefault((project_id, day), {})
+        counts[counted] = counts.get(counted, 0) + 1
+
+    def write(self, connection: apsw.Connection) -> None:
+        """Write the counts in the transaction that changed the sessions."""
+        for (project_id, day), counts in self._counts.items():
+            connection.execute(queries.COUNT, (project_id, day, *(counts.get(column, 0) for column in COLUMNS)))
 
 
 def count_user(connection: apsw.Connection, developer_id: str, project_id: str, messenger_id: str, day: int) -> None:
@@ -48,7 +63,7 @@ def count_user(connection: apsw.Connection, developer_id: str, project_id: str, 
         connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, developer_last, 0, -1))
 
 
-def erase_users(connection: apsw.Connection, developer_id: str, project_id: str, limit: int) -> int:
+def remove_user_days(connection: apsw.Connection, developer_id: str, project_id: str, limit: int) -> int:
     """Remove at most `limit` person-days of a deleted project from its developer's counts; return their number.
 
     They still count towards the usage of the developer's plan.

@@ -1,6 +1,6 @@
 """The three connections of a SQLite store.
 
-One reads on the event loop, and one belongs to the group commit. The third runs lookups that may take milliseconds, in
+One reads on the event loop, and one belongs to the group commit. The third runs lookups that can take milliseconds, in
 a thread.
 """
 
@@ -15,8 +15,8 @@ from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.queries.database import Purge
 from taproof.storage.queries.transaction import Transaction
-from taproof.storage.sqlite.group_commit import GroupCommit, rows
-from taproof.storage.sqlite.transaction import SqliteTransaction, add_entry, finish
+from taproof.storage.sqlite.group_commit import GroupCommit
+from taproof.storage.sqlite.transaction import SqliteTransaction, finish
 
 Found = TypeVar("Found")
 Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
@@ -33,7 +33,7 @@ class SqliteDatabase:
         self._lookups = ThreadPoolExecutor(1, thread_name_prefix="taproof-lookup")
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Run a read on the event loop. A point read takes 10 µs there."""
+        """Run a read on the event loop, where a point read takes 10 µs."""
         return _read(self.reader, statement, values)
 
     async def in_snapshot(self, look: Callable[[Read], Found]) -> Found:
@@ -73,13 +73,13 @@ class SqliteDatabase:
         return await self.in_snapshot(lambda read: read(statement, values))
 
     async def change(self, statement: str, *values: Any, entry: AuditEntry | None = None) -> list[tuple[Any, ...]]:
-        def write(connection: apsw.Connection) -> list[tuple[Any, ...]]:
-            found = rows(connection, statement, values)
+        async def write(transaction: Transaction) -> list[tuple[Any, ...]]:
+            found = await transaction.fetch(statement, *values)
             if found:
-                add_entry(connection, entry)
+                await transaction.add_entry(entry)
             return found
 
-        return await self.writer.run(write)
+        return await self.in_transaction(write)
 
     add = change
 
@@ -87,7 +87,7 @@ class SqliteDatabase:
         return await self.writer.run(lambda connection: finish(work(SqliteTransaction(connection))))
 
     async def purge(self, purge: Purge, before: int, limit: int) -> int:
-        # A write waits for the disk, so it starts only if there is something to erase.
+        # A write waits for the disk, so start one only if there are rows to erase.
         return len(await self.change(purge.sqlite, before, limit)) if self.rows(purge.find_any, (before,)) else 0
 
 

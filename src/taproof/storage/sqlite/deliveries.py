@@ -4,11 +4,10 @@ import heapq
 import itertools
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, get_args
+from typing import get_args
 
 import apsw
 
-from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import (
     ATTEMPTS_SHOWN,
     NOBODY,
@@ -19,19 +18,11 @@ from taproof.core.deliveries import (
     EventType,
     PassedOver,
 )
-from taproof.core.model import PageCursor, TurnOffReason
-from taproof.storage.protocol import ENDED_AT_ONCE
+from taproof.core.model import PageCursor
 from taproof.storage.queries import deliveries as queries
-from taproof.storage.rows import (
-    attempt_values,
-    delivery_from,
-    finish_values,
-    page_start,
-    with_attempts,
-)
+from taproof.storage.rows import attempt_values, delivery_from, finish_values, page_start, with_attempts
 from taproof.storage.sqlite.database import Read, SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
-from taproof.storage.sqlite.transaction import add_entry
 
 
 class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
@@ -40,7 +31,7 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY
     ) -> list[Delivery]:
-        # Search for due events outside the transaction, which blocks other writers.
+        # Search for due events outside the transaction, because the transaction blocks other writers.
         due = self._database.rows(queries.FIND_DUE, (now, *(json.dumps(list(each)) for each in passed_over), limit))
         if not due:
             return []
@@ -76,29 +67,6 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
 
         return await self._database.writer.run(write)
 
-    async def turn_off_webhook(
-        self,
-        project_id: str,
-        webhook_url: str,
-        reason: TurnOffReason,
-        now: int,
-        failing_before: int | None,
-        *,
-        entry: AuditEntry | None = None,
-    ) -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, queries.EMPTY_WEBHOOK_URL, (project_id, webhook_url, failing_before)):
-                return False
-            connection.execute(queries.TURN_OFF_ENDPOINT, (project_id, now, reason, webhook_url))
-            begin_ending(connection, project_id, now)
-            add_entry(connection, entry)
-            return True
-
-        return await self._database.writer.run(write)
-
-    async def end_deliveries(self, limit: int) -> int:
-        return await end_more(self._database, queries.NEXT_ENDED_WEBHOOK, (), limit)
-
     async def list_deliveries(
         self,
         project_id: str,
@@ -112,8 +80,8 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
         types = [event_type] if event_type else get_args(EventType)
 
         def look(read: Read) -> list[DeliveryRecord]:
-            # The index begins with project, state and type. Each pair of state and type is one short walk, and the
-            # walks are merged.
+            # The index begins with project, state and type. Each pair of state and type needs one short index scan, and
+            # the results are merged.
             walks = [_walk(read, project_id, *pair, start) for pair in itertools.product(states, types)]
             newest_first = heapq.merge(*walks, key=lambda each: (each.created_at, each.event_id), reverse=True)
             return [_with_attempts(read, each) for each in itertools.islice(newest_first, limit)]
@@ -125,35 +93,15 @@ class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
         return _with_attempts(self._database.rows, DeliveryRecord(*found[0])) if found else None
 
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
-        # One transaction covers all states, so an event that is finished meanwhile is seen exactly once.
-        self._database.rows("BEGIN", ())
-        try:
+        def look(read: Read) -> list[DeliveryRecord]:
             return [
-                _with_attempts(self._database.rows, DeliveryRecord(*row))
-                for state in get_args(DeliveryState)
-                for event_type in get_args(EventType)
-                for row in self._database.rows(
-                    queries.FIND_DELIVERIES, (project_id, state, event_type, created_at, session_id)
-                )
+                _with_attempts(read, DeliveryRecord(*row))
+                for state, event_type in itertools.product(get_args(DeliveryState), get_args(EventType))
+                for row in read(queries.FIND_DELIVERIES, (project_id, state, event_type, created_at, session_id))
             ]
-        finally:
-            self._database.rows("COMMIT", ())
 
-
-async def end_more(database: SqliteDatabase, find: str, values: tuple[Any, ...], limit: int) -> int:
-    """Continue the ending that the statement `find` returns, if there is one."""
-    if not database.rows(find, values):
-        return 0
-
-    def write(connection: apsw.Connection) -> int:
-        ended = 0
-        for project_id, ended_at in rows(connection, find, values):
-            ended = len(rows(connection, queries.END_DELIVERIES, (ended_at, project_id, limit)))
-            if ended < limit:
-                connection.execute(queries.FORGET_ENDED_WEBHOOK, (project_id,))
-        return ended
-
-    return await database.writer.run(write)
+        # One snapshot covers all states, so an event that is finished meanwhile is seen exactly once.
+        return await self._database.in_snapshot(look)
 
 
 def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageCursor) -> Iterator[DeliveryRecord]:
@@ -173,9 +121,3 @@ def _walk(read: Read, project_id: str, state: str, event_type: str, below: PageC
 
 def _with_attempts(read: Read, record: DeliveryRecord) -> DeliveryRecord:
     return with_attempts(record, read(queries.READ_ATTEMPTS, (record.event_id, ATTEMPTS_SHOWN)))
-
-
-def begin_ending(connection: apsw.Connection, project_id: str, now: int) -> None:
-    """End the due deliveries of a webhook that was just removed. If there are too many, record that others remain."""
-    if len(rows(connection, queries.END_DELIVERIES, (now, project_id, ENDED_AT_ONCE))) == ENDED_AT_ONCE:
-        connection.execute(queries.REMEMBER_ENDED_WEBHOOK, (project_id, now))

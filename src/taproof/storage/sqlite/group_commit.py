@@ -1,20 +1,20 @@
-"""One writer that commits many writes at once.
+"""One writer that commits many writes together.
 
-A durable commit costs one wait for the disk, regardless of its size. Writes that arrive while the previous commit waits
+A durable commit waits once for the disk, regardless of its size. Writes that arrive while the previous commit waits
 run together in the next transaction. The statements run on the event loop, where each takes microseconds. Only COMMIT,
 which waits for the disk, runs in a thread, so that reads continue meanwhile.
 """
 
 import asyncio
 import contextlib
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final, TypeVar
 
 import apsw
 
 from taproof.core.errors import StoreUnavailable
+from taproof.storage.batcher import Batcher
 
 GROUP_LIMIT: Final = 256
 """The maximum number of writes in one transaction. It bounds how long the statements of a group block the event
@@ -45,7 +45,7 @@ class GroupCommit:
     Args:
         connection: used only by this object.
         begun: called when a transaction begins.
-        finish: called right before the commit, to write what belongs to the transaction as a whole.
+        finish: called immediately before the commit, to write data for the transaction as a whole.
     """
 
     def __init__(
@@ -57,14 +57,12 @@ class GroupCommit:
         self._connection = connection
         self._begun = begun
         self._finish = finish
-        self._waiting: deque[tuple[Write, asyncio.Future[Any]]] = deque()
-        self._task: asyncio.Task[None] | None = None
+        self._batcher = Batcher[Write, Any](self._commit, limit=GROUP_LIMIT, gather=self._gather)
         self._disk = ThreadPoolExecutor(1, thread_name_prefix="taproof-commit")
-        self._closed = False
         self._last_size = 0
         self._ended_at = 0.0
 
-    async def run(self, write: Callable[[apsw.Connection], T]) -> T:
+    def run(self, write: Callable[[apsw.Connection], T]) -> Coroutine[Any, Any, T]:
         """Run `write`, and return its result once it is durable.
 
         `write` must only run statements: it may run twice if another write of its group failed. Cancelling the caller
@@ -73,74 +71,39 @@ class GroupCommit:
         Raises:
             StoreUnavailable: the database could not be written; nothing was changed.
         """
-        if self._closed:
-            raise StoreUnavailable
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._waiting.append((write, future))
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._drain())
-        return await future
+        return self._batcher.run(write)
 
     async def close(self) -> None:
         """Finish the waiting writes, then close the connection."""
-        self._closed = True
-        if self._task is not None:
-            # A caller that stops waiting for the close must not cancel the current group.
-            await asyncio.wait([self._task])
+        await self._batcher.close()
         self._disk.shutdown()
         self._connection.close()
 
-    async def _drain(self) -> None:
-        while self._waiting:
-            await self._gather()
-            group = [self._waiting.popleft() for _ in range(min(len(self._waiting), GROUP_LIMIT))]
-            group = [item for item in group if not item[1].cancelled()]
-            failure = await self._commit(group)
-            if failure is None:
-                continue
-            if len(group) == 1 or isinstance(failure, StoreUnavailable):
-                _fail(group, failure)
-                continue
-            # One write failed and rolled back the whole group. Each write now gets a transaction of its own.
-            for item in group:
-                if item[1].cancelled():
-                    continue
-                failure = await self._commit([item])
-                if isinstance(failure, StoreUnavailable):
-                    # The other writes fail too, so that they do not wait for the lock one after the other.
-                    _fail(group, failure)
-                    break
-                if failure is not None:
-                    _fail([item], failure)
-
-    async def _gather(self) -> None:
+    async def _gather(self, waiting: int) -> None:
         since = asyncio.get_running_loop().time() - self._ended_at
-        if self._last_size >= _BUSY and since < _RECENT and len(self._waiting) < _FULL and not self._closed:
+        if self._last_size >= _BUSY and since < _RECENT and waiting < _FULL:
             await asyncio.sleep(_GATHER)
 
-    async def _commit(self, group: list[tuple[Write, asyncio.Future[Any]]]) -> Exception | None:
-        """Run a group in one transaction and set the results of its callers.
-
-        On failure, roll everything back and return the error.
-        """
-        if not group:
-            return None
+    async def _commit(self, group: list[Write]) -> list[Any]:
+        """Run a group in one transaction and return the results. On failure, roll everything back."""
         try:
             await self._begin()
             self._begun()
-            results = [write(self._connection) for write, _ in group]
+            results = [write(self._connection) for write in group]
             self._finish(self._connection)
             await asyncio.get_running_loop().run_in_executor(self._disk, self._connection.execute, "COMMIT")
-        except Exception as error:  # noqa: BLE001 — the callers must receive any error, and the lock must be released.
+        except Exception as error:
             with contextlib.suppress(apsw.Error):
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
-            return _store_error(error)
+            # With these errors, the write itself is wrong. With others, the database cannot be written.
+            if isinstance(error, apsw.Error) and not isinstance(
+                error, (apsw.ConstraintError, apsw.SQLError, apsw.MismatchError)
+            ):
+                raise StoreUnavailable from error
+            raise
         self._last_size, self._ended_at = len(group), asyncio.get_running_loop().time()
-        for (_, future), result in zip(group, results, strict=True):
-            if not future.done():
-                future.set_result(result)
-        return None
+        return results
 
     async def _begin(self) -> None:
         deadline = asyncio.get_running_loop().time() + _LOCK_PATIENCE
@@ -153,20 +116,3 @@ class GroupCommit:
                 await asyncio.sleep(_LOCK_RETRY)
             else:
                 return
-
-
-def _fail(group: list[tuple[Write, asyncio.Future[Any]]], failure: Exception) -> None:
-    for _, future in group:
-        if not future.done():
-            future.set_exception(failure)
-
-
-def _store_error(error: Exception) -> Exception:
-    """Return StoreUnavailable if the database cannot be written, and `error` itself if the write is wrong."""
-    if isinstance(error, apsw.Error) and not isinstance(
-        error, (apsw.ConstraintError, apsw.SQLError, apsw.MismatchError)
-    ):
-        unavailable = StoreUnavailable()
-        unavailable.__cause__ = error
-        return unavailable
-    return error

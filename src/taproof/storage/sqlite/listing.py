@@ -1,4 +1,4 @@
-"""Lists of sessions on SQLite, page by page and newest first, and the search for one by its id.
+"""Lists of sessions on SQLite, page by page and newest first, and the search for one session by its id.
 
 One statement for each walk finds the projects with its newest sessions, using the index without reading other sessions.
 Then only the few walks that the page can need are read.
@@ -9,26 +9,17 @@ import itertools
 import json
 from collections.abc import Iterator, Sequence
 
-from taproof.core.model import PageCursor, Session, Status
+from taproof.core.model import Session
 from taproof.storage.queries import listing as queries
-from taproof.storage.queries.listing import Walk, session_walks
-from taproof.storage.rows import page_start, session_from
+from taproof.storage.queries.listing import Walk
+from taproof.storage.rows import session_from
 from taproof.storage.sqlite.database import Read
 
 
-def list_sessions(  # noqa: PLR0917 — the Protocol's parameters, in its order.
-    read: Read,
-    project_ids: Sequence[str],
-    status: Status | None,
-    before: PageCursor | None,
-    limit: int,
-    now: int,
-    *,
-    since: int,
-    messenger_id: str | None,
+def read_page(  # noqa: PLR0917 — the values of `list_sessions`, in its order.
+    read: Read, project_ids: Sequence[str], walks: list[Walk], messenger_id: str | None, limit: int, now: int
 ) -> list[Session]:
-    """Return a page of sessions, as `storage.protocol.SessionStorage` defines it."""
-    walks = session_walks(status, page_start(before), since, now, messenger_id)
+    """Return the first `limit` sessions of these walks, newest first."""
     each_newest_first = [
         _sessions(read, project_id, walk, messenger_id, now)
         for project_id, walk in _newest_walks(read, project_ids, walks, limit, messenger_id)
@@ -40,7 +31,7 @@ def list_sessions(  # noqa: PLR0917 — the Protocol's parameters, in its order.
 def _newest_walks(
     read: Read, project_ids: Sequence[str], walks: list[Walk], limit: int, messenger_id: str | None
 ) -> list[tuple[str, Walk]]:
-    """Return the `limit` walks that begin with the newest sessions. No other walk has a session of the page."""
+    """Return the `limit` walks that begin with the newest sessions. No other walk has a session on the page."""
     if len(project_ids) == 1:
         return [(project_ids[0], walk) for walk in walks]
     ids = json.dumps(list(project_ids))
@@ -73,9 +64,3 @@ def _sessions(read: Read, project_id: str, walk: Walk, messenger_id: str | None,
         if len(found) < limit:
             return
         walk = walk._replace(created_at=session.created_at, session_id=session.id)
-
-
-def find_session(read: Read, project_ids: Sequence[str], created_at: int, session_id: str, now: int) -> Session | None:
-    """Return one session, as `storage.protocol.SessionStorage` defines it."""
-    found = read(queries.FIND_SESSION, (json.dumps(list(project_ids)), created_at, session_id))
-    return session_from(found[0], now) if found else None

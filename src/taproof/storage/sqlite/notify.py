@@ -6,16 +6,17 @@ anything was committed (`PRAGMA data_version`, 2 µs). Only then does it read th
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import apsw
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey
+from taproof.storage.sqlite.database import Read
 
 KEPT: Final = 10_000
-"""The decisions kept for other processes. A process that falls further behind learns the rest by polling the
-sessions."""
+"""The number of decisions kept for other processes. A process that falls further behind still finds decisions by
+polling the sessions."""
 _TRIM_EVERY: Final = 256
 _EVERY: Final = 0.01
 _WHEN_STORE_IS_AWAY: Final = 1.0
@@ -25,8 +26,6 @@ _TRIM: Final = "DELETE FROM decisions WHERE id <= ?"
 _VERSION: Final = "PRAGMA data_version"
 _LAST: Final = "SELECT COALESCE(MAX(id), 0) FROM decisions"
 _AFTER: Final = "SELECT id, day, token_hash FROM decisions WHERE id > ? ORDER BY id"
-
-Read = Callable[[str, tuple[Any, ...]], list[tuple[Any, ...]]]
 
 
 def record(connection: apsw.Connection, key: SessionKey) -> None:
@@ -43,7 +42,7 @@ async def watch(read: Read, wake: Callable[[SessionKey], None], needed: asyncio.
     Args:
         read: runs a statement on a connection that only reads.
         wake: called on the event loop; must not raise.
-        needed: nothing is read while it is not set.
+        needed: while it is not set, nothing is read.
     """
     version: int | None = None
     last: int | None = None

@@ -1,6 +1,7 @@
-"""The life of a session on SQLite."""
+"""Sessions on SQLite."""
 
 import asyncio
+import json
 from collections.abc import Callable, Sequence
 
 import apsw
@@ -23,10 +24,17 @@ from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import listing as listing_queries
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.database import Purge
-from taproof.storage.rows import consumed_from, event_values, identity_values, new_session_values
+from taproof.storage.queries.listing import session_walks
+from taproof.storage.rows import (
+    consumed_from,
+    event_values,
+    identity_values,
+    new_session_values,
+    page_start,
+    session_from,
+)
 from taproof.storage.sqlite import listing, notify
-from taproof.storage.sqlite.counters import Counters
-from taproof.storage.sqlite.counts import count_user
+from taproof.storage.sqlite.counts import Counters, count_user
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
 
@@ -39,18 +47,12 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
     Args:
         database: reads and writes.
         counters: counts the changes of a group of writes.
-        clock: read again when a decision is written, which may be seconds later while another process holds the lock.
-            Without it, the `now` of the decision counts.
+        clock: see `SessionQueries`.
     """
 
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
-        super().__init__(database)
+        super().__init__(database, clock)
         self._counters = counters
-        self._clock = clock
-
-    def _deadline(self, now: int) -> int:
-        """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
-        return now if self._clock is None else max(now, self._clock())
 
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         values = new_session_values(session, public=public)
@@ -154,33 +156,32 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         since: int = 0,
         messenger_id: str | None = None,
     ) -> list[Session]:
+        walks = session_walks(status, page_start(before), since, now, messenger_id)
         return await self._database.in_snapshot(
-            lambda read: listing.list_sessions(
-                read, project_ids, status, before, limit, now, since=since, messenger_id=messenger_id
-            )
+            lambda read: listing.read_page(read, project_ids, walks, messenger_id, limit, now)
         )
 
     async def list_sign_ins(
         self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
     ) -> list[Session]:
-        read = self._database.rows
         ids = [project_id] if project_id is not None else []
         if project_id is None:
-            ids = [row[0] for row in read(listing_queries.LIST_PROJECTS_OF_USER, (messenger_id, PROJECTS_OF_USER))]
-        return listing.list_sessions(read, ids, None, None, limit, now, since=since, messenger_id=messenger_id)
+            values = (messenger_id, PROJECTS_OF_USER)
+            ids = [row[0] for row in self._database.rows(listing_queries.LIST_PROJECTS_OF_USER, values)]
+        return await self.list_sessions(ids, None, None, limit, now, since=since, messenger_id=messenger_id)
 
-    async def find_session(
+    async def read_session_by_id(
         self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
     ) -> Session | None:
-        return await self._database.in_snapshot(
-            lambda read: listing.find_session(read, project_ids, created_at, session_id, now)
-        )
+        values = (json.dumps(list(project_ids)), created_at, session_id)
+        found = await self._database.look_up(listing_queries.FIND_SESSION, *values)
+        return session_from(found[0], now) if found else None
 
     async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
         await notify.watch(self._database.rows, wake, needed)
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
-        """Do nothing: one table holds the sessions of all days."""
+        """Do nothing: one table contains the sessions of all days."""
 
     async def purge_sessions(self, before_day: int, limit: int) -> int:
         return await self._database.purge(_PURGE, before_day, limit)

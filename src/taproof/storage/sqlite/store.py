@@ -6,20 +6,20 @@ from typing import Self
 from taproof.core.clock import Clock
 from taproof.storage import protocol
 from taproof.storage.queries.audit import AuditQueries
+from taproof.storage.queries.bots import BotQueries
+from taproof.storage.queries.counts import CountQueries
 from taproof.storage.queries.credentials import CredentialQueries
 from taproof.storage.queries.developers import DeveloperQueries
+from taproof.storage.queries.encrypted_values import EncryptedValueQueries
+from taproof.storage.queries.erasure import ErasureQueries
 from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.metadata import MetadataQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
-from taproof.storage.sqlite.bots import SqliteBots
-from taproof.storage.sqlite.connection import migrate_file, open_connections
-from taproof.storage.sqlite.counters import Counters
-from taproof.storage.sqlite.counts import SqliteCounts
+from taproof.storage.sqlite.connection import migrate_database, open_connections
+from taproof.storage.sqlite.counts import Counters
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.deliveries import SqliteDeliveries
-from taproof.storage.sqlite.encrypted_values import SqliteEncryptedValues
-from taproof.storage.sqlite.erasure import SqliteErasure
 from taproof.storage.sqlite.group_commit import GroupCommit
 from taproof.storage.sqlite.projects import SqliteProjects
 from taproof.storage.sqlite.sessions import SqliteSessions
@@ -33,34 +33,32 @@ class SqliteStorage:
         self.database = database
         self.sessions: protocol.SessionStorage = SqliteSessions(database, counters, clock)
         self.projects: protocol.ProjectStorage = SqliteProjects(database)
-        self.bots: protocol.BotStorage = SqliteBots(database)
+        self.bots: protocol.BotStorage = BotQueries(database)
         self.users: protocol.UserStorage = UserQueries(database)
         self.deliveries: protocol.DeliveryStorage = SqliteDeliveries(database)
         self.developers: protocol.DeveloperStorage = DeveloperQueries(database)
         self.credentials: protocol.CredentialStorage = CredentialQueries(database)
         self.audit: protocol.AuditStorage = AuditQueries(database)
         self.plans: protocol.PlanStorage = PlanQueries(database)
-        self.counts: protocol.CountStorage = SqliteCounts(database)
-        self.erasure: protocol.ErasureStorage = SqliteErasure(database)
-        self.encrypted_values: protocol.EncryptedValueStorage = SqliteEncryptedValues(database)
+        self.counts: protocol.CountStorage = CountQueries(database)
+        self.erasure: protocol.ErasureStorage = ErasureQueries(database)
+        self.encrypted_values: protocol.EncryptedValueStorage = EncryptedValueQueries(database)
         self.leases: protocol.LeaseStorage = LeaseQueries(database)
         self.metadata: protocol.MetadataStorage = MetadataQueries(database)
 
     @classmethod
     def open(cls, path: Path, now: int, clock: Clock | None = None) -> Self:
-        """Open the file, after creating it (mode 0600) and migrating its schema where needed.
+        """Open the file. Create it (mode 0600) and migrate its schema first, if needed.
 
         Args:
             path: the file.
             now: the time recorded for migrations, in ms.
-            clock: see `SqliteSessions`.
+            clock: see `SessionQueries`.
 
         Raises:
-            SqliteTooOld: the linked SQLite has the WAL-reset bug.
-            StoreUnavailable: the file cannot be opened or written; the sentence gives the reason.
-            MigrationChanged: a release with a different history created the file.
+            SqliteTooOld, StoreUnavailable, MigrationChanged: as for `migrate_database`.
         """
-        migrate_file(path, now)
+        migrate_database(path, now)
         reader, writer, lookup = open_connections(path)
         counters = Counters()
         group_commit = GroupCommit(writer, counters.clear, counters.write)

@@ -6,21 +6,12 @@ from typing import Any, TypeVar
 import apsw
 
 from taproof.core.accounts import AuditEntry
-from taproof.storage.queries import rights as queries
+from taproof.storage.queries.deliveries import END_DELIVERIES
+from taproof.storage.queries.rights import ADD_AUDIT_ENTRY
 from taproof.storage.rows import access_ended, entry_values
 from taproof.storage.sqlite.group_commit import rows
 
 T = TypeVar("T")
-
-
-def add_entry(connection: apsw.Connection, entry: AuditEntry | None) -> None:
-    """Add an entry to the audit log, in the transaction of the change that it records.
-
-    Raises:
-        InvalidAccessToken, SignedOut: the acting credential has ended, so the transaction must not be committed.
-    """
-    if entry is not None and not rows(connection, queries.ADD_AUDIT_ENTRY, entry_values(entry)):
-        raise access_ended(entry)
 
 
 class SqliteTransaction:
@@ -40,8 +31,18 @@ class SqliteTransaction:
     async def lock_developers(self) -> None:
         """Do nothing: no other transaction writes at the same time."""
 
+    async def lock_user(self, developer_id: str, messenger_id: str) -> None:
+        """Do nothing, as for `lock_developers`."""
+
+    async def read_in_order(self) -> None:
+        """Do nothing: SQLite always reads in the order of an index if there is one."""
+
+    async def end_deliveries(self, project_id: str, now: int, limit: int) -> int:
+        return len(rows(self._connection, END_DELIVERIES, (now, project_id, limit)))
+
     async def add_entry(self, entry: AuditEntry | None) -> None:
-        add_entry(self._connection, entry)
+        if entry is not None and not rows(self._connection, ADD_AUDIT_ENTRY, entry_values(entry)):
+            raise access_ended(entry)
 
 
 def finish(work: Coroutine[Any, Any, T]) -> T:
@@ -52,4 +53,4 @@ def finish(work: Coroutine[Any, Any, T]) -> T:
         result: T = end.value
         return result
     work.close()
-    raise RuntimeError("A transaction may wait for nothing but its own statements.")
+    raise RuntimeError("A transaction must wait only for its own statements.")

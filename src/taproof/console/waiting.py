@@ -1,6 +1,5 @@
 """The endpoint that a waiting page's script polls for the status of the sign-in."""
 
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -10,24 +9,18 @@ from starlette.responses import JSONResponse, Response
 from taproof.core.errors import InvalidRequest, SignInNotFound
 from taproof.core.model import Status
 from taproof.http.requester import until_gone
-from taproof.service.console.sign_in import SeenSignIn
-from taproof.service.sessions.wait import UntilGone, WaitEnd
+from taproof.service.console.sign_in import DeveloperSignIns, Purpose, Trial
 
+COOKIE_SECONDS: Final = 660
+"""The lifetime of a sign-in cookie: a minute longer than a sign-in, so that the page can show the outcome."""
 WAIT_LIMIT: Final = 25
-"""Longest time in seconds that one call waits for the decision."""
+"""The longest time in seconds that one call waits for the decision."""
 
 
 async def show_state(
-    request: Request,
-    wait: Callable[[float, UntilGone], Awaitable[WaitEnd]],
-    read: Callable[[], Awaitable[SeenSignIn]],
+    request: Request, sign_ins: DeveloperSignIns, encrypted: str, purpose: Purpose | Trial
 ) -> Response:
     """Answer `{"status": …}` within `?wait=` seconds. Only the page itself consumes the sign-in.
-
-    Args:
-        request: the request of the script.
-        wait: waits as long as the sign-in is pending.
-        read: reads the sign-in.
 
     Raises:
         InvalidRequest: `wait` is not valid.
@@ -37,8 +30,8 @@ async def show_state(
         raise InvalidRequest(f"wait must be a whole number of seconds from 0 to {WAIT_LIMIT}.")
     status: Status = "pending"
     try:
-        if await wait(int(asked), partial(until_gone, request.receive)) != "gone":
-            status = (await read()).status
+        if await sign_ins.wait(encrypted, purpose, int(asked), partial(until_gone, request.receive)) != "gone":
+            status = (await sign_ins.read(encrypted, purpose)).status
     except SignInNotFound:
         status = "expired"
     return JSONResponse({"status": status})

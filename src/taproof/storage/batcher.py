@@ -1,7 +1,7 @@
-"""Combines concurrent calls into one statement.
+"""Combines concurrent calls into one statement or one transaction.
 
-A round trip to the database costs about the same for one row as for a hundred. So calls that arrive while a statement
-is running wait, and leave together in the next one. A lone call does not wait: there is no timer.
+A round trip to PostgreSQL, or a commit of SQLite, costs about the same for one row as for a hundred. So calls that
+arrive while a batch is running wait, and are sent together in the next batch. A single call does not wait.
 """
 
 import asyncio
@@ -19,11 +19,12 @@ class Batcher(Generic[Item, Result]):
     """Collects calls of one kind into batches. At most one batch is running at a time.
 
     Args:
-        send: runs one statement for all items, and returns one result for each, in their order. If it raises anything
-            but `StoreUnavailable`, it must have changed nothing.
+        send: handles all items together, and returns one result for each, in the same order. If it raises anything
+            except `StoreUnavailable`, it must have changed nothing.
         limit: the maximum number of items in one batch.
-        key: returns the key of an item. Two items with the same key never share a batch; the second one waits for a
-            later batch. Use it for statements that cannot order two changes to one row.
+        key: returns the key of an item. Two items with the same key are never in the same batch; the second one waits
+            for a later batch. Use it for statements that cannot order two changes to one row.
+        gather: called before each batch with the number of waiting items. It may wait for more items.
     """
 
     def __init__(
@@ -32,14 +33,17 @@ class Batcher(Generic[Item, Result]):
         *,
         limit: int,
         key: Callable[[Item], Hashable] | None = None,
+        gather: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         self._send = send
         self._limit = limit
         self._key = key
+        self._gather = gather
         # Two lists instead of pairs: polling must not allocate more than it needs.
         self._items: list[Item] = []
         self._futures: list[asyncio.Future[Result]] = []
-        # For each key in `_items`, the callers that wait behind it. So no batch has to skip them to find its own items.
+        # For each key in `_items`, the callers queued behind it. They are stored separately, so that no batch has to
+        # skip them.
         self._behind: dict[Hashable, deque[tuple[Item, asyncio.Future[Result]]]] = {}
         self._drain_task: asyncio.Task[None] | None = None
         self._draining = False
@@ -48,12 +52,13 @@ class Batcher(Generic[Item, Result]):
     async def run(self, item: Item) -> Result:
         """Return the result of `item`.
 
-        A caller that is cancelled while it waits is left out. Once its batch has left, cancelling undoes nothing.
+        The item of a caller that is cancelled while it waits is not sent. Once the batch is sent, cancelling has no
+        effect.
 
         Raises:
-            StoreUnavailable: the database is out of reach, or the connection was lost during the statement. In the
-                second case the change may have been made.
-            Exception: any exception that `send` raises for this item alone.
+            StoreUnavailable: the database cannot be reached, or the connection was lost during the statement. In the
+                second case, the change may have been made.
+            Exception: any exception that `send` raises for this item.
         """
         if self._closed:
             raise StoreUnavailable
@@ -64,12 +69,12 @@ class Batcher(Generic[Item, Result]):
             self._futures.append(future)
         if not self._draining:
             self._draining = True
-            # A task of its own: cancelling the caller must not cancel the statement.
+            # Use a separate task: cancelling the caller must not cancel the statement.
             self._drain_task = loop.create_task(self._drain())
         return await future
 
     async def close(self) -> None:
-        """Finish the waiting calls, and refuse new ones."""
+        """Finish the waiting calls, and refuse new calls."""
         self._closed = True
         if self._drain_task is not None:
             await asyncio.wait([self._drain_task])
@@ -88,11 +93,13 @@ class Batcher(Generic[Item, Result]):
         futures: list[asyncio.Future[Result]] = []
         try:
             while self._items:
+                if self._gather is not None and not self._closed:
+                    await self._gather(len(self._items))
                 items, futures = self._take_batch()
                 if items:
                     await self._answer(items, futures)
         except BaseException:
-            # This task was cancelled, for example at the end of the event loop. Without an answer, the callers would
+            # This task was cancelled, for example at the end of the event loop. Without a result, the callers would
             # wait forever.
             behind = [future for waiting in self._behind.values() for _, future in waiting]
             _fail(futures + self._futures + behind, StoreUnavailable())
@@ -102,7 +109,7 @@ class Batcher(Generic[Item, Result]):
             self._draining = False
 
     def _take_batch(self) -> tuple[list[Item], list[asyncio.Future[Result]]]:
-        """Return the items of the next batch, without those whose callers were cancelled."""
+        """Return the items of the next batch, except those whose callers were cancelled."""
         if len(self._items) <= self._limit:
             items, futures = self._items, self._futures
             self._items, self._futures = [], []
@@ -118,7 +125,7 @@ class Batcher(Generic[Item, Result]):
         return items, futures
 
     def _call_up(self, key: Hashable) -> None:
-        """Move the next item of a key into the queue, now that the item before it leaves."""
+        """Move the next item with this key into the queue, since the item before it has left the queue."""
         behind = self._behind[key]
         while behind:
             item, future = behind.popleft()
@@ -135,13 +142,13 @@ class Batcher(Generic[Item, Result]):
         if len(items) == 1 or isinstance(failure, StoreUnavailable):
             _fail(futures, failure)
             return
-        # One item failed and the whole batch changed nothing. Each item is now sent alone.
+        # One item failed, and the whole batch changed nothing. Send each item separately.
         for item, future in zip(items, futures, strict=True):
             if future.cancelled():
                 continue
             failure = await self._attempt([item], [future])
             if isinstance(failure, StoreUnavailable):
-                # The other items fail too, so that they do not wait for the database one after the other.
+                # Fail the other items too, so that they do not wait for the database one after the other.
                 _fail(futures, failure)
                 return
             if failure is not None:

@@ -1,4 +1,4 @@
-"""Batching: calls that come together leave together, and no call suffers for its neighbour."""
+"""Batching: concurrent calls share a batch, and no call is affected by another one of its batch."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.postgres.batcher import Batcher
+from taproof.storage.batcher import Batcher
 
 LIMIT = 4
 
@@ -27,7 +27,7 @@ class Item:
 
 
 class Database:
-    """What `send` talks to: notes each batch, answers when it is told to, and holds the rules about batches."""
+    """Stands for the database: records each batch, answers on request, and checks the rules about batches."""
 
     def __init__(self, limit: int = LIMIT, *, keyed: bool = False, is_open: bool = False) -> None:
         self.batches: list[list[Item]] = []
@@ -61,14 +61,14 @@ class Database:
         return [f"result {item.number}" for item in items]
 
     async def answer(self, *, is_away: bool = False) -> None:
-        """Answer the batch that is under way, if one is, and let the next one leave."""
+        """Answer the running batch, if there is one, and let the next one start."""
         self.is_away = is_away
         if self._under_way is not None and not self._under_way.done():
             self._under_way.set_result(None)
         await asyncio.sleep(0)
 
     def open(self) -> None:
-        """Answer the batch that is under way and from now on each one at once."""
+        """Answer the running batch, and from now on each batch at once."""
         self.is_open, self.is_away = True, False
         if self._under_way is not None and not self._under_way.done():
             self._under_way.set_result(None)
@@ -82,7 +82,7 @@ class Database:
 
 
 async def turns(count: int = 5) -> None:
-    """Let the loop go round: whatever needs no answer from the database happens meanwhile."""
+    """Run the event loop until all that remains needs an answer from the database."""
     for _ in range(count):
         await asyncio.sleep(0)
 
@@ -92,7 +92,7 @@ def outcomes(results: Sequence[object]) -> list[object]:
 
 
 async def test_a_lone_call_leaves_at_once() -> None:
-    """No timer: it is on its way before anything else that the loop has still to begin."""
+    """There is no timer: the call is sent before the event loop starts anything else."""
     database = Database()
     seen: list[list[list[int]]] = []
     (call,) = database.call(Item(1))
@@ -106,14 +106,14 @@ async def test_a_lone_call_leaves_at_once() -> None:
 
 
 async def test_calls_that_come_together_leave_together() -> None:
-    """One statement for all that arrived in one turn, none for each."""
+    """All calls of one turn of the event loop go in one statement."""
     database = Database(is_open=True)
     assert await asyncio.gather(*database.call(Item(1), Item(2), Item(3))) == ["result 1", "result 2", "result 3"]
     assert database.sent == [[1, 2, 3]]
 
 
 async def test_calls_wait_while_a_batch_is_under_way_and_then_leave_in_order() -> None:
-    """Never two statements of a kind at once; what waited is sent within the limit, first come first served."""
+    """Only one batch runs at a time. Waiting calls are sent in their order, within the limit."""
     database = Database()
     calls = database.call(Item(0))
     await turns()
@@ -126,7 +126,7 @@ async def test_calls_wait_while_a_batch_is_under_way_and_then_leave_in_order() -
 
 
 async def test_a_failing_item_does_not_fail_its_neighbours() -> None:
-    """Each is sent alone: its caller alone is told, the others get their results, and those behind go on."""
+    """Each item is sent again alone: only its caller gets the error, and all others get their results."""
     database = Database(is_open=True)
     items = [Item(1), Item(2, is_refused=True), Item(3), Item(4), Item(5)]
     results = await asyncio.gather(*database.call(*items), return_exceptions=True)
@@ -137,7 +137,7 @@ async def test_a_failing_item_does_not_fail_its_neighbours() -> None:
 
 
 async def test_a_lone_failing_item_is_not_sent_again() -> None:
-    """There is no neighbour to blame."""
+    """No other item can have caused the error."""
     database = Database(is_open=True)
     results = await asyncio.gather(*database.call(Item(1, is_refused=True)), return_exceptions=True)
     assert outcomes(results) == [Refused]
@@ -145,7 +145,7 @@ async def test_a_lone_failing_item_is_not_sent_again() -> None:
 
 
 async def test_a_store_that_is_away_is_told_to_the_whole_batch_and_nothing_is_sent_again() -> None:
-    """The commit may have happened before the connection was lost: to send it twice could do it twice."""
+    """The commit may have happened before the connection was lost, so sending the batch again could repeat it."""
     database = Database(is_open=True)
     database.is_away = True
     results = await asyncio.gather(*database.call(Item(1), Item(2), Item(3)), return_exceptions=True)
@@ -156,7 +156,7 @@ async def test_a_store_that_is_away_is_told_to_the_whole_batch_and_nothing_is_se
 
 
 async def test_a_store_lost_while_each_goes_alone_is_told_to_the_rest_at_once() -> None:
-    """Nobody waits for the same dead connection one after the other."""
+    """The other items do not wait for the same dead connection one after the other."""
     database = Database()
     calls = database.call(Item(1), Item(2, is_refused=True), Item(3), Item(4))
     await turns()
@@ -168,7 +168,7 @@ async def test_a_store_lost_while_each_goes_alone_is_told_to_the_rest_at_once() 
 
 
 async def test_a_caller_that_leaves_while_each_goes_alone_is_left_out() -> None:
-    """The batch changed nothing, so what it asked for need not be done for somebody who has gone."""
+    """The batch changed nothing, so an item whose caller has gone is not sent again."""
     database = Database()
     calls = database.call(Item(1), Item(2, is_refused=True), Item(3))
     await turns()
@@ -181,7 +181,7 @@ async def test_a_caller_that_leaves_while_each_goes_alone_is_left_out() -> None:
 
 
 async def test_two_of_one_key_are_never_in_one_batch() -> None:
-    """The second change to a row goes in a later statement; those of other keys do not wait for it."""
+    """The second change to a row goes in a later batch, and items with other keys do not wait for it."""
     database = Database(keyed=True, is_open=True)
     items = [Item(1, key=1), Item(2, key=1), Item(3, key=2), Item(4, key=1), Item(5, key=3)]
     await asyncio.gather(*database.call(*items))
@@ -191,7 +191,7 @@ async def test_two_of_one_key_are_never_in_one_batch() -> None:
 
 
 async def test_ten_thousand_of_one_key_are_put_in_order_in_little_time() -> None:
-    """Whoever calls the same thing very often does not hold the loop: no batch walks over all who wait."""
+    """Many calls with one key do not block the event loop: no batch iterates over all waiting calls."""
     database = Database(256, keyed=True)
     tasks = database.call(*(Item(number) for number in range(10_000)))
     await turns()
@@ -203,7 +203,7 @@ async def test_ten_thousand_of_one_key_are_put_in_order_in_little_time() -> None
 
 
 async def test_a_caller_that_leaves_before_its_batch_is_left_out() -> None:
-    """A client that went away costs the database nothing."""
+    """A call that is cancelled while it waits is not sent."""
     database = Database()
     calls = database.call(Item(0))
     await turns()
@@ -217,7 +217,7 @@ async def test_a_caller_that_leaves_before_its_batch_is_left_out() -> None:
 
 
 async def test_a_caller_that_leaves_later_disturbs_nobody() -> None:
-    """Its statement is neither cancelled nor undone, also if it was alone in it or the first."""
+    """Its batch is neither cancelled nor undone, even if the call was alone in it or the first."""
     database = Database()
     calls = database.call(Item(0), Item(1))
     await turns()
@@ -235,7 +235,7 @@ async def test_a_caller_that_leaves_later_disturbs_nobody() -> None:
 
 
 async def test_results_that_do_not_match_are_told_and_never_sent_again() -> None:
-    """A statement that answers for fewer than it was asked would else give one caller another's result."""
+    """Otherwise a statement with too few results would give one caller the result of another."""
     batches = []
 
     async def send(items: list[int]) -> list[int]:
@@ -249,7 +249,7 @@ async def test_results_that_do_not_match_are_told_and_never_sent_again() -> None
 
 
 async def test_closing_finishes_what_waits_and_refuses_the_rest() -> None:
-    """A drained service loses no call; closing twice, or giving up waiting for it, does no harm."""
+    """A stopping service loses no call. Closing twice, or no longer waiting for the close, is safe."""
     database = Database(keyed=True)
     calls = database.call(Item(1), Item(2), Item(3, key=1))
     await turns()
@@ -266,7 +266,7 @@ async def test_closing_finishes_what_waits_and_refuses_the_rest() -> None:
 
 
 async def test_nobody_waits_for_ever_when_the_batch_itself_is_cancelled() -> None:
-    """Whoever ends the loop's tasks, or a driver that ends its connections so, leaves no caller without an answer."""
+    """Every caller gets an answer even if the task of the batch is cancelled."""
     database = Database(keyed=True)
     calls = database.call(Item(1), Item(2))
     await turns()
@@ -290,7 +290,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.booleans())
 def test_every_caller_gets_its_own_answer_exactly_once(steps: list[Step], keyed: bool) -> None:  # noqa: FBT001 — drawn by Hypothesis.
-    """Whatever is called, refused, lost and cancelled in whatever order; nothing is carried out twice."""
+    """In any order of calls, refusals, losses and cancellations, nothing is done twice."""
 
     async def check() -> None:
         database = Database(keyed=keyed)

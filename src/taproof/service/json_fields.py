@@ -1,4 +1,4 @@
-"""Turn the services' results into JSON values for the API and `--json`. Only fields named here are shown."""
+"""Convert the services' results to JSON values for the API and `--json`. Only the fields listed here are shown."""
 
 from typing import Any, Final
 
@@ -9,8 +9,8 @@ from taproof.service.developers import CreatedAccessToken
 from taproof.service.projects import ProjectSecrets
 
 _TURNED_OFF: Final[dict[TurnOffReason, str]] = {
-    "gone": "The receiver answered 410 Gone, so nothing is sent there any more. Set webhook_url again to go on.",
-    "failing": "For five days every attempt failed, so nothing is sent there any more. Check the receiver, then set"
+    "gone": "The receiver responded with 410 Gone, so no more events are sent to it. To resume, set webhook_url again.",
+    "failing": "Every attempt failed for five days, so no more events are sent to the receiver. Check it, then set"
     " webhook_url again.",
 }
 

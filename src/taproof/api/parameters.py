@@ -1,0 +1,101 @@
+"""Read the caller, the body and the parameters of a request to the developer API."""
+
+from functools import partial
+from typing import Annotated, Any, Final, TypeVar, cast
+
+from fastapi import Depends, Path, Query, Request
+from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
+
+from taproof.api import schemas
+from taproof.core.accounts import Actor, Developer
+from taproof.core.errors import InvalidRequest
+from taproof.http.body import read_json_object
+from taproof.http.instants import read_instant
+from taproof.http.validation import validation_sentence
+from taproof.service.analytics import Window
+
+PAGE_LIMIT: Final = 200
+"""The maximum number of sessions, deliveries or audit log entries on a page."""
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+async def _actor(request: Request) -> Actor:
+    return cast("Actor", request.state.actor)
+
+
+async def _caller(request: Request) -> Developer:
+    actor = await _actor(request)
+    actor.grant.require("read")
+    return actor.developer
+
+
+def json_body(model: type[Model], *, may_be_empty: bool = False) -> Any:
+    """Make a dependency that reads the body as `model`. FastAPI itself would read the body before authentication."""
+
+    async def read(request: Request) -> Model:
+        document = await read_json_object(request.scope, request.receive, may_be_empty=may_be_empty)
+        # Authenticate again: the token can have been revoked while the body was being received.
+        await request.state.authenticate()
+        try:
+            return model.model_validate(document)
+        except ValidationError as error:
+            raise InvalidRequest(validation_sentence(error.errors(include_url=False))) from None
+
+    return Depends(read)
+
+
+def _page_size(value: str) -> int:
+    number = int(value) if value.isascii() and value.isdigit() and len(value) <= len(str(PAGE_LIMIT)) else 0
+    if not 1 <= number <= PAGE_LIMIT:
+        raise InvalidRequest(f"limit must be a whole number from 1 to {PAGE_LIMIT}.")
+    return number
+
+
+def _window(value: str) -> int | str:
+    return {"7": 7, "30": 30, "90": 90}.get(value, value)
+
+
+_INSTANT: Final = WithJsonSchema({"type": "string", "format": "date-time"})
+_MESSENGER_ID: Final = WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,20}$"})
+Caller = Annotated[Developer, Depends(_caller)]
+"""The authenticated developer. The access token needs the scope `read`."""
+Writer = Annotated[Actor, Depends(_actor)]
+"""The authenticated developer and the credential used. The services check the scope that each change needs."""
+Limit = Annotated[
+    int,
+    BeforeValidator(_page_size),
+    WithJsonSchema({"type": "integer", "minimum": 1, "maximum": PAGE_LIMIT, "default": 50}),
+    Query(description="The maximum number of items on the page."),
+]
+Days = Annotated[
+    Window,
+    BeforeValidator(_window),
+    WithJsonSchema({"type": "integer", "enum": [7, 30, 90], "default": 30}),
+    Query(description="The number of UTC days, ending today."),
+]
+OneProject = Annotated[
+    schemas.ProjectId | None,
+    Query(description="Return only data of this project. Default: all of your projects."),
+]
+Since = Annotated[
+    Annotated[int, BeforeValidator(partial(read_instant, field="since")), _INSTANT] | None,
+    Query(description="Return only sessions started at this time or later. In a URL, write + as %2B."),
+]
+Until = Annotated[
+    Annotated[int, BeforeValidator(partial(read_instant, field="until")), _INSTANT] | None,
+    Query(description="Return only sessions started before this time."),
+]
+MessengerId = Annotated[
+    Annotated[str, _MESSENGER_ID] | None,
+    Query(description="Return only sessions that this messenger account confirmed."),
+]
+UserId = Annotated[
+    str,
+    _MESSENGER_ID,
+    Path(description="The id of the user's messenger account.", examples=["123456789"]),
+]
+Cursor = Annotated[
+    Annotated[str, WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9_-]{1,100}$"})] | None,
+    Query(description="The next_cursor of the previous page. Default: the first page."),
+]

@@ -1,0 +1,192 @@
+"""The connection pool of a PostgreSQL store, which runs its statements and translates connection errors."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from typing import Any, Final, Self, TypeVar
+
+import asyncpg
+
+from taproof.core.accounts import AuditEntry
+from taproof.core.errors import StoreUnavailable
+from taproof.storage.postgres.connection import APPLICATION_NAME, CONNECT_PATIENCE
+from taproof.storage.postgres.connection_errors import AWAY, UNDONE, explain_errors
+from taproof.storage.postgres.transaction import PostgresTransaction, has_nul
+from taproof.storage.queries.database import Purge
+from taproof.storage.queries.transaction import Transaction
+
+T = TypeVar("T")
+_ACQUIRE_PATIENCE: Final = 5.0
+_COMMAND_PATIENCE: Final = 10.0
+_RELEASE_PATIENCE: Final = 2.0
+_CLOSE_PATIENCE: Final = 5.0
+_CONNECTIONS: Final = (2, 10)
+_ATTEMPTS: Final = 4
+_SETTINGS: Final = {
+    "application_name": APPLICATION_NAME,
+    # A plan must contain the days, so that it locks and reads only their partitions. A generic plan covers all
+    # partitions. A plan made while a day's partition was empty would go on scanning it completely.
+    "plan_cache_mode": "force_custom_plan",
+    # The default is for hard disks. With it, a few dozen index searches look more expensive than reading a day of
+    # 10,000 sessions.
+    "random_page_cost": "1.1",
+    "jit": "off",
+    # The server ends a statement if the node can no longer be reached.
+    "statement_timeout": "15s",
+    "idle_in_transaction_session_timeout": "15s",
+}
+
+
+class PostgresDatabase:
+    """Runs statements. It implements `storage.queries.database.Database`.
+
+    A connection error becomes StoreUnavailable, and the statement is not repeated. Statements are only repeated if the
+    server rolled them back because of a conflict between two transactions.
+    """
+
+    def __init__(self, dsn: str, *, pgbouncer: bool) -> None:
+        """Use `open`."""
+        self._dsn = dsn
+        self._options: dict[str, Any] = {
+            "timeout": CONNECT_PATIENCE,
+            "command_timeout": _COMMAND_PATIENCE,
+            # In PgBouncer's transaction mode, the next transaction may use another connection to the server. So nothing
+            # is prepared by name. PgBouncer also rejects settings that it does not know.
+            **({"statement_cache_size": 0} if pgbouncer else {"max_cached_statement_lifetime": 0}),
+            "server_settings": {"application_name": APPLICATION_NAME} if pgbouncer else _SETTINGS,
+        }
+        self._pool: asyncpg.Pool = asyncpg.create_pool(
+            dsn, min_size=_CONNECTIONS[0], max_size=_CONNECTIONS[1], reset=_leave_as_it_is, **self._options
+        )
+        self._closed = False
+        self._under_way = 0
+        self._rest = asyncio.Event()
+
+    @classmethod
+    async def open(cls, dsn: str, *, pgbouncer: bool) -> Self:
+        """Open the first connections of a pool.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached; the sentence says what to check.
+        """
+        with explain_errors(dsn):
+            pool = cls(dsn, pgbouncer=pgbouncer)
+            await pool._pool
+        return pool
+
+    async def close(self) -> None:
+        """Finish the current calls, then close all connections."""
+        self._closed = True
+        while self._under_way:
+            self._rest.clear()
+            await self._rest.wait()
+        try:
+            await asyncio.wait_for(self._pool.close(), _CLOSE_PATIENCE)
+        except AWAY:
+            self._pool.terminate()
+
+    async def connect(self) -> asyncpg.Connection:
+        """Return a connection outside the pool. The caller must close it."""
+        return await asyncpg.connect(self._dsn, **self._options)
+
+    async def fetch(self, statement: str, *values: Any) -> list[asyncpg.Record]:
+        """Run a statement in its own transaction and return its rows."""
+
+        async def run(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+            rows: list[asyncpg.Record] = await connection.fetch(statement, *values)
+            return rows
+
+        return await self.run(run)
+
+    async def read(self, statement: str, *values: Any) -> list[asyncpg.Record]:
+        return [] if has_nul(*values) else await self.fetch(statement, *values)
+
+    look_up = read
+
+    async def change(self, statement: str, *values: Any, entry: AuditEntry | None = None) -> list[asyncpg.Record]:
+        return [] if has_nul(*values) else await self.add(statement, *values, entry=entry)
+
+    async def add(self, statement: str, *values: Any, entry: AuditEntry | None = None) -> list[asyncpg.Record]:
+        if entry is None:
+            return await self.fetch(statement, *values)
+
+        async def add(transaction: Transaction) -> list[asyncpg.Record]:
+            changed = await transaction.add(statement, *values)
+            if changed:
+                await transaction.add_entry(entry)
+            return changed
+
+        return await self.in_transaction(add)
+
+    async def purge(self, purge: Purge, before: int, limit: int) -> int:
+        return len(await self.fetch(purge.postgres, before, limit))
+
+    async def in_transaction(self, work: Callable[[Transaction], Coroutine[Any, Any, T]]) -> T:
+        return await self.transact(lambda connection: work(PostgresTransaction(connection)))
+
+    async def transact(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Run `work` in one transaction. `work` may run more than once, so it must only run statements."""
+
+        async def run(connection: asyncpg.Connection) -> T:
+            async with connection.transaction():
+                return await work(connection)
+
+        return await self.run(run)
+
+    async def run(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
+        """Run `work` on a connection. Repeat it if the server rolled it back because of a conflict.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached. If the connection was lost during `work`, a change may
+                have been made.
+        """
+        if self._closed:
+            raise StoreUnavailable
+        self._under_way += 1
+        try:
+            return await self._attempt(work, _ATTEMPTS)
+        finally:
+            self._under_way -= 1
+            if self._under_way == 0:
+                self._rest.set()
+
+    async def _attempt(self, work: Callable[[asyncpg.Connection], Awaitable[T]], attempts: int) -> T:
+        while True:
+            attempts -= 1
+            try:
+                async with self._connection() as connection:
+                    return await work(connection)
+            except UNDONE as error:
+                if attempts == 0:
+                    raise StoreUnavailable from error
+
+    @contextlib.asynccontextmanager
+    async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
+        try:
+            connection = await self._pool.acquire(timeout=_ACQUIRE_PATIENCE)
+            try:
+                yield connection
+            except asyncpg.ReadOnlySQLTransactionError:
+                # This server is a standby now. Renew all connections, so that they may find the new primary.
+                await self._pool.expire_connections()
+                raise
+            except asyncpg.InternalClientError:
+                # The driver no longer understands the server's messages: this connection must not be used again.
+                connection.terminate()
+                raise
+            finally:
+                await self._pool.release(connection, timeout=_RELEASE_PATIENCE)
+        except AWAY as error:
+            # A value that does not fit its column also raises an InterfaceError, which is not a connection error.
+            if isinstance(error, (ValueError, *UNDONE)):
+                raise
+            raise StoreUnavailable from error
+
+
+def storable(names: Iterable[str]) -> list[str]:
+    """Return the names that contain no NUL: PostgreSQL cannot store a NUL, so no row can have such a name."""
+    return [name for name in names if "\0" not in name]
+
+
+async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:
+    """Do nothing. The pool need not reset a connection after use, because no code changes a connection's state."""
