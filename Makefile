@@ -21,18 +21,10 @@ check: .venv/.test ## Check style, types and imports.
 soak: .venv/.test ## Run the tests with the long property and fault tests.
 	$(BIN)/python -m pytest --hypothesis-profile=soak $(ARGS)
 
-<<<<<<< HEAD
-bench: .venv/.bench ## Measure, side by side in one run: see benchmarks/README.md.
+bench: .venv/.bench ## Run the benchmarks: see benchmarks/README.md.
 	$(BIN)/python -m benchmarks.all $(ARGS)
 
-docs: .venv/.docs ## Show the documentation on this machine, and again at each change.
-=======
-bench: .venv/.test ## Run the benchmarks: see benchmarks/README.md.
-	scripts/setup.sh bench
-	$(BIN)/python -m benchmarks.all $(ARGS)
-
-docs: .venv/.test ## Serve the documentation locally and reload it on each change.
->>>>>>> main
+docs: .venv/.docs ## Serve the documentation locally and reload it on each change.
 	$(BIN)/mkdocs serve $(ARGS)
 
 screenshots: .venv/.test ## Take the screenshots of the README and the docs again.
