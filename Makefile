@@ -21,11 +21,10 @@ check: .venv/.test ## Check style, types and imports.
 soak: .venv/.test ## Run the tests with the long property and fault tests.
 	$(BIN)/python -m pytest --hypothesis-profile=soak $(ARGS)
 
-bench: .venv/.test ## Run the benchmarks: see benchmarks/README.md.
-	scripts/setup.sh bench
+bench: .venv/.bench ## Run the benchmarks: see benchmarks/README.md.
 	$(BIN)/python -m benchmarks.all $(ARGS)
 
-docs: .venv/.test ## Serve the documentation locally and reload it on each change.
+docs: .venv/.docs ## Serve the documentation locally and reload it on each change.
 	$(BIN)/mkdocs serve $(ARGS)
 
 screenshots: .venv/.test ## Take the screenshots of the README and the docs again.
@@ -44,5 +43,11 @@ clean: ## Delete the environment and all caches.
 .venv/.run: requirements/run.txt $(SOURCES) scripts/setup.sh
 	scripts/setup.sh run
 
+.venv/.docs: requirements/docs.txt scripts/setup.sh
+	scripts/setup.sh docs
+
 .venv/.test: requirements/test.txt tests/npm/package-lock.json sdk/js/package-lock.json $(SOURCES) scripts/setup.sh
 	scripts/setup.sh test
+
+.venv/.bench: .venv/.test requirements/bench.txt
+	scripts/setup.sh bench

@@ -2,8 +2,9 @@
 # Locks requirements/*.txt to the newest versions that pyproject.toml allows, with hashes but no index address.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-compile=(.venv/bin/uv pip compile pyproject.toml --quiet --upgrade --generate-hashes --no-emit-index-url --no-annotate
+compile=(.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --no-emit-index-url --no-annotate
   --python-version 3.11 --custom-compile-command "make lock")
-"${compile[@]}" --extra server --group build -o requirements/run.txt
-"${compile[@]}" --extra server --group build --group docs --group test -c requirements/run.txt -o requirements/test.txt
-"${compile[@]}" --extra server --group build --group docs --group test --group bench -c requirements/test.txt -o requirements/bench.txt
+"${compile[@]}" pyproject.toml --extra server --group build -o requirements/run.txt
+"${compile[@]}" pyproject.toml --extra server --group build --group docs --group test -c requirements/run.txt -o requirements/test.txt
+"${compile[@]}" pyproject.toml --extra server --group build --group docs --group test --group bench -c requirements/test.txt -o requirements/bench.txt
+"${compile[@]}" --group docs -c requirements/test.txt -o requirements/docs.txt

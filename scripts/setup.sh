@@ -1,14 +1,23 @@
 #!/usr/bin/env bash
-# Sets up the environment of the Makefile's targets. Usage: setup.sh run | test | bench
+# Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | bench
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
-# `test`: the same, and the tools of the tests, Chromium, PgBouncer, and the npm packages of tests/npm and sdk/js.
-# `bench`: additional tools of `make bench`; the benchmarks install their peers themselves.
+# `docs`: the same environment with MkDocs only.
+# `test`: `run` with the tools of the tests, Chromium, PgBouncer, nginx, and the npm packages of tests/npm and sdk/js.
+# `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+STARTED=$SECONDS
+STEP=0
+STEPS=0 # Set by each mode below.
 
-# Install Debian packages, as root or through sudo; without either, name the missing packages and exit.
+say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+step() { # step WHAT DURATION
+  STEP=$((STEP + 1))
+  say "[$STEP/$STEPS] $1 (usually $2)"
+}
+
+# Install the missing ones of these Debian packages, as root or through sudo.
 debian() {
   local as_root=()
   if [ "$(id -u)" != 0 ]; then
@@ -20,7 +29,15 @@ debian() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" >&2
 }
 
-python_of_choice() {
+programs() { # programs [PACKAGE=]PROGRAM…
+  local missing=() each
+  for each in "$@"; do
+    command -v "${each#*=}" >/dev/null || [ -x "/usr/sbin/${each#*=}" ] || missing+=("${each%%=*}")
+  done
+  [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
+}
+
+find_python() {
   local candidate
   for candidate in "${PYTHON:-}" python3 python3.13 python3.12 python3.11; do
     if [ -n "$candidate" ] && "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
@@ -31,61 +48,67 @@ python_of_choice() {
   exit 1
 }
 
-environment() { # environment run|test
+virtual_environment() {
   local python
-  if ! .venv/bin/python -c '' 2>/dev/null || ! .venv/bin/python -m pip --version >/dev/null 2>&1; then
-    python=$(python_of_choice)
-    rm -rf .venv
-    "$python" -c 'import ensurepip' 2>/dev/null || debian python3-venv
-    say "Creating a virtual environment in .venv"
-    "$python" -m venv .venv
-  fi
-  if ! cmp -s "requirements/$1.txt" ".venv/requirements-$1.txt"; then
-    say "Installing the locked requirements (requirements/$1.txt)"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "requirements/$1.txt"
-    cp "requirements/$1.txt" ".venv/requirements-$1.txt"
-  fi
+  .venv/bin/python -c '' 2>/dev/null && .venv/bin/python -m pip --version >/dev/null 2>&1 && return
+  python=$(find_python)
+  rm -rf .venv
+  "$python" -c 'import ensurepip' 2>/dev/null || debian python3-venv
+  "$python" -m venv .venv
+}
+
+requirements() { # requirements run|docs|test|bench
+  cmp -s "requirements/$1.txt" ".venv/requirements-$1.txt" && return
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "requirements/$1.txt"
+  cp "requirements/$1.txt" ".venv/requirements-$1.txt"
+}
+
+taproof() {
   rm -rf build/wheel
   .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/wheel .
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall build/wheel/*.whl
 }
 
-# Install the packages of a folder's package-lock.json if it has changed.
+# Install what the package-lock.json of a folder names, when it has changed.
 npm_packages() { # npm_packages FOLDER
-  local home=$1
-  cmp -s "$home/package-lock.json" "$home/node_modules/.installed-package-lock.json" && return
-  say "Installing the locked npm packages ($home/package-lock.json)"
-  (cd "$home" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
+  local folder=$1
+  cmp -s "$folder/package-lock.json" "$folder/node_modules/.installed-package-lock.json" && return
+  (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2)
   # Last, so that an interrupted installation is repeated.
-  cp "$home/package-lock.json" "$home/node_modules/.installed-package-lock.json"
+  cp "$folder/package-lock.json" "$folder/node_modules/.installed-package-lock.json"
 }
 
-case "${1:-}" in
-  run)
-    environment run
-    touch .venv/.run
-    ;;
+MODE=${1:-}
+case "$MODE" in
+  run) STEPS=3 ;;
+  docs) STEPS=2 ;;
+  test | bench) STEPS=5 ;;
+  *) say "usage: scripts/setup.sh run|docs|test|bench"; exit 2 ;;
+esac
+
+case "$MODE" in
   test)
-    missing=()
-    [ -x /usr/bin/chromium ] || missing+=(chromium)
-    [ -x /usr/sbin/pgbouncer ] || missing+=(pgbouncer)
-    for program in openssl nginx slowhttptest sqlite3; do
-      command -v "$program" >/dev/null || [ -x "/usr/sbin/$program" ] || missing+=("$program")
-    done
-    [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
-    environment test
-    export PATH="$PWD/.venv/bin:$PATH" # Its Node.js and npm.
-    npm_packages tests/npm
-    npm_packages sdk/js
-    touch .venv/.test # Last, so that a failed step is repeated.
+    step "Programs: Chromium, PgBouncer, nginx, slowhttptest" "30 seconds, nothing when they are installed"
+    programs chromium pgbouncer openssl nginx slowhttptest sqlite3
     ;;
   bench)
-    missing=()
-    for program in wrk nginx npm; do
-      command -v "$program" >/dev/null || [ -x "/usr/sbin/$program" ] || missing+=("$program")
-    done
-    [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
-    environment bench
+    step "Programs: wrk, nginx" "10 seconds, nothing when they are installed"
+    programs wrk nginx npm
     ;;
-  *) say "usage: scripts/setup.sh run|test|bench"; exit 2 ;;
 esac
+step "Virtual environment in .venv" "5 seconds"
+virtual_environment
+step "Python packages of requirements/$MODE.txt" "20 to 60 seconds, nothing when they have not changed"
+requirements "$MODE"
+if [ "$MODE" != docs ]; then
+  step "Taproof, from its wheel" "5 seconds"
+  taproof
+fi
+if [ "$MODE" = test ] || [ "$MODE" = bench ]; then
+  step "npm packages of tests/npm and sdk/js" "15 seconds, nothing when they have not changed"
+  export PATH="$PWD/.venv/bin:$PATH" # Its Node.js and npm.
+  npm_packages tests/npm
+  npm_packages sdk/js
+fi
+touch ".venv/.$MODE" # Last, so that a set-up that failed is repeated.
+say "Ready after $((SECONDS - STARTED)) seconds."
