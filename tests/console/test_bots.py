@@ -33,7 +33,7 @@ async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installati
     """The settings name the bot that now asks; the token is on no later page and in no field."""
     project, _ = await visitor.create_project()
     before = await visitor.get(settings(project))
-    assert "The service's own bot asks people to confirm." in before.text
+    assert "By default, the service's own bot asks people to confirm." in before.text
     assert before.one(".//input[@name='bot_token']").get("type") == "password"
     token = console.bot_father.make_bot("Shop_Bot")
     answer = await visitor.submit(settings(project), bot_form(project), bot_token=token)
@@ -155,6 +155,6 @@ async def test_a_project_that_lost_its_bot_is_shown_as_broken(
     assert "Broken since" in (await visitor.get(settings(project))).text
     assert "Removed a project's own bot" in (await visitor.get("/console/audit")).text
     shown = await visitor.follow(await visitor.submit(settings(project), f"{bot_form(project)}/remove"))
-    assert "The service's own bot asks people to confirm." in shown.text
+    assert "By default, the service's own bot asks people to confirm." in shown.text
     assert "broken" not in (await visitor.get(LIST)).text
     assert (await read(console, other)).bot_username == "Shop_Bot"
