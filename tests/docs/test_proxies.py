@@ -105,7 +105,7 @@ def test_what_goes_wrong_says_what_the_page_says(start_service: StartService) ->
     forwarded = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "http"}
     for arguments, words in (
         ((), "no proxy on this machine is trusted"),
-        (("--trusted-proxy", "127.0.0.1/32"), "must be set to send X-Forwarded-Proto"),
+        (("--trusted-proxy", "127.0.0.1/32"), "configure the trusted proxy to send X-Forwarded-Proto"),
     ):
         answer = httpx.get(f"{start_service(*arguments).base_url}/healthz", headers=forwarded)
         assert (answer.status_code, answer.headers["X-Error-Code"]) == (400, "https_required")

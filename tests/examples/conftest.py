@@ -212,7 +212,7 @@ def refuses_without_settings(name: str, service: Service, project: OwnProject) -
     )
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == "Missing: TAPROOF_BASE_URL TAPROOF_PROJECT_ID TAPROOF_WEBHOOK_SECRET"
-    commands = done.stderr.partition("in their places:")[2].partition("3. ./run")[0]
+    commands = done.stderr.partition("filled in:")[2].partition("3. ./run")[0]
     for placeholder, value in (
         ("http://127.0.0.1:8080", service.base_url),
         ("proj_…", project.id),

@@ -130,7 +130,7 @@ def test_a_second_process_takes_no_proof_again(site: Site, browser: httpx.Client
     [
         pytest.param(make_proof(age=301), "expired", id="expired"),
         pytest.param(make_proof(age=-86_400), "in the future", id="issued in the future"),
-        pytest.param(make_proof(project_id=OTHER_PROJECT), "another project", id="of another project"),
+        pytest.param(make_proof(project_id=OTHER_PROJECT), "a different project", id="of another project"),
         pytest.param(make_proof()[:-8] + "AAAAAAAA", "signature", id="altered"),
         pytest.param("not a proof", "not a JWT", id="garbage"),
         pytest.param("", "not a JWT", id="empty"),

@@ -76,7 +76,7 @@ async def rotate(given: Given, *, as_json: AsJson = False) -> None:
 
 @command(commands, "reseal", *STORE, "master_key")
 async def reencrypt(given: Given, *, as_json: AsJson = False) -> None:
-    """Encrypt everything under the first key in TAPROOF_MASTER_KEY, so that the others can be removed.
+    """Encrypt everything under the first master key, so that you can remove the others.
 
     Run it after every node has been restarted with the new key first and the old one second.
     """
