@@ -284,8 +284,9 @@ async def take_console_pictures(browser: Browser, service: Service, receiver_url
     await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
     await page.screenshot(path=IMAGES / "console-waiting.png")
     deeplink = await page.get_by_role("link", name="Open the messenger").get_attribute("href")
+    match_code = await page.locator(".match-code").inner_text()
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
-        sign_in(client, {"deeplink": deeplink}, "Ada")
+        sign_in(client, {"deeplink": deeplink}, "Ada", match_code)
     await expect(page.locator("h1")).to_have_text("Is that you?")
     await page.get_by_role("button", name="Yes, link this account").click()
     await expect(page.locator("h1")).to_have_text("Projects")
