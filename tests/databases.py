@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
-from tests.postgres_server import execute, fresh_database
+from tests.postgres_server import fresh_database
 
 from taproof.core.clock import Clock
 from taproof.storage.postgres.store import PostgresStorage
@@ -71,7 +71,7 @@ def _migrated_sqlite() -> bytes:
 
 @contextlib.contextmanager
 def postgres_database(clock: Clock | None = None, *, quick: bool = False) -> Iterator[OpenStore]:
-    with emptied_postgres(quick=quick) as dsn:
+    with copied_postgres(quick=quick) as dsn:
         yield lambda: PostgresStorage.open(dsn, NOW, clock)
 
 
@@ -79,27 +79,7 @@ DRIVERS: dict[str, Database] = {"sqlite": sqlite_database, "postgres": postgres_
 # Gives a test whose `dsn` is of `tests/storage` a new database, which nothing has migrated yet.
 new_postgres = pytest.mark.parametrize("dsn", ["new"], indirect=True)
 
-# Restore the state after the migrations. Other connections are closed first, because they could hold a lock.
-_EMPTY = """
-DO $$ DECLARE found RECORD; BEGIN
-  PERFORM pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-  WHERE datname = current_database() AND pid <> pg_backend_pid();
-  FOR found IN SELECT c.relname FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace
-    AND c.relkind IN ('r', 'p') AND c.relname <> 'schema_migrations' ORDER BY c.relname
-  LOOP
-    IF found.relname LIKE 'sessions\\_%' THEN
-      EXECUTE format('DROP TABLE %I', found.relname);
-    ELSIF found.relname = 'audit_entries' THEN
-      ALTER TABLE audit_entries DISABLE TRIGGER USER; -- It refuses to be emptied.
-      TRUNCATE audit_entries;
-      ALTER TABLE audit_entries ENABLE TRIGGER USER;
-    ELSE
-      EXECUTE format('DELETE FROM %I', found.relname);
-    END IF;
-  END LOOP;
-END $$"""
 _KEPT = contextlib.ExitStack()
-_IDLE: dict[bool, list[str]] = {True: [], False: []}
 
 
 @functools.cache
@@ -120,16 +100,8 @@ def _migrated_postgres() -> str:
 
 
 @contextlib.contextmanager
-def emptied_postgres(*, quick: bool = False) -> Iterator[str]:
-    """Yield the DSN of a migrated database, which is emptied afterwards and reused: a tenth of the time of a new one.
-
-    A test that changes the schema, a table's settings or the planner's statistics is marked with `new_postgres`.
-    """
-    if _IDLE[quick]:
-        dsn = _IDLE[quick].pop()
-    else:
-        settings = {"synchronous_commit": "off"} if quick else None
-        dsn = _KEPT.enter_context(fresh_database(template=_migrated_postgres(), settings=settings))
-    yield dsn
-    execute(dsn, _EMPTY)
-    _IDLE[quick].append(dsn)
+def copied_postgres(*, quick: bool = False) -> Iterator[str]:
+    """Yield the DSN of a new copy of a migrated database. It has no statistics that could change a plan."""
+    settings = {"synchronous_commit": "off"} if quick else None
+    with fresh_database(template=_migrated_postgres(), settings=settings) as dsn:
+        yield dsn

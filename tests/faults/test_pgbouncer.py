@@ -20,6 +20,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import migrate, open_storage
 from taproof.storage.migrate import migrations
+from taproof.storage.postgres.store import PostgresStorage
 
 USER = "1001"
 POLLERS = 64
@@ -67,7 +68,9 @@ async def test_it_is_transaction_mode(place: Place, dsn: str) -> None:
     """The statements of one client use several server connections, which the tests of this file require."""
     async with place.sign_in(pgbouncer=True) as signin:
         storage = signin._storage
-        await asyncio.gather(*(storage.metadata.read_mark(f"{number}") for number in range(50)))
+        assert isinstance(storage, PostgresStorage)
+        # Statements that take a while overlap, however fast the machine is.
+        await asyncio.gather(*(storage.database.fetch("SELECT pg_sleep(0.2)") for _ in range(5)))
         behind = (
             "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'taproof'"
         )

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.databases import DRIVERS, NOW, Database, OpenStore, emptied_postgres, migrated_sqlite
+from tests.databases import DRIVERS, NOW, Database, OpenStore, copied_postgres, migrated_sqlite
 from tests.postgres_server import fresh_database
 
 from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
@@ -235,7 +235,7 @@ def sqlite_seed(sqlite: SqliteStorage) -> Seed:
 @pytest.fixture
 def dsn(request: pytest.FixtureRequest) -> Iterator[str]:
     """A PostgreSQL database that the test has for itself: migrated and without rows, or a new one (`new_postgres`)."""
-    with fresh_database() if hasattr(request, "param") else emptied_postgres() as dsn:
+    with fresh_database() if hasattr(request, "param") else copied_postgres() as dsn:
         yield dsn
 
 

@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tests.databases import emptied_postgres, migrated_sqlite
+from tests.databases import copied_postgres, migrated_sqlite
 
 from taproof.storage.export.format import TABLES, Column, ExportReader, Row, Source, Target, write_export
 from taproof.storage.export.postgres import open_postgres_source, open_postgres_target
@@ -34,7 +34,7 @@ def sqlite_place(path: Path) -> Place:
 
 @contextlib.asynccontextmanager
 async def postgres_place() -> AsyncIterator[tuple[Place, str]]:
-    with emptied_postgres() as dsn:
+    with copied_postgres() as dsn:
         program = f"postgres.open_postgres_target({dsn!r})"
         yield Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), program), dsn
 

@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.databases import emptied_postgres
+from tests.databases import copied_postgres
 from tests.postgres_server import execute
 from tests.storage.export.places import (
     WHEN,
@@ -143,7 +143,7 @@ def test_nothing_is_lost_between_the_stores_and_back(tmp_path_factory: pytest.Te
         assert await content(last) == before
         assert await export(last) == one
 
-    with emptied_postgres(quick=True) as dsn:
+    with copied_postgres(quick=True) as dsn:
         middle = Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), "")
 
         @given(CONTENT)

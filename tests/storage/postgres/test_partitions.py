@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 import pytest
-from tests.databases import NOW
+from tests.databases import NOW, new_postgres
 
 from taproof.core.clock import DAY
 from taproof.storage.postgres import database, sessions
@@ -58,6 +58,7 @@ async def test_days_are_prepared_once_by_nodes_at_once(
     await postgres.sessions.prepare_days(TODAY, TODAY + 3)
 
 
+@new_postgres  # A used database has statistics, even when it is empty.
 async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: PostgresStorage, dsn: str) -> None:
     """However many days are kept, and in the minutes before a new day's partition has any statistics.
 
