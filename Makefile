@@ -1,22 +1,28 @@
 # `make run` and `make test` set up everything that they need: see scripts/setup.sh.
 SHELL := /bin/bash
 BIN := .venv/bin
+# With CI set, pytest prints the last line of a failure whole.
+PYTEST := CI=true $(BIN)/python -m pytest -n auto --dist loadfile
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: run test check fmt soak bench lock docs screenshots clean
+.PHONY: run test test-slow check fmt soak bench lock docs screenshots clean
 
 run: .venv/.run ## Run the service with the sandbox messenger and the demo.
 	$(BIN)/taproof serve --sandbox $(ARGS)
 
-test: check ## Check everything and run all tests, on the built wheel.
-	$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
+test: check ## Check everything and run the tests, except those of tests/slow, on the built wheel.
+	$(PYTEST) tests --ignore=tests/slow --ignore=tests/docs $(ARGS)
 
-check: .venv/.test ## Check style, types and imports.
+test-slow: .venv/.test ## Run the tests that take minutes: long kills and floods, the programs of the docs, builds.
+	$(PYTEST) tests/slow $(ARGS)
+
+check: .venv/.test ## Check style, types, imports and the documentation.
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(PYTEST) tests/docs
 
 soak: .venv/.test ## Run the tests with the long property and fault tests.
 	$(BIN)/python -m pytest --hypothesis-profile=soak $(ARGS)

@@ -35,7 +35,7 @@ print(identity.messenger_id, identity.messenger_name)
 
 Your own program can start a sign-in with the project's secret key (`sk_…`):
 
-<!-- run by tests/docs/test_python_sdk.py -->
+<!-- run by tests/slow/docs/test_python_sdk.py -->
 ```python
 import os
 

@@ -1,11 +1,23 @@
-"""Share one browser, and set how long Hypothesis searches: for hours with `--hypothesis-profile=soak`."""
+"""Share one browser, print measurements, and set how long tests search for faults: for hours in `make soak`.
 
-from collections.abc import AsyncIterator
+The long form runs if pytest gets `--hypothesis-profile=soak`. Files named `test_soak_…` run only there.
+"""
 
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
 import pytest_asyncio
 from hypothesis import settings
 from playwright.async_api import Browser
 from tests.chromium import open_chromium
+
+Figure = Callable[[str, object], None]
+SHOWN_LOG = 6_000
+"""How many characters of a service's log are shown with a failure."""
+running_logs: dict[int, Path] = {}
+"""The logs of the services that `tests.e2e.conftest.launch` started and that still run, by port."""
 
 # The tests run on a shared and sometimes slow machine, where a deadline would measure its other users.
 settings.register_profile("quick", max_examples=60, stateful_step_count=40, deadline=None)
@@ -18,3 +30,48 @@ async def browser() -> AsyncIterator[Browser]:
     """Yield the browser of all tests of this process; each test opens its own context in it."""
     async with open_chromium() as browser:
         yield browser
+
+
+def is_soak(config: pytest.Config) -> bool:
+    """Return whether this is `make soak`."""
+    return bool(config.getoption("--hypothesis-profile", None) == "soak")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip the files that are only for `make soak`."""
+    return True if collection_path.name.startswith("test_soak_") and not is_soak(config) else None
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """Say in the last line of a failure what was expected and seen, and where the logs are; show the logs' ends."""
+    outcome: Any = yield
+    report: pytest.TestReport = outcome.get_result()
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if not report.failed or crash is None:
+        return
+    # pytest prints the first line of this message in its summary.
+    crash.message = " ".join(crash.message.split())[:500]
+    for port, log in running_logs.items():
+        crash.message += f" [log of the service on port {port}: {log}]"
+        text = log.read_text("utf-8", errors="replace")[-SHOWN_LOG:]
+        report.sections.append((f"log of the service on port {port}", text))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the measurements of the tests that took some."""
+    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
+        for name, value in report.user_properties:
+            terminalreporter.write_line(f"{report.nodeid.partition('::')[2]}: {name} {value}")
+
+
+@pytest.fixture
+def figure(record_property: Figure) -> Figure:
+    """Return a function that records a measurement, printed at the end."""
+    return record_property
+
+
+@pytest.fixture(scope="session")
+def soak(request: pytest.FixtureRequest) -> bool:
+    """Return whether the long form was requested."""
+    return is_soak(request.config)

@@ -3,7 +3,7 @@
 What is done with a block goes by its language, unless a comment stands right above its fence:
 
     <!-- same as examples/fastapi/app.py -->    it is a part of that file, which is tested as a whole
-    <!-- run by tests/docs/test_tutorial.py --> that test reads it from its page and runs it
+    <!-- run by tests/slow/docs/test_tutorial.py --> that test reads it from its page and runs it
     <!-- not run: REASON -->                    it cannot be run here, for one of the reasons in EXEMPT
     <!-- before: COMMAND -->                    it is run, after this command
 
@@ -77,6 +77,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 PAGES = sorted(DOCS.glob("**/*.md"))
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
+PROGRAMS = [block for block in BLOCKS if block.language in RUN and not block.note]
 
 
 def block_of(page: str, language: str, part: str = "") -> Block:

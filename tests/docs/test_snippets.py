@@ -1,34 +1,23 @@
-"""Every fenced block of the documentation is run, parsed, equal to tested code, or exempt for a stated reason."""
+"""Every fenced block of the documentation is run, parsed, equal to tested code, or exempt for a stated reason.
+
+tests/slow/docs runs them.
+"""
 
 import configparser
 import json
 import tomllib
 from collections.abc import Callable
-from itertools import groupby
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.docs.blocks import BLOCKS, EXEMPT, PARSED, ROOT, RUN, Block, blocks_of
-from tests.docs.walk import run
-from tests.e2e.conftest import StartService
+from tests.docs.blocks import BLOCKS, EXEMPT, PARSED, PROGRAMS, ROOT, Block, blocks_of
 
 from taproof.config.options import variable
 from taproof.config.settings import OPTIONS
 
-WALKS = {page: [*blocks] for page, blocks in groupby(BLOCKS, lambda block: block.page)}
-WALKS = {
-    page: found for page, blocks in WALKS.items() if (found := [b for b in blocks if b.language in RUN and not b.note])
-}
 NOTED = [block for block in BLOCKS if block.note]
 PARSE = [block for block in BLOCKS if block.language in PARSED and not block.note]
-
-
-@pytest.mark.parametrize("page", WALKS)
-def test_the_programs_of_a_page_run(page: str, start_service: StartService) -> None:
-    """The programs of a page run in order, as shown, on a separate service, without an error."""
-    done = run(WALKS[page], start_service())
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def _env(text: str) -> object:
@@ -91,8 +80,7 @@ def contains(whole: str, part: str) -> bool:
 
 def test_every_block_is_one_of_these() -> None:
     """Every block has a known language and is not empty, so that none is overlooked."""
-    walked = [block for blocks in WALKS.values() for block in blocks]
-    assert set(BLOCKS) == {*walked, *PARSE, *NOTED}, set(BLOCKS) - {*walked, *PARSE, *NOTED}
+    assert set(BLOCKS) == {*PROGRAMS, *PARSE, *NOTED}, set(BLOCKS) - {*PROGRAMS, *PARSE, *NOTED}
     assert all(block.text.strip() for block in BLOCKS)
 
 

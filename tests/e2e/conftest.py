@@ -22,14 +22,13 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.conftest import SHOWN_LOG, running_logs
 from tests.loop_guard import guarded, new_reports
 
 TRUST = ssl.create_default_context()
 """For the tests' HTTP clients. Each would otherwise load all certificate authorities, which takes 40 ms."""
 READY_WITHIN = 60.0
 STOPPED_WITHIN = 30.0
-_SHOWN_LOG = 6_000
-_running: list["Service"] = []
 
 
 @dataclass
@@ -90,8 +89,7 @@ class Service:
             self.process.kill()
             return self.process.wait()
         finally:
-            if self in _running:
-                _running.remove(self)
+            running_logs.pop(self.port, None)
 
 
 StartService = Callable[..., Service]
@@ -123,7 +121,7 @@ def launch(directory: Path, *arguments: str, sandbox: bool = True, **environment
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
         process = subprocess.Popen(command, cwd=directory, env=inherited | environment, stdout=out, stderr=err)
     service = Service(directory, port, process, inherited | environment)
-    _running.append(service)
+    running_logs[port] = directory / "stderr"
     try:
         _wait_until_ready(service)
     except BaseException:
@@ -146,17 +144,7 @@ def _wait_until_ready(service: Service) -> None:
                 if httpx.get(f"{service.base_url}/readyz", verify=TRUST).status_code == 200:
                     return
         time.sleep(0.05)
-    pytest.fail(f"The service did not become ready:\n{service.screen()}\n{service.log()[-_SHOWN_LOG:]}")
-
-
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport() -> Iterator[None]:
-    """Show the end of each running service's log with a failure."""
-    outcome: Any = yield
-    report: pytest.TestReport = outcome.get_result()
-    if report.failed:
-        for service in _running:
-            report.sections.append((f"log of the service on port {service.port}", service.log()[-_SHOWN_LOG:]))
+    pytest.fail(f"The service did not become ready:\n{service.screen()}\n{service.log()[-SHOWN_LOG:]}")
 
 
 @pytest.fixture(autouse=True)

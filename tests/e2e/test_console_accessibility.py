@@ -1,31 +1,23 @@
 """The console is accessible (WCAG 2.2, AA).
 
-axe-core finds nothing on any page, in both themes, on a desktop and on a phone. Everything can be reached and seen
-with the keyboard alone.
+axe-core finds nothing on any page in both themes: on a phone here, on a desktop in tests/slow. Everything can
+be reached and seen with the keyboard alone.
 """
 
-import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 import pytest
-from playwright.async_api import Browser, BrowserContext, Page, expect
+from playwright.async_api import Browser, BrowserContext, ViewportSize, expect
+from tests.axe import DESKTOP, PHONE, Theme, assert_accessible, violations
 from tests.e2e.conftest import Developer, Service, launch, make_phone
 from tests.e2e.console_browser import binding_link, confirm, heading, open_invitation, receiver, sign_in_with_token
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-AXE = Path(__file__).parents[1] / "npm/node_modules/axe-core/axe.min.js"
-Theme = Literal["light", "dark"]
-# Between the themes only the colours of a page differ.
-RULES: dict[Theme, dict[str, object]] = {
-    "light": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]},
-    "dark": {"type": "rule", "values": ["color-contrast"]},
-}
-DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 320, "height": 640}
+THEMES: tuple[Theme, Theme] = ("light", "dark")
 LONG = "A long name of a project that fits on no phone, and Onewordwithoutanyspaceatallinitwhatsoever"
 
 
@@ -80,50 +72,21 @@ def addresses(sandbox: Service, client: httpx.Client) -> list[str]:
     ]
 
 
-async def new_context(browser: Browser, sandbox: Service, theme: Theme, size: dict[str, int]) -> BrowserContext:
+async def new_context(browser: Browser, sandbox: Service, size: ViewportSize) -> BrowserContext:
     return await browser.new_context(
         base_url=sandbox.base_url,
-        color_scheme=theme,
-        viewport={"width": size["width"], "height": size["height"]},
+        viewport=size,
         reduced_motion="reduce",
         bypass_csp=True,  # The page's own policy would block axe-core. Other files test the policy.
     )
 
 
-async def violations(page: Page, theme: Theme) -> list[dict[str, Any]]:
-    """Return what axe-core finds on a page as it is displayed, with every part unfolded."""
-    await page.evaluate("for (const folded of document.querySelectorAll('details')) folded.open = true")
-    if not await page.evaluate("'axe' in window"):
-        await page.add_script_tag(path=AXE)
-    found: list[dict[str, Any]] = await page.evaluate(
-        "async runOnly => (await axe.run(document, {runOnly, resultTypes: ['violations']})).violations", RULES[theme]
-    )
-    return found
-
-
-async def assert_accessible(page: Page) -> None:
-    """Check a page with axe-core in both sizes and themes, and assert that it is no wider than the window."""
-    for size in (DESKTOP, PHONE):
-        await page.set_viewport_size({"width": size["width"], "height": size["height"]})
-        for theme in RULES:
-            await page.emulate_media(color_scheme=theme)
-            found = [
-                f"{violation['id']}: {violation['help']}: {node['html'][:200]} {node['failureSummary'][:300]}"
-                for violation in await violations(page, theme)
-                for node in violation["nodes"]
-            ]
-            assert found == [], (page.url, size, theme, json.dumps(found, indent=1))
-        too_wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert too_wide == 0, f"{page.url} scrolls sideways by {too_wide} px at {size['width']} px"
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", THEMES)
 async def test_contrast_is_measured(browser: Browser, sandbox: Service, theme: Theme) -> None:
     """axe-core finds text with too little contrast in either theme, so the tests below can be trusted."""
-    context = await new_context(browser, sandbox, "light", DESKTOP)
+    context = await new_context(browser, sandbox, DESKTOP)
     page = await context.new_page()
     await page.goto("/console/sign-in")
-    await page.emulate_media(color_scheme=theme)
     assert await violations(page, theme) == []
     await page.add_style_tag(content="main p { color: var(--line) }")
     assert [each["id"] for each in await violations(page, theme)] == ["color-contrast"]
@@ -131,49 +94,54 @@ async def test_contrast_is_measured(browser: Browser, sandbox: Service, theme: T
 
 
 async def test_axe(browser: Browser, sandbox: Service, addresses: list[str]) -> None:
-    """axe-core finds nothing on any page, and no page scrolls sideways down to a width of 320 px."""
-    context = await new_context(browser, sandbox, "light", PHONE)
+    """axe-core finds nothing on any page of a phone, and no page scrolls sideways at a width of 320 px."""
+    await visit_every_page(browser, sandbox, addresses, PHONE)
+
+
+async def visit_every_page(browser: Browser, sandbox: Service, addresses: list[str], size: ViewportSize) -> None:
+    """Check each page, and the results of forms, with axe-core in both themes."""
+    context = await new_context(browser, sandbox, size)
     page = await context.new_page()
     for path in ("/console/sign-in", "/console/invite", "/console/sign-in/waiting"):
         await page.goto(path)
-        await assert_accessible(page)
+        await assert_accessible(page, [size])
     await page.goto("/console/sign-in")
     await page.get_by_role("button", name="Sign in with your messenger").click()
     await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
-    await assert_accessible(page)
+    await assert_accessible(page, [size])
     await sign_in_with_token(page, sandbox.access_token)
     for path in addresses:
         await page.goto(path)
-        await assert_accessible(page)
+        await assert_accessible(page, [size])
 
     # The results of forms: secrets shown once, and an error.
     await page.goto("/console/tokens")
     await page.get_by_role("textbox", name="Name").fill("axe")
     await page.get_by_role("button", name="Create the access token").click()
     await expect(page.locator(".secrets")).to_be_visible()
-    await assert_accessible(page)
+    await assert_accessible(page, [size])
     await page.goto(f"/console/projects/{sandbox.project_id}/settings")
     await page.get_by_label(re.compile("To confirm")).first.fill("Something else")
     await page.get_by_role("button", name="Replace both secrets").click()
     await expect(page.get_by_role("alert")).to_be_visible()
-    await assert_accessible(page)
+    await assert_accessible(page, [size])
     await page.goto(f"/console/projects/{sandbox.project_id}/webhooks")
     await page.get_by_role("button", name="Show the webhook secret").click()
-    await assert_accessible(page)
+    await assert_accessible(page, [size])
 
     # Pages that need an invitation, and the forms of an owner who signed in with the messenger.
     await open_invitation(page, binding_link(sandbox))
-    await assert_accessible(page)
+    await assert_accessible(page, [size])
     await page.get_by_role("button", name="Continue in the messenger").click()
     with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
         await confirm(page, make_phone(client, LONG[:60]))
     await heading(page, "Is that you?")
-    await assert_accessible(page)
+    await assert_accessible(page, [size])
     await page.get_by_role("button", name="Yes, link this account").click()
     await heading(page, "Projects")
     await page.goto("/console/team")
     await expect(page.get_by_role("button", name="Create the invitation")).to_be_visible()
-    await assert_accessible(page)
+    await assert_accessible(page, [size])
     await context.close()
 
 
@@ -208,11 +176,11 @@ async def test_keyboard(browser: Browser, sandbox: Service, addresses: list[str]
 
     The first control is the link that skips the menu.
     """
-    context = await new_context(browser, sandbox, "light", DESKTOP)
+    context = await new_context(browser, sandbox, DESKTOP)
     page = await context.new_page()
     await sign_in_with_token(page, sandbox.access_token)
     accents = {}
-    for theme in RULES:
+    for theme in THEMES:
         await page.emulate_media(color_scheme=theme)
         accents[theme] = await page.evaluate(ACCENT)
     for path in addresses:
@@ -239,7 +207,7 @@ async def test_keyboard(browser: Browser, sandbox: Service, addresses: list[str]
 
 async def test_past_the_menu(browser: Browser, sandbox: Service) -> None:
     """The first Tab and Enter skip the menu."""
-    context = await new_context(browser, sandbox, "light", DESKTOP)
+    context = await new_context(browser, sandbox, DESKTOP)
     page = await context.new_page()
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto("/console/projects")
@@ -253,7 +221,7 @@ async def test_past_the_menu(browser: Browser, sandbox: Service) -> None:
 
 async def test_a_project_by_keyboard(browser: Browser, sandbox: Service) -> None:
     """A project can be created with the keyboard alone."""
-    context = await new_context(browser, sandbox, "light", DESKTOP)
+    context = await new_context(browser, sandbox, DESKTOP)
     page = await context.new_page()
     await sign_in_with_token(page, sandbox.access_token)
     await page.goto("/console/projects/new")
@@ -267,7 +235,7 @@ async def test_a_project_by_keyboard(browser: Browser, sandbox: Service) -> None
 
 async def test_forced_colours_and_enlarged_text(browser: Browser, sandbox: Service) -> None:
     """With forced colours every button has an edge, and with text twice as large nothing is cut off."""
-    context = await new_context(browser, sandbox, "light", DESKTOP)
+    context = await new_context(browser, sandbox, DESKTOP)
     page = await context.new_page()
     await sign_in_with_token(page, sandbox.access_token)
     await page.emulate_media(forced_colors="active")

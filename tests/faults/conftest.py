@@ -1,9 +1,6 @@
-"""Rules that hold when processes, servers and connections die: tested briefly on every run, at length in `make soak`.
+"""Rules that hold when processes, servers and connections die: briefly here, longer in tests/slow and `make soak`."""
 
-The long form runs if pytest gets `--hypothesis-profile=soak`. Files named `test_soak_…` run only there.
-"""
-
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,37 +9,7 @@ from tests.e2e.conftest import Service, StartService, launch, loop_is_never_held
 from tests.faults.place import Place, make_place
 from tests.postgres_server import fresh_database
 
-Figure = Callable[[str, object], None]
 __all__ = ["loop_is_never_held"]  # A fixture, active for every test of this folder.
-
-
-def is_soak(config: pytest.Config) -> bool:
-    """Return whether this is `make soak`."""
-    return bool(config.getoption("--hypothesis-profile", None) == "soak")
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip the files that are only for `make soak`."""
-    return True if collection_path.name.startswith("test_soak_") and not is_soak(config) else None
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the measurements of this folder's tests."""
-    for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):
-        for name, value in report.user_properties:
-            terminalreporter.write_line(f"{report.nodeid.partition('::')[2]}: {name} {value}")
-
-
-@pytest.fixture
-def figure(record_property: Figure) -> Figure:
-    """Return a function that records a measurement, printed at the end."""
-    return record_property
-
-
-@pytest.fixture(scope="session")
-def soak(request: pytest.FixtureRequest) -> bool:
-    """Return whether the long form was requested."""
-    return is_soak(request.config)
 
 
 @contextmanager

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from tests.conftest import Figure
 from tests.e2e.conftest import StartService
 from tests.faults.clients import clients, new_sessions
-from tests.faults.conftest import Figure
 from tests.faults.place import make_place
 from tests.whole_sign_in import WholeSignIn
 

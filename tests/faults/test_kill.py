@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 
 import pytest
+from tests.conftest import Figure
 from tests.e2e.conftest import StartService
-from tests.faults.conftest import Figure
 from tests.faults.http_load import http_loaded
 from tests.faults.load import PATIENCE, loaded
 from tests.faults.place import Place, assert_sound

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import jwt
-from tests.faults.conftest import Figure
+from tests.conftest import Figure
 from tests.faults.place import Place, assert_counters_fit, rows
 from tests.whole_sign_in import WholeSignIn
 

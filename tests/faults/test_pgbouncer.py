@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator
 
 import httpx
 import pytest
+from tests.conftest import Figure
 from tests.e2e.conftest import StartService
-from tests.faults.conftest import Figure
 from tests.faults.http_load import generate, verify
 from tests.faults.pgbouncer import SERVER_CONNECTIONS, PgBouncer, running_pgbouncer
 from tests.faults.place import Place, assert_counters_fit, make_place, rows

@@ -7,7 +7,7 @@ import sys
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.faults.conftest import Figure
+from tests.conftest import Figure
 from tests.faults.place import Place, rows
 from tests.sign_ins import stored_sign_in
 from tests.whole_sign_in import WholeSignIn

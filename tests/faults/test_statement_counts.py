@@ -9,7 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from tests.faults.conftest import Figure
+from tests.conftest import Figure
 from tests.faults.place import Place, make_place
 from tests.postgres_server import PostgresServer, execute
 

@@ -1,15 +1,12 @@
 """The button is accessible (WCAG 2.2, AA): in ten languages, both directions, any colour scheme, by keyboard."""
 
-import json
 import re
-from typing import Any
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import expect
+from tests.axe import assert_accessible
 from tests.e2e.conftest import OwnProject, Phone
-from tests.e2e.test_console_accessibility import AXE, RULES
 from tests.sdk_js.conftest import (
-    DESKTOP,
     LANGUAGES,
     PHONE,
     OpenContext,
@@ -26,30 +23,12 @@ from tests.sdk_js.conftest import (
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-NARROW = {"width": 320, "height": 568}
 SCHEME = '<meta name="color-scheme" content="light dark">'
 COLOURS = """(it) => {
   const style = getComputedStyle(it);
   return [style.backgroundColor, style.color].map((colour) =>
     colour.match(/[\\d.]+/g).slice(0, 3).reduce((sum, each) => sum + Number(each), 0) / 3);
 }"""
-
-
-async def assert_accessible(page: Page) -> None:
-    """Check the page and the shadow tree with axe-core in both sizes and themes, and that nothing is too wide."""
-    if not await page.evaluate("'axe' in window"):
-        await page.add_script_tag(path=AXE)
-    for size in (DESKTOP, NARROW):
-        await page.set_viewport_size({"width": size["width"], "height": size["height"]})
-        for theme, rules in RULES.items():
-            await page.emulate_media(color_scheme=theme)
-            found: list[dict[str, Any]] = await page.evaluate(
-                "async runOnly => (await axe.run(document, {runOnly, resultTypes: ['violations']})).violations", rules
-            )
-            nodes = [[each["id"], [node["html"] for node in each["nodes"]]] for each in found]
-            assert found == [], f"{size} {theme}: {json.dumps(nodes, indent=1)}"
-        too_wide = await page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        assert too_wide <= 0, f"{too_wide} px too wide at {size}"
 
 
 @pytest.mark.parametrize("language", ["en", "ar"])

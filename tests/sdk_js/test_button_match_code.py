@@ -9,6 +9,7 @@ import re
 
 import pytest
 from playwright.async_api import Page, expect
+from tests.axe import assert_accessible
 from tests.e2e.conftest import OwnProject, Phone
 from tests.sdk_js.conftest import (
     LANGUAGES,
@@ -25,7 +26,7 @@ from tests.sdk_js.conftest import (
     start,
     wait_for,
 )
-from tests.sdk_js.test_button_accessibility import SCHEME, assert_accessible
+from tests.sdk_js.test_button_accessibility import SCHEME
 
 import taproof
 

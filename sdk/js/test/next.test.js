@@ -1,4 +1,4 @@
-// taproof/next: the route handlers, called with Next.js's own NextRequest. tests/sdk_js/test_node_next.py calls them in a
+// taproof/next: the route handlers, called with Next.js's own NextRequest. tests/slow/sdk_js/test_node_next.py calls them in a
 // real application.
 
 import assert from "node:assert/strict";

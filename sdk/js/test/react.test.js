@@ -1,4 +1,4 @@
-// taproof/react where there is no browser: it can be imported and rendered on a server. tests/sdk_js/test_react.py has it
+// taproof/react where there is no browser: it can be imported and rendered on a server. tests/slow/sdk_js/test_react.py has it
 // in Chromium.
 
 import assert from "node:assert/strict";

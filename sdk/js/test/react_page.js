@@ -1,4 +1,4 @@
-// The page of tests/sdk_js/test_react.py: `?hook` or `?button`, in StrictMode, with what happened on `window.heard`.
+// The page of tests/slow/sdk_js/test_react.py: `?hook` or `?button`, in StrictMode, with what happened on `window.heard`.
 
 import { createElement as h, StrictMode, useEffect, useState } from "react";
 import { createRoot } from "react-dom/client";

@@ -1,10 +1,10 @@
 """The phone in a real browser: keyboards below the message field, contacts, and several bots."""
 
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, expect
+from tests.axe import PHONE, assert_accessible
 from tests.sandbox.bot import Bot, KeyboardButton, ReplyKeyboardMarkup, ReplyKeyboardRemove
 from tests.sandbox.conftest import ADA, BORIS, Running, buttons
 from tests.sandbox.phone.test_page import page
@@ -13,7 +13,6 @@ __all__ = ["page"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-AXE = Path(__file__).parents[2] / "npm/node_modules/axe-core/axe.min.js"
 ASK = ReplyKeyboardMarkup(
     keyboard=[[KeyboardButton(text="Share <my> number", request_contact=True)], [KeyboardButton(text="/sessions")]],
     one_time_keyboard=True,
@@ -179,14 +178,11 @@ async def test_everybody_can_use_it(browser: Browser, running: Running, bot: Bot
     await running.post(f"users/{ADA}/share", {"contact": BORIS, "forwarded_from": BORIS})
     await bot.send_message(ADA, "<b>Confirm</b>?", reply_markup=buttons(("17", "m:0"), ("42", "m:1"), ("88", "m:2")))
     # The page's own policy would keep axe-core out. Other tests hold the page to it.
-    context = await browser.new_context(
-        base_url=running.base, bypass_csp=True, reduced_motion="reduce", viewport={"width": 320, "height": 640}
-    )
+    context = await browser.new_context(base_url=running.base, bypass_csp=True, reduced_motion="reduce", viewport=PHONE)
     page = await context.new_page()
     await page.goto("/sandbox/phone")
     await expect(page.locator("#keyboard")).to_be_visible()
-    await page.add_script_tag(path=AXE)
-    await assert_accessible(page)
+    await assert_accessible(page, [PHONE])
     for opener, dialog in (
         ("Share <my> number", "#own-contact"),
         ("Share a contact", "#contact"),
@@ -196,21 +192,7 @@ async def test_everybody_can_use_it(browser: Browser, running: Running, bot: Bot
         await expect(page.locator(dialog)).to_be_visible()
         if dialog == "#contact":
             await page.select_option("#contact-whose", label="Someone else")
-        await assert_accessible(page)
+        await assert_accessible(page, [PHONE])
         await page.keyboard.press("Escape")
         await expect(page.locator(dialog)).to_be_hidden()
     await context.close()
-
-
-async def assert_accessible(page: Page) -> None:
-    themes: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-    tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
-    for theme in themes:
-        await page.emulate_media(color_scheme=theme)
-        found = await page.evaluate(
-            "async tags => (await axe.run(document, {runOnly: tags, resultTypes: ['violations']})).violations"
-            ".flatMap(each => each.nodes.map(node => `${each.id}: ${node.html} ${node.failureSummary}`))",
-            tags,
-        )
-        assert found == [], (theme, found)
-    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 from playwright.async_api import Page, expect
 from tests.chromium import open_chromium
-from tests.docs.walk import environment_of, opened
 from tests.e2e.conftest import Service, make_phone
+from tests.slow.docs.walk import environment_of, opened
 
 PATIENCE = 20_000
 """Milliseconds, for a busy machine."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
-from tests.faults.conftest import Figure
+from tests.conftest import Figure
 from tests.faults.webhook_nodes import Application, Came, Node, running_application, running_nodes, signing_in
 
 from taproof import verify_proof, verify_webhook

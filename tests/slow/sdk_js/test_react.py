@@ -22,7 +22,7 @@ import taproof
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-SDK = Path(__file__).parents[2] / "sdk/js"
+SDK = Path(__file__).parents[3] / "sdk/js"
 HTML = '<!doctype html><html lang="en"><title>React</title><div id="root"></div><script src="/page.js"></script>'
 
 

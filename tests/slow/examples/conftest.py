@@ -20,7 +20,7 @@ import pytest
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Request, expect
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 READY_WITHIN = 600.0
 STOPPED_WITHIN = 30.0
 NAME = "Ada <b>Lovelace</b> 🦊"

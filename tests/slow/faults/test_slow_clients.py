@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.conftest import Figure
 from tests.e2e.conftest import Service, StartService
 from tests.faults.clients import clients, new_sessions
-from tests.faults.conftest import Figure
 from tests.faults.place import make_place
 
 from taproof.runtime.listener import raise_file_limit

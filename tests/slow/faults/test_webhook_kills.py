@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.faults.conftest import Figure
+from tests.conftest import Figure
 from tests.faults.place import Place, add_project, assert_sound, rows
-from tests.faults.webhook_load import (
+from tests.slow.faults.webhook_load import (
     HASTY,
     PATIENCE,
     PRODUCTION,

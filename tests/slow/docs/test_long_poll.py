@@ -7,8 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.docs.blocks import block_of
-from tests.docs.walk import environment_of, run
 from tests.e2e.conftest import StartService, make_phone
+from tests.slow.docs.walk import environment_of, run
 
 PAGE = "reference/long-poll.md"
 CALL = """

@@ -15,7 +15,7 @@ from tests.sdk_js.conftest import OpenContext, decide, shown_link, start
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-SDK = Path(__file__).parents[2] / "sdk/js"
+SDK = Path(__file__).parents[3] / "sdk/js"
 READY_WITHIN = 120.0
 
 

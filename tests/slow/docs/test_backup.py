@@ -6,8 +6,8 @@ import subprocess
 from contextlib import closing
 
 from tests.docs.blocks import block_of
-from tests.docs.walk import environment_of, run
 from tests.e2e.conftest import StartService
+from tests.slow.docs.walk import environment_of, run
 
 PAGE = "how-to/backup.md"
 

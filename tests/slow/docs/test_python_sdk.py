@@ -6,9 +6,9 @@ import sys
 
 import pytest
 from tests.docs.blocks import block_of
-from tests.docs.signing_in import confirm
-from tests.docs.walk import environment_of
 from tests.e2e.conftest import StartService
+from tests.slow.docs.signing_in import confirm
+from tests.slow.docs.walk import environment_of
 
 PAGE = "reference/python-sdk.md"
 

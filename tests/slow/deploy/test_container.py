@@ -25,7 +25,7 @@ import pytest
 from tests.deploy.dockerfile import Stage, copy_context, read_dockerfile
 from tests.e2e.conftest import free_port
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PLACES = re.compile(r"(?<![\w.])/(?:opt/taproof|source|data)\b")
 IS_ROOT = os.geteuid() == 0
 PATIENCE = 60.0

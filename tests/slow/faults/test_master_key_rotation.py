@@ -13,9 +13,9 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.conftest import Figure
 from tests.databases import postgres_database
 from tests.e2e.conftest import Service, launch
-from tests.faults.conftest import Figure
 from tests.faults.encrypted_values import EncryptedValues, check, fill, open_quick
 from tests.whole_sign_in import WholeSignIn
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from tests.docs.blocks import block_of
-from tests.docs.signing_in import settings_of, sign_in_and_out
 from tests.e2e.conftest import StartService
+from tests.slow.docs.signing_in import settings_of, sign_in_and_out
 from werkzeug.serving import make_server
 
 PAGE = "how-to/flask.md"

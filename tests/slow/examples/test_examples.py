@@ -8,7 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Browser
 from tests.chromium import open_chromium
 from tests.e2e.conftest import OwnProject, Phone, Service
-from tests.examples.conftest import Example, StartExample, refuses_without_settings, walk_through
+from tests.slow.examples.conftest import Example, StartExample, refuses_without_settings, walk_through
 
 pytestmark = pytest.mark.browser
 NAMES = ["fastapi", "django", "express"]

@@ -19,7 +19,7 @@ __all__ = ["new_seed", "other_node", "seed", "storage"]
 LEFT_OUT = "test_watch_decisions_"
 
 # pytest finds a test by its name in a module. These are the suite's own, with the `open_store` of this file.
-for _file in sorted(Path(__file__).parents[1].glob("storage/conformance/test_*.py")):
+for _file in sorted(Path(__file__).parents[2].glob("storage/conformance/test_*.py")):
     _suite = vars(import_module(f"tests.storage.conformance.{_file.stem}"))
     globals().update(
         {name: value for name, value in _suite.items() if name.startswith("test_") and not name.startswith(LEFT_OUT)}

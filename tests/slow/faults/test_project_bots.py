@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from tests.conftest import Figure
 from tests.e2e.conftest import TRUST, Service, launch
-from tests.faults.conftest import Figure
 from tests.faults.place import Place, assert_sound, make_place, rows
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged

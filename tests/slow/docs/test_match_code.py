@@ -11,8 +11,8 @@ import pytest
 from playwright.async_api import expect
 from tests.chromium import open_chromium
 from tests.docs.blocks import block_of
-from tests.docs.signing_in import PATIENCE, confirm
 from tests.e2e.conftest import Developer, OwnProject, Service, launch
+from tests.slow.docs.signing_in import PATIENCE, confirm
 
 PAGE = "how-to/match-code.md"
 pytestmark = pytest.mark.browser

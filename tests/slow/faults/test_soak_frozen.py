@@ -6,7 +6,7 @@ import signal
 import time
 from pathlib import Path
 
-from tests.faults.conftest import Figure
+from tests.conftest import Figure
 from tests.faults.load import loaded
 from tests.faults.place import make_place
 from tests.postgres_server import PostgresServer, execute

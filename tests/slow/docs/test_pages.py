@@ -14,8 +14,8 @@ import pytest
 from playwright.async_api import Page, expect
 from tests.chromium import open_chromium
 from tests.docs.blocks import BLOCKS, ROOT, block_of
-from tests.docs.signing_in import PATIENCE, confirm, press_and_confirm
 from tests.e2e.conftest import Service, launch
+from tests.slow.docs.signing_in import PATIENCE, confirm, press_and_confirm
 
 from taproof import verify_proof
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.docs.blocks import ROOT, block_of
-from tests.docs.signing_in import wait_for
-from tests.docs.walk import environment_of
 from tests.e2e.conftest import StartService, free_port
+from tests.slow.docs.signing_in import wait_for
+from tests.slow.docs.walk import environment_of
 
 PAGE = "how-to/nextjs.md"
 SDK = ROOT / "sdk/js"

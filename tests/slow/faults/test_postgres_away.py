@@ -7,8 +7,8 @@ from typing import Final
 
 import httpx
 import pytest
+from tests.conftest import Figure
 from tests.e2e.conftest import StartService
-from tests.faults.conftest import Figure
 from tests.faults.http_load import generate, http_loaded, verify
 from tests.faults.load import loaded
 from tests.faults.place import Place, make_place
