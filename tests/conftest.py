@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from hypothesis import settings
-from playwright.async_api import Browser
+from playwright.async_api import Browser, expect
 from tests.chromium import open_chromium
 
 Figure = Callable[[str, object], None]
@@ -19,10 +19,11 @@ SHOWN_LOG = 6_000
 running_logs: dict[int, Path] = {}
 """The logs of the services that `tests.e2e.conftest.launch` started and that still run, by port."""
 
-# The tests run on a shared and sometimes slow machine, where a deadline would measure its other users.
+# The tests run on a shared and sometimes slow machine, where a short limit would measure its other users.
 settings.register_profile("quick", max_examples=60, stateful_step_count=40, deadline=None)
 settings.register_profile("soak", max_examples=2_000, stateful_step_count=80, deadline=None)
 settings.load_profile("quick")
+expect.set_options(timeout=60_000)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -37,7 +37,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
 }
 # PostgreSQL refuses to run as root. This account owns nothing and exists on every system.
 _UNPRIVILEGED: Final = "nobody"
-_PATIENCE: Final = 30.0
+_PATIENCE: Final = 120.0
 
 StopMode = Literal["smart", "fast", "immediate"]
 

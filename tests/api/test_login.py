@@ -24,7 +24,7 @@ from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, DeveloperSignIns
 from taproof.service.invitations import Invitations
 
-PATIENCE: Final = 10.0
+PATIENCE: Final = 60.0
 USER: Final = "1001"
 PATHS: Final = ["/api/v1/login", "/api/v1/login/token"]
 

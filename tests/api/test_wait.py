@@ -17,7 +17,7 @@ from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import Waiting
 
-PATIENCE: Final = 10.0
+PATIENCE: Final = 60.0
 USER: Final = "1001"
 
 

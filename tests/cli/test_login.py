@@ -39,7 +39,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def client(service: Service) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         yield client
 
 

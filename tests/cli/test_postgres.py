@@ -11,6 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+from tests.e2e.conftest import free_port
 from tests.postgres_server import execute, fresh_database
 from typer.testing import Result
 
@@ -112,6 +113,7 @@ def test_a_node_that_answers_http_only_needs_no_bot(run: Run) -> None:
 def test_a_server_that_is_away_gets_one_sentence(run: Run, arguments: list[str], level: str) -> None:
     """A database that cannot be reached is named without its password, also where everything is logged."""
     settings = {"TAPROOF_MASTER_KEY": KEY, "TAPROOF_BOT_TOKEN": BOT_TOKEN, "TAPROOF_LOG_LEVEL": level}
+    settings["TAPROOF_PORT"] = str(free_port())
     result = run(*arguments, TAPROOF_DATABASE_URL=NOBODY, **settings)
     assert result.exit_code == 1
     assert "TAPROOF_DATABASE_URL" in result.stderr

@@ -21,7 +21,7 @@ from taproof.core.identifiers import new_id
 from taproof.core.model import MessengerIdentity
 
 PATH = "/console/sessions/live"
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds until a test gives up; none waits so long when all is well."""
 
 

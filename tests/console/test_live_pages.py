@@ -19,7 +19,7 @@ from taproof.core.clock import MINUTE
 from taproof.core.model import MessengerIdentity
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -122,7 +122,7 @@ async def test_the_waiting_page_learns_of_the_decision(visitor: Visitor, console
     call = asyncio.create_task(state(visitor, project, wait="25"))
     await until(lambda: console.messenger.signin.waiting.count == 1)
     await console.messenger.confirm(link)
-    assert await asyncio.wait_for(call, 10) == "confirmed"
+    assert await asyncio.wait_for(call, 60) == "confirmed"
     head = await visitor.client.head(page_of(project))
     assert head.status_code == 200
     assert await state(visitor, project) == "confirmed", "a HEAD has used it up"

@@ -107,7 +107,7 @@ def failing_messenger(walker: Walker, project: OwnProject) -> None:
 
 def console(walker: Walker) -> None:
     """Open every console page that shows or hides a phone number or a secret."""
-    with httpx.Client(base_url=walker.client.base_url, event_hooks=walker.client.event_hooks, timeout=30) as browser:
+    with httpx.Client(base_url=walker.client.base_url, event_hooks=walker.client.event_hooks, timeout=60) as browser:
         origin = {"Origin": walker.walk.service.base_url}
         sign_in = {"access_token": walker.walk.service.access_token, "next": "/console/projects"}
         assert browser.post("/console/sign-in/token", data=sign_in, headers=origin).status_code == 303

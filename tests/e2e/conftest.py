@@ -27,7 +27,7 @@ from tests.loop_guard import guarded, new_reports
 
 TRUST = ssl.create_default_context()
 """For the tests' HTTP clients. Each would otherwise load all certificate authorities, which takes 40 ms."""
-READY_WITHIN = 60.0
+READY_WITHIN = 120.0
 STOPPED_WITHIN = 30.0
 
 
@@ -59,6 +59,10 @@ class Service:
     def log(self) -> str:
         """Return everything logged to stderr so far."""
         return (self.directory / "stderr").read_text("utf-8", errors="replace")
+
+    def has_lost_its_port(self) -> bool:
+        """Return whether it ended because another program took its port after `free_port` had found it."""
+        return self.process.poll() is not None and "Address already in use" in self.log()
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run another command of the command line on this service's database."""
@@ -115,21 +119,29 @@ def launch(directory: Path, *arguments: str, sandbox: bool = True, **environment
     inherited = {name: value for name, value in os.environ.items() if not name.upper().startswith("TAPROOF_")}
     # Tests call more often than any developer does. tests/api/limits/test_developers.py tests the limits.
     inherited |= {"TAPROOF_DEVELOPER_LIMIT": "off", "TAPROOF_DEVELOPER_WRITE_LIMIT": "off"}
+    service = _start(directory, inherited | environment, *(["--sandbox"] if sandbox else []), *arguments)
+    while service.has_lost_its_port():
+        service = _start(directory, service.environment, *(["--sandbox"] if sandbox else []), *arguments)
+    if sandbox:
+        service.project_id = re.findall(r"\bproj_[A-Za-z0-9]+", service.screen())[0]
+        service.access_token = re.findall(r"\btap_[A-Za-z0-9]+", service.screen())[0]
+    return service
+
+
+def _start(directory: Path, environment: dict[str, str], *arguments: str) -> Service:
+    """Start a service on a free port, and wait until it is ready or has ended because its port is in use."""
     port = free_port()
     command = [*guarded(directory / "long_steps"), "serve", "--port", str(port)]
-    command += ["--database", f"sqlite:///{directory / 'taproof.db'}", *(["--sandbox"] if sandbox else []), *arguments]
+    command += ["--database", f"sqlite:///{directory / 'taproof.db'}", *arguments]
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
-        process = subprocess.Popen(command, cwd=directory, env=inherited | environment, stdout=out, stderr=err)
-    service = Service(directory, port, process, inherited | environment)
+        process = subprocess.Popen(command, cwd=directory, env=environment, stdout=out, stderr=err)
+    service = Service(directory, port, process, environment)
     running_logs[port] = directory / "stderr"
     try:
         _wait_until_ready(service)
     except BaseException:
         service.stop()
         raise
-    if sandbox:
-        service.project_id = re.findall(r"\bproj_[A-Za-z0-9]+", service.screen())[0]
-        service.access_token = re.findall(r"\btap_[A-Za-z0-9]+", service.screen())[0]
     return service
 
 
@@ -137,6 +149,8 @@ def _wait_until_ready(service: Service) -> None:
     deadline = time.monotonic() + READY_WITHIN
     while time.monotonic() < deadline:
         if service.process.poll() is not None:
+            if service.has_lost_its_port():
+                return
             break
         # The screen is printed just after the server listens. Reading it does not slow down the start.
         if "Ctrl+C" in service.screen():
@@ -181,7 +195,7 @@ def start_service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartSer
 @pytest.fixture(scope="session")
 def client(service: Service) -> Iterator[httpx.Client]:
     """Return an HTTP client of the shared service without credentials."""
-    with httpx.Client(base_url=service.base_url, timeout=30, verify=TRUST) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60, verify=TRUST) as client:
         yield client
 
 

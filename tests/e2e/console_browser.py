@@ -12,9 +12,6 @@ import httpx
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 from tests.e2e.conftest import Phone, Service
 
-# The machine that runs the tests may be busy; nothing here measures time.
-expect.set_options(timeout=20_000)
-
 _REPORT_BREACHES = """
 addEventListener("securitypolicyviolation", ({violatedDirective, blockedURI}) => {
   console.error(`CSP: ${violatedDirective} ${blockedURI}`);

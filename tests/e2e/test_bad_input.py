@@ -273,7 +273,7 @@ def test_large_body_ends_the_connection(service: Service) -> None:
     """The answer says so if the server closes the connection after it (RFC 9112, 9.6)."""
     body = b"1000\r\n" + b"x" * 4_096 + b"\r\n"
     for _ in range(20):
-        with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
+        with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
             connection.sendall(PUBLIC_POST + b"Transfer-Encoding: chunked\r\n\r\n" + body * 10 + b"0\r\n\r\n")
             answer = connection.recv(65_536)
         assert b" 413 " in answer[:20]
@@ -367,7 +367,7 @@ def test_queries(endpoints: Endpoints, developer: Developer, query: str) -> None
 )
 def test_broken_http(endpoints: Endpoints, service: Service, request_bytes: bytes) -> None:
     """A client that disconnects early or does not speak HTTP affects only its own connection (issue)."""
-    with socket.create_connection(("127.0.0.1", service.port), timeout=5) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         try:
             connection.sendall(request_bytes.replace(b"TOKEN", service.access_token.encode()))
             connection.shutdown(socket.SHUT_WR)

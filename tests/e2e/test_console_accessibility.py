@@ -31,7 +31,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def client(sandbox: Service) -> Iterator[httpx.Client]:
     """Return an HTTP client of this file's service, for phones and programs."""
-    with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
+    with httpx.Client(base_url=sandbox.base_url, timeout=60) as client:
         yield client
 
 
@@ -133,7 +133,7 @@ async def visit_every_page(browser: Browser, sandbox: Service, addresses: list[s
     await open_invitation(page, binding_link(sandbox))
     await assert_accessible(page, [size])
     await page.get_by_role("button", name="Continue in the messenger").click()
-    with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
+    with httpx.Client(base_url=sandbox.base_url, timeout=60) as client:
         await confirm(page, make_phone(client, LONG[:60]))
     await heading(page, "Is that you?")
     await assert_accessible(page, [size])

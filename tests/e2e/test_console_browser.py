@@ -44,7 +44,7 @@ async def page(browser: Browser, sandbox: Service) -> AsyncIterator[Page]:
 @pytest.fixture(scope="module")
 def client(sandbox: Service) -> Iterator[httpx.Client]:
     """Return an HTTP client of this file's service, for phones and programs."""
-    with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
+    with httpx.Client(base_url=sandbox.base_url, timeout=60) as client:
         yield client
 
 

@@ -26,7 +26,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, str
 async def test_cookies_are_bound_to_the_host(browser: Browser, tls: tuple[Service, str]) -> None:
     """Every cookie is `__Host-`, Secure and HttpOnly, and a browser that enforces those rules can sign in."""
     service, base_url = tls
-    with httpx.Client(base_url=base_url, verify=False, timeout=30) as client:  # noqa: S501 — on loopback, for a phone.
+    with httpx.Client(base_url=base_url, verify=False, timeout=60) as client:  # noqa: S501 — on loopback, for a phone.
         phone = make_phone(client, "Ada")
         # This browser does not know the authority of the test's certificate.
         async with watched(browser, base_url, ignore_https_errors=True) as context:

@@ -28,8 +28,6 @@ from taproof.messengers.texts.catalog import texts_for
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 DEMO = isolated_name("Demo")
-# The machine that runs the tests may be busy; nothing here measures time.
-expect.set_options(timeout=20_000)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

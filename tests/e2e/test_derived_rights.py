@@ -56,7 +56,7 @@ class Minter(threading.Thread):
 
     def __init__(self, base_url: str, stolen: str) -> None:
         super().__init__(daemon=True)
-        self.client = httpx.Client(base_url=base_url, timeout=30, verify=TRUST)
+        self.client = httpx.Client(base_url=base_url, timeout=60, verify=TRUST)
         self.usable = [stolen]
         self.created: list[dict[str, Any]] = []
         self.is_running = threading.Event()

@@ -42,7 +42,7 @@ def bots(service: Service) -> set[int]:
 
 def create_sessions(base_url: str, project_id: str, acknowledged: list[str], enough: threading.Event) -> None:
     """Create sessions until the service dies, and record each one that was answered."""
-    with httpx.Client(base_url=base_url, timeout=30) as client:
+    with httpx.Client(base_url=base_url, timeout=60) as client:
         try:
             while True:
                 response = client.post("/api/v1/generate/public", json={"project_id": project_id})
@@ -58,7 +58,7 @@ def survivor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survivor]:
     """Start a service, kill -9 it while it works, and start it again."""
     directory = tmp_path_factory.mktemp("survivor")
     service = launch(directory)
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         project = Developer(client, service.access_token).create_project("Survivor")
         session = project.generate()
         phone = make_phone(client, "Ada")
@@ -75,7 +75,7 @@ def survivor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Survivor]:
     first_bots = bots(service)
 
     service = launch(directory)
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         project.developer = Developer(client, service.access_token)
         yield Survivor(service, project, acknowledged, session["session_token"], first_bots)
     service.stop()
@@ -162,7 +162,7 @@ def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
     assert receiver.arrived.wait(30)
 
     body = json.dumps({"project_id": project.id}).encode()
-    with socket.create_connection(("127.0.0.1", service.port), timeout=30) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         head = (
             "POST /api/v1/generate/public HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             f"Connection: close\r\nContent-Length: {len(body)}\r\n\r\n"

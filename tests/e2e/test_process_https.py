@@ -156,7 +156,7 @@ def test_a_proxy_that_nobody_trusts(client: httpx.Client, project: Any, name: st
 def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, httpx.Client]]:
     """Return a sandbox that trusts a proxy on this machine, and a client that acts as that proxy for a remote user."""
     for service, base_url in start(tmp_path_factory.mktemp("proxied"), "--trusted-proxy", "127.0.0.1/32"):
-        with httpx.Client(base_url=base_url, headers=PUBLIC | {"X-Forwarded-Proto": "https"}, timeout=30) as client:
+        with httpx.Client(base_url=base_url, headers=PUBLIC | {"X-Forwarded-Proto": "https"}, timeout=60) as client:
             yield service, client
 
 

@@ -77,7 +77,7 @@ def test_prompt_tells_the_place_behind_a_trusted_proxy(start_service: "StartServ
     """The prompt shows the place that the operator's GeoIP file has for the address."""
     file = write_mmdb(tmp_path / "city.mmdb", {"8.8.8.0/24": place("Germany", "Berlin")})
     service = start_service("--geoip-file", str(file), "--trusted-proxy", "127.0.0.1/32")
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         answer = client.post(
             "/api/v1/generate/public",
             json={"project_id": service.project_id},

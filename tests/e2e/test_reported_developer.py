@@ -22,7 +22,7 @@ class Browser:
     """A browser that sends the forms of the console's pages."""
 
     def __init__(self, service: Service) -> None:
-        self.client = httpx.Client(base_url=service.base_url, timeout=30, verify=TRUST)
+        self.client = httpx.Client(base_url=service.base_url, timeout=60, verify=TRUST)
 
     def submit(self, path: str, **fields: str) -> httpx.Response:
         headers = {"sec-fetch-site": "same-origin", "content-type": "application/x-www-form-urlencoded"}

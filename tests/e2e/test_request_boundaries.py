@@ -11,7 +11,7 @@ FOLLOWING = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 def answers(service: Service, sent: bytes) -> list[bytes]:
     """Send bytes on one connection, read it to its end, and return the status line of each answer."""
-    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         connection.sendall(sent)
         received = b""
         while piece := connection.recv(65_536):

@@ -10,7 +10,7 @@ from taproof.runtime.listener import HEAD_LIMIT
 
 def status(service: Service, head: bytes) -> bytes:
     """Return the status of the answer to a request with this head."""
-    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
         connection.sendall(head)
         return connection.recv(65_536).split()[1]
 

@@ -56,7 +56,7 @@ def canaries(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Canaries]:
     service = launch(tmp_path_factory.mktemp("canaries"), TAPROOF_LOG_LEVEL="debug")
     found = Canaries(service)
     try:
-        with httpx.Client(base_url=service.base_url, timeout=30) as client:
+        with httpx.Client(base_url=service.base_url, timeout=60) as client:
             _use_everything(client, found)
         yield found
     finally:

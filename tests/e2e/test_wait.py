@@ -17,7 +17,7 @@ from tests.e2e.conftest import TRUST, Developer, NewPhone, OwnProject, Phone, Se
 from tests.e2e.test_expiry import let_expire
 
 WAIT: Final = 30
-PATIENCE: Final = 20.0
+PATIENCE: Final = 60.0
 
 
 def waiting(service: Service) -> int:
@@ -165,7 +165,7 @@ def test_a_decision_written_by_another_process(service: Service, project: OwnPro
 def test_the_service_stops_while_clients_wait(start_service: StartService) -> None:
     """SIGTERM: all waiting clients get the current status; none is cut off when the draining time is over."""
     service = start_service()
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         developer = Developer(client, service.access_token)
         project = developer.create_project()
         make_phone(client)

@@ -103,7 +103,7 @@ async def http_loaded(place: Place, service: Service) -> AsyncIterator[HttpLoad]
     limits = httpx.Limits(max_keepalive_connections=0)
     async with (
         place.sign_in() as signin,
-        httpx.AsyncClient(base_url=service.base_url, timeout=30, limits=limits) as client,
+        httpx.AsyncClient(base_url=service.base_url, timeout=60, limits=limits) as client,
     ):
         load = HttpLoad(place, client, signin)
         users = [asyncio.create_task(load.run()) for _ in range(USERS)]

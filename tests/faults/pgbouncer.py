@@ -19,7 +19,7 @@ SERVER_CONNECTIONS: Final = 3
 """Fewer than the clients have, so that a client's transactions rarely get the same server connection twice."""
 # PgBouncer refuses to run as root. This account owns nothing and exists on every system.
 _UNPRIVILEGED: Final = "nobody"
-_PATIENCE: Final = 20.0
+_PATIENCE: Final = 60.0
 
 
 def program() -> str:

@@ -26,7 +26,7 @@ from taproof.storage.sqlite.store import SqliteStorage
 
 ANY_PORT = frozenset(range(1, 65_536))
 
-_SETTLED_WITHIN = 30.0
+_SETTLED_WITHIN = 60.0
 _DEVELOPER = "ada@example.com"
 
 

@@ -181,7 +181,7 @@ async def place(service: Service) -> AsyncIterator[Place]:
     key_file = service.directory / "taproof.db.key"
     encryptor = Encryptor(read_or_make_master_key(key_file, system_entropy, may_make=False))
     storage = open_quick(service.database)
-    async with httpx.AsyncClient(base_url=service.base_url, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=service.base_url, timeout=60) as client:
         found = Place(storage, encryptor, service, client)
         await found.enter(len(await storage.developers.list_developers()))
         yield found

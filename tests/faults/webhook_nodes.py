@@ -136,7 +136,7 @@ async def running_application(nodes: list[Node]) -> AsyncIterator[Application]:
     """Yield an application whose webhooks reach this process."""
     async with contextlib.AsyncExitStack() as stack:
         clients = [
-            await stack.enter_async_context(httpx.AsyncClient(base_url=node.service.base_url, timeout=30))
+            await stack.enter_async_context(httpx.AsyncClient(base_url=node.service.base_url, timeout=60))
             for node in nodes
         ]
         # All nodes share one developer, whose access token each start replaces.

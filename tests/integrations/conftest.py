@@ -7,7 +7,6 @@ who is not signed in to `/`).
 
 import base64
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.e2e.conftest import free_port
 
 from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
@@ -71,7 +71,7 @@ class Site:
 
     def browser(self) -> httpx.Client:
         """A browser that was never here: it keeps cookies."""
-        return httpx.Client(base_url=self.base_url, timeout=30)
+        return httpx.Client(base_url=self.base_url, timeout=60)
 
     def sign_in(self, browser: httpx.Client, proof: str, path: str = SIGN_IN, **headers: str) -> httpx.Response:
         return browser.post(path, json={"proof": proof}, headers=OWN | headers)
@@ -86,13 +86,6 @@ class Site:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def start_site(name: str, place: Path, *options: str, **environment: str) -> Site:

@@ -59,7 +59,7 @@ class Node:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 — what is waited for happens in another task.
             await asyncio.sleep(0.005)
 

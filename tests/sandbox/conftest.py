@@ -1,7 +1,6 @@
 """The sandbox under a real HTTP server, with a bot and a plain HTTP client."""
 
 import asyncio
-import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -12,6 +11,7 @@ import httpx
 import pytest
 from granian.constants import Interfaces
 from granian.server.embed import Server
+from tests.e2e.conftest import free_port
 from tests.sandbox.bot import Bot, InlineKeyboardButton, InlineKeyboardMarkup, Update
 
 from taproof.core.entropy import system_entropy
@@ -34,13 +34,6 @@ class HandClock:
         return self.now
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 @dataclass
 class Running:
     """A sandbox that listens, and clients of it."""
@@ -49,6 +42,14 @@ class Running:
     base: str
     http: httpx.AsyncClient
     clock: HandClock
+
+    async def until_polled(self, username: str = USERNAME) -> None:
+        """Wait until a call of getUpdates for this bot waits."""
+        bot = self.sandbox.bots.find(username)
+        assert bot is not None
+        async with asyncio.timeout(60):
+            while bot.messenger.updates._poll is None:  # noqa: ASYNC110 — a test cannot see this otherwise.
+                await asyncio.sleep(0.01)
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the Bot API with JSON; return the whole answer."""
@@ -109,7 +110,7 @@ async def run_sandbox() -> AsyncIterator[Running]:
     base = f"http://127.0.0.1:{port}"
     sandbox = Sandbox(TOKEN, USERNAME, clock, system_entropy, base)
     stop = await serve(sandbox.app, port)
-    async with httpx.AsyncClient(base_url=base, timeout=20, verify=TRUST) as http:
+    async with httpx.AsyncClient(base_url=base, timeout=60, verify=TRUST) as http:
         yield Running(sandbox, base, http, clock)
     await sandbox.close()
     await stop()
@@ -123,11 +124,9 @@ async def running() -> AsyncIterator[Running]:
 
 async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
     """Wait until a condition holds that only asking again can tell."""
-    for _ in range(500):
-        if await condition():
-            return
-        await asyncio.sleep(0.02)
-    raise AssertionError("It did not come about in 10 s.")
+    async with asyncio.timeout(60):
+        while not await condition():  # noqa: ASYNC110 — only asking again can tell.
+            await asyncio.sleep(0.02)
 
 
 @pytest.fixture

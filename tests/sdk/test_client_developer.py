@@ -26,7 +26,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def phone(service: Service) -> Iterator[Phone]:
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         yield make_phone(client)
 
 
@@ -112,7 +112,7 @@ def test_a_user_is_erased(client: EitherClient, service: Service) -> None:
     """Of a user who was erased no session is left, and another's stays; a second time there is nothing to erase."""
     project = client.create_project("Shop")
     of_ada, of_grace = sign_ins(client, service, project.id, 2)
-    with httpx.Client(base_url=service.base_url, timeout=30) as http:
+    with httpx.Client(base_url=service.base_url, timeout=60) as http:
         ada, grace = make_phone(http), make_phone(http, "Grace")
         ada.sign_in({"deeplink": of_ada.deeplink})
         grace.sign_in({"deeplink": of_grace.deeplink})

@@ -28,7 +28,7 @@ from taproof import (
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     service = launch(tmp_path_factory.mktemp("sign_in"))
-    with httpx.Client(base_url=service.base_url, timeout=30) as client, suppress(AssertionError):
+    with httpx.Client(base_url=service.base_url, timeout=60) as client, suppress(AssertionError):
         # On a busy machine the bot's very first answer may come later than the sandbox waits for it.
         make_phone(client).open(Developer(client, service.access_token).create_project().generate()["deeplink"])
     yield service
@@ -37,7 +37,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def http(service: Service) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         yield client
 
 

@@ -27,8 +27,6 @@ TEXTS = (Path(__file__).parents[2] / "sdk/js/src/texts.js").read_text(encoding="
 LANGUAGES = re.findall(r'^  ([a-z]{2}): "', TEXTS, re.MULTILINE)
 """The languages of the button. The bot may have more."""
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 375, "height": 700}
-# The machine that runs the tests may be busy; nothing here measures time.
-expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="session")
@@ -40,7 +38,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="session")
 def client(sandbox: Service) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
+    with httpx.Client(base_url=sandbox.base_url, timeout=60) as client:
         yield client
 
 

@@ -13,9 +13,9 @@ from taproof.core.model import MessengerIdentity, Project, SessionKey
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 
-LONG: Final = 30.0
+LONG: Final = 120.0
 """Longer than any test may take: what ends sooner was woken."""
-PATIENCE: Final = 10.0
+PATIENCE: Final = 60.0
 USER: Final = "1001"
 IDENTITY: Final = MessengerIdentity(USER, "Ada", "ada")
 

@@ -38,7 +38,7 @@ async def test_an_answer_is_read_through_a_cap(reply: bytes, status: int, body: 
             assert (answer.status, answer.error, answer.body) == (status, None, body)
         assert receiver.connections == connections
         if connections == 2:
-            await asyncio.wait_for(receiver.closed.wait(), 10)
+            await asyncio.wait_for(receiver.closed.wait(), 60)
 
 
 async def test_an_answer_without_end_is_left() -> None:
@@ -53,7 +53,7 @@ async def test_an_answer_without_end_is_left() -> None:
     async with receiving(endless) as receiver, opened(receiver) as client:
         answer = await client.post(signed(f"http://{NAME}:{receiver.port}/"))
         assert (answer.status, len(answer.body)) == (200, 1024)
-        await asyncio.wait_for(receiver.closed.wait(), 10)
+        await asyncio.wait_for(receiver.closed.wait(), 60)
 
 
 async def test_a_compressed_answer_stays_compressed() -> None:
@@ -140,8 +140,8 @@ async def test_time_runs_for_connecting_sending_and_reading_together(first: byte
             await asyncio.sleep(0.05)
 
     async with receiving(slow) as receiver, opened(receiver, timeout=0.5) as client:
-        answer = await asyncio.wait_for(client.post(signed(f"http://{NAME}:{receiver.port}/")), 10)
+        answer = await asyncio.wait_for(client.post(signed(f"http://{NAME}:{receiver.port}/")), 60)
         assert (answer.status, answer.error) == (None, "timeout")
         assert 500 <= answer.duration < 5_000
         if drip:  # Who says nothing does not notice that nobody listens.
-            await asyncio.wait_for(receiver.closed.wait(), 10)
+            await asyncio.wait_for(receiver.closed.wait(), 60)

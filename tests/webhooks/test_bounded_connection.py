@@ -55,7 +55,7 @@ async def test_a_flood_before_or_in_an_answer_is_cut_off(flood: str, taken: list
         for _ in range(2):
             answer = await client.post(signed(f"http://{NAME}:{receiver.port}/"))
             assert answer.error == ("connection_lost" if "chunk" in flood else "invalid_answer")
-            await asyncio.wait_for(receiver.closed.wait(), 10)
+            await asyncio.wait_for(receiver.closed.wait(), 60)
         assert receiver.connections == 2
     assert sum(taken) <= 2 * ANSWER_BUDGET
 
@@ -71,7 +71,7 @@ async def test_a_flood_between_two_answers_is_cut_off(taken: list[int]) -> None:
 
     async with receiving(reply) as receiver, opened(receiver) as client:
         assert (await client.post(signed(f"http://{NAME}:{receiver.port}/"))).status == 204
-        await asyncio.wait_for(receiver.closed.wait(), 10)
+        await asyncio.wait_for(receiver.closed.wait(), 60)
         assert (await client.post(signed(f"http://{NAME}:{receiver.port}/"))).status == 204
         assert receiver.connections == 2
     assert sum(taken) <= 2 * ANSWER_BUDGET

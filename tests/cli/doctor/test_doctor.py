@@ -18,6 +18,7 @@ from aiohttp.test_utils import TestServer
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from tests.e2e.conftest import free_port
 from typer.testing import Result
 
 from taproof.cli.doctor import sqlite as store_checks
@@ -31,13 +32,6 @@ OTHER_TOKEN = "987654321:AAabcdefghijklmnopqrstuvwxyz6543210"
 KEY = "A" * 43 + "="
 Run = Callable[..., Result]
 Beside = Callable[..., Awaitable[Result]]
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def look(name: str, **given: Any) -> Finding:

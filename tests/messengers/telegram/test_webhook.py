@@ -178,7 +178,7 @@ async def test_registration_is_tried_until_it_succeeds(
     monkeypatch.setattr(connection, "LONGEST_DELAY", 0.01)
     api.fail("setWebhook", Fault(502, raw="<html>", times=2))
     api.fail("setWebhook", Fault(400, "Bad Request: bad webhook: An HTTPS URL must be provided for webhook"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await register_webhook(bot, "https://example.org/bot/webhook", SECRET)
     assert len(api.of("setWebhook")) == 4
     assert api.of("setWebhook")[-1] == {

@@ -304,12 +304,12 @@ async def test_a_revoked_token(running: Running, bot: Bot, new_bot: MakeBot) -> 
     [update] = await other.get_updates()
     polling = asyncio.create_task(other.get_updates(update.update_id + 1, timeout=50))
     first_polls = asyncio.create_task(bot.get_updates(timeout=1))
-    await asyncio.sleep(0.1)
+    await running.until_polled("acme_login_bot")
     new = await running.post("bots/acme_login_bot/revoke", {})
     assert (new["id"], new["username"]) == (old["id"], "acme_login_bot")
     assert new["token"] != old["token"]
     with refused(401, "Unauthorized"):
-        await asyncio.wait_for(polling, 5)
+        await asyncio.wait_for(polling, 40)
     for call in (other.get_me(), other.get_updates(), other.send_message(ADA, "x"), other.delete_webhook()):
         with refused(401):
             await call

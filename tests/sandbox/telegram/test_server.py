@@ -332,10 +332,10 @@ async def test_updates_are_kept_for_a_day(running: Running, bot: Bot) -> None:
 async def test_long_poll_ends_with_the_update(running: Running, bot: Bot) -> None:
     """A waiting call is answered when there is something to give, and with nothing when the time is over."""
     assert await bot.get_updates(timeout=1) == []
-    waiting = asyncio.create_task(bot.get_updates(timeout=30))
-    await asyncio.sleep(0.1)
+    waiting = asyncio.create_task(bot.get_updates(timeout=50))
+    await running.until_polled()
     await start(running, BORIS)
-    [update] = await asyncio.wait_for(waiting, 5)
+    [update] = await asyncio.wait_for(waiting, 40)
     assert update.message is not None
     assert update.message.from_user is not None
     assert (update.message.from_user.username, update.message.from_user.language_code) == (None, "ru")
@@ -356,8 +356,8 @@ async def test_allowed_updates_are_remembered(running: Running, bot: Bot) -> Non
 
 async def test_the_older_of_two_polls_gets_a_conflict(running: Running, bot: Bot) -> None:
     """Two programs that poll for one bot find out."""
-    older = asyncio.create_task(bot.get_updates(timeout=30))
-    await asyncio.sleep(0.1)
+    older = asyncio.create_task(bot.get_updates(timeout=50))
+    await running.until_polled()
     newer = asyncio.create_task(bot.get_updates(timeout=1))
     with refused(409, "terminated by other getUpdates request"):
         await older
@@ -366,8 +366,8 @@ async def test_the_older_of_two_polls_gets_a_conflict(running: Running, bot: Bot
 
 async def test_a_stopping_sandbox_ends_polls_as_a_restarting_server(running: Running, bot: Bot) -> None:
     """A bot that waits is let go at once, and one that asks again is not answered with nothing in a tight loop."""
-    waiting = asyncio.create_task(bot.get_updates(timeout=30))
-    await asyncio.sleep(0.1)
+    waiting = asyncio.create_task(bot.get_updates(timeout=50))
+    await running.until_polled()
     running.sandbox.stop_waiting()
     for call in (waiting, asyncio.create_task(bot.get_updates())):
         with refused(500, "restart"):

@@ -10,8 +10,9 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from tests.e2e.conftest import free_port
 from tests.sandbox.bot import Bot, refused
-from tests.sandbox.conftest import ADA, BORIS, Running, eventually, free_port, serve
+from tests.sandbox.conftest import ADA, BORIS, Running, eventually, serve
 
 
 class Receiver:
@@ -111,8 +112,8 @@ async def test_no_one_listens(running: Running, bot: Bot) -> None:
 
 async def test_webhook_and_polling_exclude_each_other(running: Running, bot: Bot, receiver: Receiver) -> None:
     """While a webhook is set nobody polls; setting one ends a poll; deleting it gives polling back."""
-    waiting = asyncio.create_task(bot.get_updates(timeout=30))
-    await asyncio.sleep(0.1)
+    waiting = asyncio.create_task(bot.get_updates(timeout=50))
+    await running.until_polled()
     answers = [await running.call("setWebhook", url=receiver.url) for _ in range(2)]
     assert [answer["description"] for answer in answers] == ["Webhook was set", "Webhook is already set"]
     with refused(409, "terminated by setWebhook request"):

@@ -180,7 +180,7 @@ async def test_a_waiting_call_is_woken_by_the_tap(node: "Node", sign_in: Develop
         call = asyncio.create_task(sign_in.wait(started.encrypted, CONSOLE, LONG, never))
         await until(lambda: node.signin.waiting.count == 1)
         await confirm(node, started)
-        assert await asyncio.wait_for(call, 10) == "over"
+        assert await asyncio.wait_for(call, 60) == "over"
     assert (await sign_in.finish(started.encrypted, CONSOLE)).identity == ADA
 
 
@@ -196,7 +196,7 @@ async def test_a_caller_who_leaves_is_told_apart(node: "Node", sign_in: Develope
         call = asyncio.create_task(sign_in.wait(started.encrypted, CONSOLE, LONG, until_left))
         await until(lambda: node.signin.waiting.count == 1)
         left.set()
-        assert await asyncio.wait_for(call, 10) == "gone"
+        assert await asyncio.wait_for(call, 60) == "gone"
 
 
 async def test_the_project_is_made_once(node: "Node", other_node: "Node") -> None:

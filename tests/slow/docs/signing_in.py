@@ -11,7 +11,7 @@ from tests.chromium import open_chromium
 from tests.e2e.conftest import Service, make_phone
 from tests.slow.docs.walk import environment_of, opened
 
-PATIENCE = 20_000
+PATIENCE = 60_000
 """Milliseconds, for a busy machine."""
 READY_WITHIN = 120.0
 
@@ -27,7 +27,7 @@ async def press_and_confirm(page: Page, service: Service, name: str, button: str
 
 def confirm(service: Service, deeplink: str, name: str, button: str = "Confirm") -> None:
     """Let a user of this name open a link and tap."""
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         phone = make_phone(client, name)
         opened(client, phone, deeplink)
         phone.tap(button)

@@ -25,7 +25,7 @@ def test_the_programs_wait_for_the_tap(
     """Both programs print the user's decision."""
     service = start_service()
     variables = environment_of(service)
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         project_id = variables["TAPROOF_PROJECT_ID"]
         session = client.post("/api/v1/generate/public", json={"project_id": project_id}).json()
         variables["SESSION_TOKEN"] = session["session_token"]

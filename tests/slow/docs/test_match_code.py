@@ -27,7 +27,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture
 def project(service: Service) -> Iterator[OwnProject]:
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         yield Developer(client, service.access_token).create_project("Shop", match_code="on")
 
 

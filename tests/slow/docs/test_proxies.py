@@ -14,7 +14,7 @@ from tests.e2e.conftest import Developer, Service, StartService, free_port
 
 PAGE = "how-to/tls-and-proxies.md"
 NGINX = "/usr/sbin/nginx"
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @dataclass
@@ -62,7 +62,7 @@ def proxied(certificate: Path, start_service: StartService) -> Iterator[Proxy]:
         [NGINX, "-e", f"{certificate}/error.log", "-p", str(certificate), "-c", str(configuration)]
     )
     trust = ssl.create_default_context(cafile=str(certificate / "fullchain.pem"))
-    with httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=trust, timeout=30) as client:
+    with httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=trust, timeout=60) as client:
         deadline = time.monotonic() + PATIENCE
         while True:
             assert process.poll() is None, (certificate / "error.log").read_text("utf-8")

@@ -24,7 +24,7 @@ _PATIENCE = 5
 
 def environment_of(service: Service) -> dict[str, str]:
     """Return the variables of a new project of the service, and the proof of a sign-in to it."""
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         project = Developer(client, service.access_token).create_project("My shop")
         phone, session = make_phone(client), project.generate()
         opened(client, phone, session["deeplink"])

@@ -33,7 +33,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 @pytest.fixture(scope="module")
 def client(sandbox: Service) -> Iterator[httpx.Client]:
     """Return an HTTP client of this file's service, for phones and programs."""
-    with httpx.Client(base_url=sandbox.base_url, timeout=30) as client:
+    with httpx.Client(base_url=sandbox.base_url, timeout=60) as client:
         yield client
 
 

@@ -94,7 +94,7 @@ def test_a_real_service_without_its_messenger(start_service: StartService) -> No
     service = start_service(sandbox=False, TAPROOF_BOT_TOKEN=BOT_TOKEN, TAPROOF_BOT_API_URL=f"http://127.0.0.1:{port}")
     half_a_header = begin(service, b"GET /healthz HTTP/1.1\r\nHost: loc")
     project_id = create_project(service)
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         for path in SANDBOX_PATHS:
             for method in ("GET", "POST", "DELETE"):
                 response = client.request(method, path)
@@ -132,7 +132,7 @@ def test_a_link_base_of_ones_own(start_service: StartService) -> None:
         TAPROOF_MESSENGER_LINK_BASE="https://t.me/shop_bot",
     )
     project_id = create_project(service)
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         response = generate(client, project_id)
         assert response.status_code == 200
         assert response.json()["deeplink"].startswith("https://t.me/shop_bot?start=")
@@ -198,7 +198,7 @@ def test_updates_by_webhook(start_service: StartService) -> None:
     """
     # The sandbox does not use this address, but webhook updates require one in the settings.
     service = start_service(TAPROOF_BOT_UPDATES="webhook", TAPROOF_BOT_API_URL="http://127.0.0.1:9")
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         session = generate(client, service.project_id).json()
         token = session["session_token"]
         users = client.get("/sandbox/users").json()["users"]

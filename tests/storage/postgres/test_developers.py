@@ -30,7 +30,7 @@ async def test_whoever_takes_up_an_invitation_holds_up_nobody_else(
     _, code_hash = await seed.invitation("bob@example.com")
     bob = Developer("dev_bob", "bob@example.com", "free", NOW, messenger_id="1001")
     other = await asyncpg.connect(dsn)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async with other.transaction():
             await other.execute(_LOCK_DEVELOPERS)
             accepting = asyncio.create_task(postgres.developers.accept_invitation(code_hash, bob, NOW))

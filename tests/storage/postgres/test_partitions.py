@@ -91,15 +91,18 @@ async def test_a_day_in_use_is_dropped_later(
     postgres: PostgresStorage, connection: asyncpg.Connection, seed: "Seed", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A backup that reads the day keeps its table; polls of other days do not wait; the next sweep ends the work."""
-    monkeypatch.setattr("taproof.storage.postgres.partitions._PATIENCE", 0.3)
+    monkeypatch.setattr("taproof.storage.postgres.partitions._PATIENCE", 2)
     project = await seed.project()
     await seed.session(project, at=(TODAY - 100) * DAY)
     today = await seed.session(project)
     async with connection.transaction():
         await connection.fetch("SELECT * FROM sessions")
         sweep = asyncio.create_task(postgres.sessions.purge_sessions(TODAY - 90, 100))
-        await asyncio.sleep(0.1)
-        assert await asyncio.wait_for(postgres.sessions.poll_session(today.key), 0.1) is not None
+        async with asyncio.timeout(60):
+            while not await connection.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert await postgres.sessions.poll_session(today.key) is not None
+        assert not sweep.done()
         assert await sweep == 0
     assert await postgres.sessions.purge_sessions(TODAY - 90, 100) == 1
     assert await days(connection) == {TODAY: False}
@@ -173,6 +176,6 @@ async def test_days_are_made_while_another_is_vacuumed(
     async with connection.transaction():
         # What VACUUM and ANALYZE take.
         await connection.execute(f"LOCK TABLE sessions_{TODAY} IN SHARE UPDATE EXCLUSIVE MODE")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             await postgres.sessions.prepare_days(TODAY + 1, TODAY + 2)
     assert {TODAY, TODAY + 1, TODAY + 2} <= set(await days(connection))

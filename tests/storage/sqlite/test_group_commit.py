@@ -315,14 +315,14 @@ async def test_giving_up_on_closing_loses_no_write(tmp_path: Path) -> None:
     closing.cancel()
     await asyncio.sleep(0)
     released.set()
-    assert await asyncio.wait_for(asyncio.gather(*tasks), 10) == ["first", "second"]
+    assert await asyncio.wait_for(asyncio.gather(*tasks), 60) == ["first", "second"]
     await book.writer.close()
 
 
 async def test_writes_one_by_one_never_wait_for_company(notebook: Notebook, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only groups under load wait for more writes: with a pause of a minute, this test would take twenty minutes."""
     monkeypatch.setattr(group_commit, "_GATHER", 60)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         for number in range(20):
             await notebook.write(f"{number}")
 
