@@ -59,6 +59,16 @@ def pytest_runtest_makereport() -> Iterator[None]:
         report.sections.append((f"log of the service on port {port}", text))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name the case of a table in the last line of its failure."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    # A report with a node comes from another process, which has named the case.
+    if isinstance(report, pytest.SubtestReport) and crash is not None and not hasattr(report, "node"):
+        told = [report.context.msg or "", *(f"{name}={value!r}" for name, value in report.context.kwargs.items())]
+        crash.message = f"[{', '.join(filter(None, told))[:200]}] {crash.message}"
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the measurements of the tests that took some."""
     for report in terminalreporter.getreports("passed") + terminalreporter.getreports("failed"):

@@ -45,6 +45,13 @@ OWNED = [
     ]
     if "{" in path and "{messenger}" not in path  # A user is nobody's: see test_developer_users.py.
 ]
+UNKNOWN = {
+    "project": NO_PROJECT,
+    "token": "tok_x",
+    "delivery": NO_DELIVERY,
+    "session": NO_SESSION,
+    "messenger": "9",
+}
 VALID_BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/projects"): {"name": "Acme"},
     ("PATCH", "/projects/{project}"): {"name": "Taken over"},
@@ -63,27 +70,26 @@ def test_every_route_is_in_the_tables_below(api: Api) -> None:
 # ---- who may call
 
 
-@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
-@pytest.mark.parametrize(
-    "authorization",
-    [
-        [],
-        [""],
-        ["Bearer"],
-        ["Bearer "],
-        ["Basic {token}"],
-        ["{token}"],
-        ["Bearer tap_{filler}"],
-        ["Bearer {token}x"],
-        ["Bearer {token},"],
-        ["Bearer {token}", "Bearer {token}"],
-        ["Bearer {revoked}"],
-        ["Bearer {expired}"],
-        ["Bearer {secret_key}"],
-        ["Bearer \xff\x00"],
-    ],
-)
-async def test_a_stranger_learns_only_401(api: Api, method: str, path: str, authorization: list[str]) -> None:
+WRONG = [
+    [],
+    [""],
+    ["Bearer"],
+    ["Bearer "],
+    ["Basic {token}"],
+    ["{token}"],
+    ["Bearer tap_{filler}"],
+    ["Bearer {token}x"],
+    ["Bearer {token},"],
+    ["Bearer {token}", "Bearer {token}"],
+    ["Bearer {revoked}"],
+    ["Bearer {expired}"],
+    ["Bearer {secret_key}"],
+    ["Bearer \xff\x00"],
+]
+"""The values of the Authorization headers of a request that must be refused."""
+
+
+async def test_a_stranger_learns_only_401(api: Api, subtests: pytest.Subtests) -> None:
     """Without exactly one valid access token every endpoint is 401, before path and body are looked at."""
     developer, token = await api.sign_up("ada@example.com")
     project = await api.post("/projects", token, {"name": "Acme"})
@@ -98,14 +104,16 @@ async def test_a_stranger_learns_only_401(api: Api, method: str, path: str, auth
         "filler": "0" * 49,
         "secret_key": project["secret_key"],
     }
-    response = await api.client.request(
-        method,
-        "/api/v1/dev"
-        + path.format(project=NO_PROJECT, token="tok_none", delivery=NO_DELIVERY, session=NO_SESSION, messenger="9"),
-        headers=[(b"Authorization", value.format(**values).encode("latin-1")) for value in authorization],
-        content=b"not json",
-    )
-    assert_error(response, 401, "invalid_access_token")
+    for method, path in ENDPOINTS:
+        for authorization in WRONG:
+            with subtests.test(method=method, path=path, authorization=authorization):
+                response = await api.client.request(
+                    method,
+                    "/api/v1/dev" + path.format(**UNKNOWN),
+                    headers=[(b"Authorization", value.format(**values).encode("latin-1")) for value in authorization],
+                    content=b"not json",
+                )
+                assert_error(response, 401, "invalid_access_token")
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Bearer "])
@@ -193,9 +201,8 @@ async def test_head_is_405(api: Api) -> None:
     assert (response.status_code, response.headers["allow"], response.content) == (405, "GET", b"")
 
 
-@pytest.mark.parametrize(("method", "path"), ENDPOINTS)
 async def test_a_lost_store_is_503_everywhere(
-    api: Api, monkeypatch: pytest.MonkeyPatch, method: str, path: str
+    api: Api, monkeypatch: pytest.MonkeyPatch, subtests: pytest.Subtests
 ) -> None:
     """When the store cannot be reached every endpoint says so, and when to come back."""
     _, token = await api.sign_up("ada@example.com")
@@ -204,13 +211,11 @@ async def test_a_lost_store_is_503_everywhere(
         raise StoreUnavailable
 
     monkeypatch.setattr(api.storage.credentials, "read_access_token", fail)
-    response = await api.call(
-        method,
-        path.format(project=NO_PROJECT, token="tok_x", delivery=NO_DELIVERY, session=NO_SESSION, messenger="9"),
-        token,
-    )
-    assert_error(response, 503, "store_unavailable")
-    assert response.headers["retry-after"] == "1"
+    for method, path in ENDPOINTS:
+        with subtests.test(method=method, path=path):
+            response = await api.call(method, path.format(**UNKNOWN), token)
+            assert_error(response, 503, "store_unavailable")
+            assert response.headers["retry-after"] == "1"
 
 
 async def test_secrets_are_never_cached(api: Api) -> None:
@@ -221,7 +226,7 @@ async def test_secrets_are_never_cached(api: Api) -> None:
         body = VALID_BODIES.get((method, path))
         response = await api.call(
             method,
-            path.format(project=project, token="tok_x", delivery=NO_DELIVERY, session=NO_SESSION, messenger="9"),
+            path.format(**UNKNOWN | {"project": project}),
             token,
             content=None if body is None else json.dumps(body),
             headers={"Content-Type": "application/json"},

@@ -90,20 +90,21 @@ REFUSED: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize("source", ["option", "environment"])
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in REFUSED.items() for value in values])
 def test_a_refusal_names_option_and_variable_and_never_the_value(
-    name: str, value: str, source: str, monkeypatch: pytest.MonkeyPatch
+    subtests: pytest.Subtests,
 ) -> None:
     """One sentence per bad setting: the option, its variable, what it must be; not what it was, which may be secret."""
-    given = {name: value} if source == "option" else {}
-    if source == "environment":
-        monkeypatch.setenv(variable(name), value)
-    with pytest.raises(InvalidSettings) as caught:
-        load_settings(given)
-    (sentence,) = caught.value.sentences
-    assert sentence == f"{OPTIONS[name].flag} ({variable(name)}) {OPTIONS[name].must}."
-    assert "canary" not in str(caught.value)
+    for name, value in [(name, value) for name, values in REFUSED.items() for value in values]:
+        for source in ["option", "environment"]:
+            with subtests.test(source=source, name=name, value=value), pytest.MonkeyPatch.context() as monkeypatch:
+                given = {name: value} if source == "option" else {}
+                if source == "environment":
+                    monkeypatch.setenv(variable(name), value)
+                with pytest.raises(InvalidSettings) as caught:
+                    load_settings(given)
+                (sentence,) = caught.value.sentences
+                assert sentence == f"{OPTIONS[name].flag} ({variable(name)}) {OPTIONS[name].must}."
+                assert "canary" not in str(caught.value)
 
 
 def test_every_setting_is_refused_in_some_form() -> None:

@@ -58,12 +58,13 @@ UNREADABLE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "address"), [(name, each) for name, some in NOT_PUBLIC.items() for each in some])
-def test_what_is_not_public_is_refused_by_the_name_of_its_range(name: str, address: str) -> None:
+def test_what_is_not_public_is_refused_by_the_name_of_its_range(subtests: pytest.Subtests) -> None:
     """The first and last addresses of each range, however they are written."""
-    assert AddressRules().problem(address) == name
-    for spelling in (address.upper(), ip_address(address).exploded):
-        assert AddressRules().problem(spelling) == name
+    for name, address in [(name, each) for name, some in NOT_PUBLIC.items() for each in some]:
+        with subtests.test(name=name, address=address):
+            assert AddressRules().problem(address) == name
+            for spelling in (address.upper(), ip_address(address).exploded):
+                assert AddressRules().problem(spelling) == name
 
 
 def test_every_range_is_held_by_examples() -> None:
@@ -85,17 +86,19 @@ def test_every_range_is_named_in_the_documents() -> None:
             assert all(network.removesuffix("/128") in line for network in RANGES[name]), name
 
 
-@pytest.mark.parametrize("address", PUBLIC)
-def test_public_addresses_are_not_refused(address: str) -> None:
+def test_public_addresses_are_not_refused(subtests: pytest.Subtests) -> None:
     """The neighbours of each range, and well-known servers."""
-    assert AddressRules().problem(address) is None
+    for address in PUBLIC:
+        with subtests.test(address=address):
+            assert AddressRules().problem(address) is None
 
 
-@pytest.mark.parametrize("address", UNREADABLE)
-def test_only_the_usual_notation_is_read(address: str) -> None:
+def test_only_the_usual_notation_is_read(subtests: pytest.Subtests) -> None:
     """A text that programs read differently is refused, even if every address is allowed."""
-    assert AddressRules().problem(address) == "unreadable"
-    assert AddressRules(["0.0.0.0/0", "::/0"]).problem(address) == "unreadable"
+    for address in UNREADABLE:
+        with subtests.test(address=address):
+            assert AddressRules().problem(address) == "unreadable"
+            assert AddressRules(["0.0.0.0/0", "::/0"]).problem(address) == "unreadable"
 
 
 @pytest.mark.parametrize("address", ["fe80::1%eth0", "fe80::1%1", "2a00::1%lo", "::1%lo"])

@@ -19,11 +19,12 @@ def test_every_code_has_its_sentence() -> None:
     assert "webhook_url" in SENTENCES["gone"]
 
 
-@pytest.mark.parametrize("code", get_args(AttemptError))
-@pytest.mark.parametrize("status", [None, 200, 410])
-def test_what_is_stored_is_shown(code: str, status: int | None) -> None:
+def test_what_is_stored_is_shown(subtests: pytest.Subtests) -> None:
     """An attempt without an answer shows its stored reason, with any status."""
-    assert attempt_error(status, code) == code
+    for status in [None, 200, 410]:
+        for code in get_args(AttemptError):
+            with subtests.test(code=code, status=status):
+                assert attempt_error(status, code) == code
 
 
 @pytest.mark.parametrize(

@@ -26,19 +26,20 @@ def every_error() -> list[type[TaproofError]]:
     return sorted(found, key=lambda error: error.__name__)
 
 
-@pytest.mark.parametrize("error", every_error(), ids=lambda error: error.code)
-def test_each_error_has_a_code_and_a_full_sentence(error: type[TaproofError]) -> None:
+def test_each_error_has_a_code_and_a_full_sentence(subtests: pytest.Subtests) -> None:
     """Each class declares its code; it is snake case, and the sentence one line that ends like a sentence."""
-    sentence = error().sentence
-    assert "code" in vars(error)
-    assert re.fullmatch(r"[a-z]+(_[a-z]+)*", error.code)
-    assert error.code != "error"
-    assert len(sentence) > 10
-    assert sentence[0].isupper()
-    assert re.search(r"[.)]$", sentence)
-    assert "  " not in sentence
-    assert "\n" not in sentence
-    assert str(error()) == sentence
+    for error in every_error():
+        with subtests.test(error.code):
+            sentence = error().sentence
+            assert "code" in vars(error)
+            assert re.fullmatch(r"[a-z]+(_[a-z]+)*", error.code)
+            assert error.code != "error"
+            assert len(sentence) > 10
+            assert sentence[0].isupper()
+            assert re.search(r"[.)]$", sentence)
+            assert "  " not in sentence
+            assert "\n" not in sentence
+            assert str(error()) == sentence
 
 
 def test_codes_are_unique() -> None:

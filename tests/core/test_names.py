@@ -49,14 +49,12 @@ def test_control_characters_and_surrogates_are_refused(control: str) -> None:
     assert name_problem(f"Ac{control}me") == "must not contain control characters or line breaks"
 
 
-@pytest.mark.parametrize(
-    "invisible",
-    [*BIDI, *ZERO_WIDTH, *BLANK_LETTERS, *BLANK_MARKS],
-)
-def test_a_name_of_only_invisible_characters_is_refused(invisible: str) -> None:
+def test_a_name_of_only_invisible_characters_is_refused(subtests: pytest.Subtests) -> None:
     """A prompt without a visible name could be from any project."""
-    for name in (invisible, invisible * 7, f"{invisible} {invisible}"):
-        assert name_problem(name) == "must contain a visible character"
+    for invisible in [*BIDI, *ZERO_WIDTH, *BLANK_LETTERS, *BLANK_MARKS]:
+        with subtests.test(invisible=invisible):
+            for name in (invisible, invisible * 7, f"{invisible} {invisible}"):
+                assert name_problem(name) == "must contain a visible character"
 
 
 @pytest.mark.parametrize("selector", RARE_SELECTORS)

@@ -76,22 +76,24 @@ def test_the_tables_have_every_state_and_every_event() -> None:
     assert set(TRANSITIONS) <= pairs
 
 
-@pytest.mark.parametrize(("stored", "event", "now", "after"), CASES)
-def test_each_event_in_each_state(stored: Status, event: SessionEvent, now: int, after: Status | None) -> None:
+def test_each_event_in_each_state(subtests: pytest.Subtests) -> None:
     """Each row of the spec's table is a transition, and everything else is refused."""
-    if after is None:
-        with pytest.raises(IllegalTransition):
-            next_status(stored, event, EDGE, now)
-    else:
-        assert next_status(stored, event, EDGE, now) == after
+    for stored, event, now, after in CASES:
+        with subtests.test(stored=stored, event=event, now=now, after=after):
+            if after is None:
+                with pytest.raises(IllegalTransition):
+                    next_status(stored, event, EDGE, now)
+            else:
+                assert next_status(stored, event, EDGE, now) == after
 
 
-@pytest.mark.parametrize("stored", get_args(Status))
-@pytest.mark.parametrize("offset", [-SESSION_LIFETIME, -1, 0, 1, SESSION_LIFETIME])
-def test_only_a_pending_session_is_seen_to_expire(stored: Status, offset: int) -> None:
+def test_only_a_pending_session_is_seen_to_expire(subtests: pytest.Subtests) -> None:
     """A pending session is seen as expired from the instant of its expiry. Other states do not change with time."""
-    seen = visible_status(stored, EDGE, EDGE + offset)
-    assert seen == ("expired" if stored == "pending" and offset >= 0 else stored)
+    for offset in [-SESSION_LIFETIME, -1, 0, 1, SESSION_LIFETIME]:
+        for stored in get_args(Status):
+            with subtests.test(stored=stored, offset=offset):
+                seen = visible_status(stored, EDGE, EDGE + offset)
+                assert seen == ("expired" if stored == "pending" and offset >= 0 else stored)
 
 
 def test_a_session_may_be_pending_for_ten_minutes() -> None:

@@ -19,29 +19,34 @@ def names(path: Path) -> str:
     return path.relative_to(ROOT / "deploy").as_posix()
 
 
-@pytest.mark.parametrize("path", FILES, ids=names)
-def test_every_variable_is_a_setting(path: Path) -> None:
+def test_every_variable_is_a_setting(subtests: pytest.Subtests) -> None:
     """Every variable in a file is a setting that exists."""
-    named = set(re.findall(r"\bTAPROOF_[A-Z_]+\b", path.read_text(encoding="utf-8")))
-    assert named <= {variable(name) for name in OPTIONS}
+    for path in FILES:
+        with subtests.test(names(path)):
+            named = set(re.findall(r"\bTAPROOF_[A-Z_]+\b", path.read_text(encoding="utf-8")))
+            assert named <= {variable(name) for name in OPTIONS}
 
 
-@pytest.mark.parametrize("path", FILES, ids=names)
-def test_every_file_that_is_named_exists(path: Path) -> None:
+def test_every_file_that_is_named_exists(subtests: pytest.Subtests) -> None:
     """Every repository file that a comment or command names exists."""
-    text = path.read_text(encoding="utf-8")
-    named = re.findall(r"(?<![\w/.])(?:deploy|docs|requirements|src|scripts)/[\w./-]*\w", text)
-    assert [each for each in named if not (ROOT / each).exists()] == []
+    for path in FILES:
+        with subtests.test(names(path)):
+            text = path.read_text(encoding="utf-8")
+            named = re.findall(r"(?<![\w/.])(?:deploy|docs|requirements|src|scripts)/[\w./-]*\w", text)
+            assert [each for each in named if not (ROOT / each).exists()] == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=names)
-def test_no_secret_is_in_it(path: Path) -> None:
+def test_no_secret_is_in_it(subtests: pytest.Subtests) -> None:
     """Secret settings are empty or come from elsewhere; nothing looks like a key of any kind."""
-    text = path.read_text(encoding="utf-8")
-    # NAME=value of a Dockerfile or an env file, or NAME: value of YAML.
-    for value in re.findall(r"^[^#\n]*(?:TOKEN|KEY|PASSWORD)(?:=|: )(.*)$", text, re.MULTILINE):
-        assert re.match(r"$|''$|\$\{\w+:\?|%d/", value), value
-    assert not re.search(r"\b(?:sk_|tap_|whsec_)\w{8}|\d{8,}:[\w-]{30}|[A-Za-z0-9+/]{43}=|BEGIN [A-Z ]*KEY", text)
+    for path in FILES:
+        with subtests.test(names(path)):
+            text = path.read_text(encoding="utf-8")
+            # NAME=value of a Dockerfile or an env file, or NAME: value of YAML.
+            for value in re.findall(r"^[^#\n]*(?:TOKEN|KEY|PASSWORD)(?:=|: )(.*)$", text, re.MULTILINE):
+                assert re.match(r"$|''$|\$\{\w+:\?|%d/", value), value
+            assert not re.search(
+                r"\b(?:sk_|tap_|whsec_)\w{8}|\d{8,}:[\w-]{30}|[A-Za-z0-9+/]{43}=|BEGIN [A-Z ]*KEY", text
+            )
 
 
 @pytest.mark.parametrize("path", [path for path in FILES if path.suffix == ".yaml"], ids=names)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.docs.blocks import BLOCKS, EXEMPT, PARSED, PROGRAMS, ROOT, Block, blocks_of
+from tests.docs.blocks import BLOCKS, EXEMPT, PARSED, PROGRAMS, ROOT, blocks_of
 
 from taproof.config.options import variable
 from taproof.config.settings import OPTIONS
@@ -44,26 +44,28 @@ PARSERS: dict[str, Callable[[str], object]] = {
 }
 
 
-@pytest.mark.parametrize("block", PARSE, ids=lambda block: block.name)
-def test_data_is_well_formed(block: Block) -> None:
+def test_data_is_well_formed(subtests: pytest.Subtests) -> None:
     """Data blocks are well-formed."""
-    assert PARSERS[block.language](block.text)
-    assert block.language != "text" or "\n$ " not in f"\n{block.text}", "Commands belong in a console block."
+    for block in PARSE:
+        with subtests.test(block.name):
+            assert PARSERS[block.language](block.text)
+            assert block.language != "text" or "\n$ " not in f"\n{block.text}", "Commands belong in a console block."
 
 
-@pytest.mark.parametrize("block", NOTED, ids=lambda block: block.name)
-def test_a_block_that_is_not_run_says_why(block: Block) -> None:
+def test_a_block_that_is_not_run_says_why(subtests: pytest.Subtests) -> None:
     """A block that is not run is part of a tested file, is read by a test, or has a reason from a short list."""
-    if block.note.startswith("same as "):
-        path = ROOT / block.note.removeprefix("same as ")
-        assert contains(path.read_text(encoding="utf-8"), block.text), f"{path} does not have these lines."
-    elif block.note.startswith("run by "):
-        test = (ROOT / block.note.removeprefix("run by ")).read_text(encoding="utf-8")
-        assert block.page in test, "That test does not name this page."
-    else:
-        reason = block.note.removeprefix("not run: ")
-        assert reason != block.note, block.note
-        assert reason in EXEMPT, reason
+    for block in NOTED:
+        with subtests.test(block.name):
+            if block.note.startswith("same as "):
+                path = ROOT / block.note.removeprefix("same as ")
+                assert contains(path.read_text(encoding="utf-8"), block.text), f"{path} does not have these lines."
+            elif block.note.startswith("run by "):
+                test = (ROOT / block.note.removeprefix("run by ")).read_text(encoding="utf-8")
+                assert block.page in test, "That test does not name this page."
+            else:
+                reason = block.note.removeprefix("not run: ")
+                assert reason != block.note, block.note
+                assert reason in EXEMPT, reason
 
 
 def contains(whole: str, part: str) -> bool:

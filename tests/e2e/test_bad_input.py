@@ -144,30 +144,31 @@ def test_not_a_number(project: OwnProject, number: bytes) -> None:
     assert_error(response, 400, "invalid_request")
 
 
-@pytest.mark.parametrize("endpoint", ENDPOINTS)
-@pytest.mark.parametrize(
-    "content_type",
-    [
-        None,
-        "",
-        "*/*",
-        "json",
-        "text/json",
-        "text/plain",
-        "application/jsonp",
-        "application/problem+json",
-        "application/json, text/plain",
-        "application/x-www-form-urlencoded",
-        "multipart/form-data; boundary=x",
-        "application/json; charset=utf-16",
-        "application/json; charset=latin-1",
-        "application/json; charset=",
-    ],
-)
-def test_content_type(endpoints: Endpoints, endpoint: str, content_type: str | None) -> None:
+OTHER_CONTENT_TYPES = [
+    None,
+    "",
+    "*/*",
+    "json",
+    "text/json",
+    "text/plain",
+    "application/jsonp",
+    "application/problem+json",
+    "application/json, text/plain",
+    "application/x-www-form-urlencoded",
+    "multipart/form-data; boundary=x",
+    "application/json; charset=utf-16",
+    "application/json; charset=latin-1",
+    "application/json; charset=",
+]
+
+
+def test_content_type(endpoints: Endpoints, subtests: pytest.Subtests) -> None:
     """A body must come as application/json in UTF-8; anything else is 400 and says so (contract, Everywhere)."""
-    content = json.dumps(endpoints.valid(endpoint)).encode()
-    assert JSON in assert_error(endpoints.send(endpoint, content, content_type), 400, "invalid_request")
+    for content_type in OTHER_CONTENT_TYPES:
+        for endpoint in ENDPOINTS:
+            with subtests.test(endpoint=endpoint, content_type=content_type):
+                content = json.dumps(endpoints.valid(endpoint)).encode()
+                assert JSON in assert_error(endpoints.send(endpoint, content, content_type), 400, "invalid_request")
 
 
 @pytest.mark.parametrize(

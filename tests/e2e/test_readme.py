@@ -79,35 +79,37 @@ def named_commands(path: Path) -> Iterator[list[str]]:
             yield shlex.split(words.partition(" #")[0])
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_command_that_is_named_exists(path: Path) -> None:
+def test_every_command_that_is_named_exists(subtests: pytest.Subtests) -> None:
     """Every command or option in a document exists on the command line at that place."""
-    for words in named_commands(path):
-        known = [name for name in OPTIONS if " ".join(words).startswith((f"{name} ", name))]
-        groups = {name.rpartition(" ")[0] for name in OPTIONS}
-        options = {word.partition("=")[0] for word in words if word.startswith("--")}
-        if " ".join(words[:2]) == "taproof --help":
-            continue
-        if not known:
-            # Such as `tokens list|revoke`, or the name of a group.
-            assert " ".join(words[:2]) in groups, f"{path.name}: {' '.join(words)}"
-            continue
-        assert options <= OPTIONS[max(known, key=len)], f"{path.name}: {' '.join(words)}"
+    for path in DOCUMENTS:
+        with subtests.test(str(path.relative_to(ROOT))):
+            for words in named_commands(path):
+                known = [name for name in OPTIONS if " ".join(words).startswith((f"{name} ", name))]
+                groups = {name.rpartition(" ")[0] for name in OPTIONS}
+                options = {word.partition("=")[0] for word in words if word.startswith("--")}
+                if " ".join(words[:2]) == "taproof --help":
+                    continue
+                if not known:
+                    # Such as `tokens list|revoke`, or the name of a group.
+                    assert " ".join(words[:2]) in groups, f"{path.name}: {' '.join(words)}"
+                    continue
+                assert options <= OPTIONS[max(known, key=len)], f"{path.name}: {' '.join(words)}"
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_option_that_is_named_exists(path: Path) -> None:
+def test_every_option_that_is_named_exists(subtests: pytest.Subtests) -> None:
     """An option in inline code, without its command, belongs to `taproof serve` or to a command of the page."""
-    text = path.read_text(encoding="utf-8")
-    named = set(re.findall(r"`(--[a-z-]+)", text))
-    lines = [" ".join(words) for words in named_commands(path)]
-    lines += re.findall(r"^(?:\$ |## )?(taproof .*)$", text, re.MULTILINE)
-    about = [
-        "taproof serve",
-        *(command for command in OPTIONS if any(f"{line} ".startswith(f"{command} ") for line in lines)),
-    ]
-    known = [OPTIONS[command] for command in about]
-    assert named <= set().union(*known)
+    for path in DOCUMENTS:
+        with subtests.test(str(path.relative_to(ROOT))):
+            text = path.read_text(encoding="utf-8")
+            named = set(re.findall(r"`(--[a-z-]+)", text))
+            lines = [" ".join(words) for words in named_commands(path)]
+            lines += re.findall(r"^(?:\$ |## )?(taproof .*)$", text, re.MULTILINE)
+            about = [
+                "taproof serve",
+                *(command for command in OPTIONS if any(f"{line} ".startswith(f"{command} ") for line in lines)),
+            ]
+            known = [OPTIONS[command] for command in about]
+            assert named <= set().union(*known)
 
 
 def test_the_two_commands() -> None:

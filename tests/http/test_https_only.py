@@ -70,135 +70,137 @@ async def test_plain_http_from_loopback_is_answered_without_hsts(host: str) -> N
     assert inner.scopes[0]["client"] == (host, "40000")
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["203.0.113.9", "10.0.0.1", "192.168.0.1", "2001:db8::1", "::ffff:10.0.0.1", "0.0.0.0", "", "x", None],  # noqa: S104 — compared, never bound.
-)
-@pytest.mark.parametrize("headers", [[], [(b"x-forwarded-proto", b"https"), (b"x-forwarded-for", b"127.0.0.1")]])
-async def test_plain_http_from_elsewhere_is_refused(host: str | None, headers: list[tuple[bytes, bytes]]) -> None:
+# 0.0.0.0 is compared, never bound.
+ELSEWHERE = ["203.0.113.9", "10.0.0.1", "192.168.0.1", "2001:db8::1", "::ffff:10.0.0.1", "0.0.0.0", "", "x", None]  # noqa: S104
+
+
+async def test_plain_http_from_elsewhere_is_refused(subtests: pytest.Subtests) -> None:
     """Plain HTTP is refused with a sentence, not redirected, and no header changes that."""
-    inner = Recorder()
-    status, answer, body = await request(HttpsOnly(inner), "http", host, headers)
-    assert (status, answer[b"x-error-code"]) == (400, b"https_required")
-    assert "https://" in json.loads(body)["error"]
-    assert b"location" not in answer
-    assert HSTS[0] not in answer
-    assert inner.scopes == []
+    for headers in [[], [(b"x-forwarded-proto", b"https"), (b"x-forwarded-for", b"127.0.0.1")]]:
+        for host in ELSEWHERE:
+            with subtests.test(host=host, headers=headers):
+                inner = Recorder()
+                status, answer, body = await request(HttpsOnly(inner), "http", host, headers)
+                assert (status, answer[b"x-error-code"]) == (400, b"https_required")
+                assert "https://" in json.loads(body)["error"]
+                assert b"location" not in answer
+                assert HSTS[0] not in answer
+                assert inner.scopes == []
 
 
-@pytest.mark.parametrize(
-    ("headers", "status"),
-    [
-        ({b"x-forwarded-for": b"203.0.113.9"}, 400),
-        ({b"x-forwarded-for": b"203.0.113.9", b"x-forwarded-proto": b"https"}, 400),
-        ({b"x-forwarded-for": b"127.0.0.1, 203.0.113.9"}, 400),
-        ({b"x-forwarded-for": b"203.0.113.9, 127.0.0.1"}, 400),
-        ({b"x-forwarded-for": b"unknown"}, 400),
-        ({b"x-forwarded-for": b""}, 400),
-        ({b"x-forwarded-proto": b"https"}, 400),
-        ({b"x-forwarded-proto": b"http"}, 400),
-        ({b"forwarded": b"for=203.0.113.9;proto=https"}, 400),
-        ({b"forwarded": b'for="[2001:db8::1]:4711"'}, 400),
-        ({b"forwarded": b"proto=https"}, 400),
-        ({b"forwarded": b"for=127.0.0.1, for=_hidden"}, 400),
-        ({b"forwarded": b"for=127.0.0.1" + b";a=b" * 7}, 200),
-        ({b"forwarded": b"for=127.0.0.1" + b";a=b" * 8}, 400),
-        ({b"forwarded": b"for=127.0.0.1", b"x-forwarded-for": b"203.0.113.9"}, 400),
-        ({b"forwarded": b"for=203.0.113.9", b"x-forwarded-for": b"127.0.0.1"}, 400),
-        ({b"x-forwarded-for": b"203.0.113.9" + b", 127.0.0.1" * 1_000}, 400),
-        ({b"x-forwarded-for": b"127.0.0.1, "}, 400),
-        ({b"x-forwarded-for": b"127.0.0.1", b"x-forwarded-proto": b"http"}, 200),
-        ({b"x-forwarded-for": b"::1, 127.0.0.1"}, 200),
-        ({b"forwarded": b'For="[::1]:4711";proto=http'}, 200),
-        ({b"x-forwarded-host": b"localhost:5173"}, 200),
-    ],
-)
-async def test_an_untrusted_proxy_on_this_machine_is_noticed(headers: dict[bytes, bytes], status: int) -> None:
+FROM_THIS_MACHINE = [
+    ({b"x-forwarded-for": b"203.0.113.9"}, 400),
+    ({b"x-forwarded-for": b"203.0.113.9", b"x-forwarded-proto": b"https"}, 400),
+    ({b"x-forwarded-for": b"127.0.0.1, 203.0.113.9"}, 400),
+    ({b"x-forwarded-for": b"203.0.113.9, 127.0.0.1"}, 400),
+    ({b"x-forwarded-for": b"unknown"}, 400),
+    ({b"x-forwarded-for": b""}, 400),
+    ({b"x-forwarded-proto": b"https"}, 400),
+    ({b"x-forwarded-proto": b"http"}, 400),
+    ({b"forwarded": b"for=203.0.113.9;proto=https"}, 400),
+    ({b"forwarded": b'for="[2001:db8::1]:4711"'}, 400),
+    ({b"forwarded": b"proto=https"}, 400),
+    ({b"forwarded": b"for=127.0.0.1, for=_hidden"}, 400),
+    ({b"forwarded": b"for=127.0.0.1" + b";a=b" * 7}, 200),
+    ({b"forwarded": b"for=127.0.0.1" + b";a=b" * 8}, 400),
+    ({b"forwarded": b"for=127.0.0.1", b"x-forwarded-for": b"203.0.113.9"}, 400),
+    ({b"forwarded": b"for=203.0.113.9", b"x-forwarded-for": b"127.0.0.1"}, 400),
+    ({b"x-forwarded-for": b"203.0.113.9" + b", 127.0.0.1" * 1_000}, 400),
+    ({b"x-forwarded-for": b"127.0.0.1, "}, 400),
+    ({b"x-forwarded-for": b"127.0.0.1", b"x-forwarded-proto": b"http"}, 200),
+    ({b"x-forwarded-for": b"::1, 127.0.0.1"}, 200),
+    ({b"forwarded": b'For="[::1]:4711";proto=http'}, 200),
+    ({b"x-forwarded-host": b"localhost:5173"}, 200),
+]
+
+
+async def test_an_untrusted_proxy_on_this_machine_is_noticed(subtests: pytest.Subtests) -> None:
     """A proxy on loopback must be trusted by name, else its plain HTTP from the world would pass as local.
 
     A development proxy that forwards a browser of this machine is as local as the browser.
     """
-    found, _, body = await request(HttpsOnly(Recorder()), "http", "127.0.0.1", list(headers.items()))
-    assert found == status
-    if status == 400:
-        assert "--trusted-proxy 127.0.0.1/32 (TAPROOF_TRUSTED_PROXY)" in json.loads(body)["error"]
+    for headers, status in FROM_THIS_MACHINE:
+        with subtests.test(headers=headers, status=status):
+            found, _, body = await request(HttpsOnly(Recorder()), "http", "127.0.0.1", list(headers.items()))
+            assert found == status
+            if status == 400:
+                assert "--trusted-proxy 127.0.0.1/32 (TAPROOF_TRUSTED_PROXY)" in json.loads(body)["error"]
 
 
-@pytest.mark.parametrize(
-    ("scheme", "host", "forwarded_for", "proto", "expected"),
-    [
-        ("http", "10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"203.0.113.9"], [b"HTTPS"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"1.1.1.1, 203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"1.1.1.1", b"203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"1.1.1.1, 203.0.113.9, 10.0.0.7"], [b"https, https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"203.0.113.9:5000"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"[2001:db8::1]:5000"], [b"https"], "2001:db8::1"),
-        ("http", "10.0.0.1", [b"::ffff:203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"203.0.113.9, garbage, 10.0.0.7"], [b"https"], "10.0.0.7"),
-        ("http", "10.0.0.1", [b"garbage"], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"\xff\x00, ,"], [b"https"], "10.0.0.1"),
-        # An entry that a proxy left empty, or could not tell: what its client wrote before it does not take its place.
-        ("http", "10.0.0.1", [b"1.1.1.1, "], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1", b""], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1, unknown"], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1, unix:"], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1, _hidden"], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1, 203.0.113.9:x"], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1, [2001:db8::1"], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1, [2001:db8::1]x"], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1, [203.0.113.9]:80"], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1, 010.0.0.9"], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"1.1.1.1, 10.0.0.1 "], [b"https"], "1.1.1.1"),
-        ("http", "10.0.0.1", [b"127.0.0.1"], [b"https"], "127.0.0.1"),
-        ("http", "10.0.0.1", [b"::ffff:10.0.0.9, ::ffff:203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"203.0.113.9, ::ffff:10.0.0.9"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"fe80::1%eth0"], [b"https"], "fe80::1"),
-        ("http", "10.0.0.1", [b"[fe80::1%25eth0]:80"], [b"https"], "fe80::1"),
-        ("http", "10.0.0.1", [b"203.0.113.9%eth0"], [b"https"], "10.0.0.1"),
-        ("http", "fd00::7%2", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"1.1.1.1," * 50_000 + b"203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"1.1.1.1"] * 90 + [b"203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "10.0.0.1", [b"203.0.113.9, " + b"10.0.0.9, " * 50_000 + b"10.0.0.9"], [b"https"], "10.0.0.9"),
-        ("http", "10.0.0.1", [b"1" * 400_000], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"203.0.113.9"], [b"http," * 50_000 + b"https"], REFUSED),
-        ("http", "10.0.0.1", [b"203.0.113.9"], [b"https," * 50_000 + b"https"], REFUSED),
-        ("http", "10.0.0.1", [], [b"https"], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"10.0.0.9, 10.0.0.8"], [b"https"], "10.0.0.9"),
-        ("http", "::ffff:10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "fd00::7", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("http", "127.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("https", "10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
-        ("https", "10.0.0.1", [], [], "10.0.0.1"),
-        ("http", "10.0.0.1", [b"203.0.113.9"], [], REFUSED),
-        ("http", "10.0.0.1", [b"203.0.113.9"], [b"http"], REFUSED),
-        ("http", "10.0.0.1", [b"203.0.113.9"], [b""], REFUSED),
-        ("http", "10.0.0.1", [b"203.0.113.9"], [b"https", b"http"], REFUSED),
-        ("http", "10.0.0.1", [b"203.0.113.9"], [b"http, https"], REFUSED),
-        ("https", "10.0.0.1", [b"203.0.113.9"], [b"http"], REFUSED),
-        ("http", "11.0.0.1", [b"203.0.113.9"], [b"https"], REFUSED),
-    ],
-)
-async def test_a_trusted_proxy_names_client_and_protocol(
-    scheme: str, host: str, forwarded_for: list[bytes], proto: list[bytes], expected: str
-) -> None:
+FORWARDED = [
+    ("http", "10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"203.0.113.9"], [b"HTTPS"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"1.1.1.1, 203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"1.1.1.1", b"203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"1.1.1.1, 203.0.113.9, 10.0.0.7"], [b"https, https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"203.0.113.9:5000"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"[2001:db8::1]:5000"], [b"https"], "2001:db8::1"),
+    ("http", "10.0.0.1", [b"::ffff:203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"203.0.113.9, garbage, 10.0.0.7"], [b"https"], "10.0.0.7"),
+    ("http", "10.0.0.1", [b"garbage"], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"\xff\x00, ,"], [b"https"], "10.0.0.1"),
+    # An entry that a proxy left empty, or could not tell: what its client wrote before it does not take its place.
+    ("http", "10.0.0.1", [b"1.1.1.1, "], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1", b""], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1, unknown"], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1, unix:"], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1, _hidden"], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1, 203.0.113.9:x"], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1, [2001:db8::1"], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1, [2001:db8::1]x"], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1, [203.0.113.9]:80"], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1, 010.0.0.9"], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"1.1.1.1, 10.0.0.1 "], [b"https"], "1.1.1.1"),
+    ("http", "10.0.0.1", [b"127.0.0.1"], [b"https"], "127.0.0.1"),
+    ("http", "10.0.0.1", [b"::ffff:10.0.0.9, ::ffff:203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"203.0.113.9, ::ffff:10.0.0.9"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"fe80::1%eth0"], [b"https"], "fe80::1"),
+    ("http", "10.0.0.1", [b"[fe80::1%25eth0]:80"], [b"https"], "fe80::1"),
+    ("http", "10.0.0.1", [b"203.0.113.9%eth0"], [b"https"], "10.0.0.1"),
+    ("http", "fd00::7%2", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"1.1.1.1," * 50_000 + b"203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"1.1.1.1"] * 90 + [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "10.0.0.1", [b"203.0.113.9, " + b"10.0.0.9, " * 50_000 + b"10.0.0.9"], [b"https"], "10.0.0.9"),
+    ("http", "10.0.0.1", [b"1" * 400_000], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"203.0.113.9"], [b"http," * 50_000 + b"https"], REFUSED),
+    ("http", "10.0.0.1", [b"203.0.113.9"], [b"https," * 50_000 + b"https"], REFUSED),
+    ("http", "10.0.0.1", [], [b"https"], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"10.0.0.9, 10.0.0.8"], [b"https"], "10.0.0.9"),
+    ("http", "::ffff:10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "fd00::7", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("http", "127.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("https", "10.0.0.1", [b"203.0.113.9"], [b"https"], "203.0.113.9"),
+    ("https", "10.0.0.1", [], [], "10.0.0.1"),
+    ("http", "10.0.0.1", [b"203.0.113.9"], [], REFUSED),
+    ("http", "10.0.0.1", [b"203.0.113.9"], [b"http"], REFUSED),
+    ("http", "10.0.0.1", [b"203.0.113.9"], [b""], REFUSED),
+    ("http", "10.0.0.1", [b"203.0.113.9"], [b"https", b"http"], REFUSED),
+    ("http", "10.0.0.1", [b"203.0.113.9"], [b"http, https"], REFUSED),
+    ("https", "10.0.0.1", [b"203.0.113.9"], [b"http"], REFUSED),
+    ("http", "11.0.0.1", [b"203.0.113.9"], [b"https"], REFUSED),
+]
+
+
+async def test_a_trusted_proxy_names_client_and_protocol(subtests: pytest.Subtests) -> None:
     """Its clients must have come over HTTPS; the client is the rightmost address that is no trusted proxy's.
 
     Whatever stands further left was sent by the client itself, which could claim any address.
     """
-    inner = Recorder()
-    networks = [ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("127.0.0.1/32")]
-    headers = [(b"x-forwarded-for", value) for value in forwarded_for]
-    headers += [(b"x-forwarded-proto", value) for value in proto]
-    status, answer, body = await request(HttpsOnly(inner, networks), scheme, host, headers)
-    if expected is REFUSED:
-        assert (status, answer[b"x-error-code"]) == (400, b"https_required")
-        assert list(json.loads(body)) == ["error"]
-        assert inner.scopes == []
-    else:
-        assert (status, answer[HSTS[0]]) == (200, HSTS[1])
-        assert inner.scopes[0]["client"] == (expected, 0)
-        assert inner.scopes[0]["scheme"] == "https"
+    for scheme, host, forwarded_for, proto, expected in FORWARDED:
+        with subtests.test(scheme=scheme, host=host, forwarded_for=forwarded_for, proto=proto, expected=expected):
+            inner = Recorder()
+            networks = [ip_network("10.0.0.0/8"), ip_network("fd00::/8"), ip_network("127.0.0.1/32")]
+            headers = [(b"x-forwarded-for", value) for value in forwarded_for]
+            headers += [(b"x-forwarded-proto", value) for value in proto]
+            status, answer, body = await request(HttpsOnly(inner, networks), scheme, host, headers)
+            if expected is REFUSED:
+                assert (status, answer[b"x-error-code"]) == (400, b"https_required")
+                assert list(json.loads(body)) == ["error"]
+                assert inner.scopes == []
+            else:
+                assert (status, answer[HSTS[0]]) == (200, HSTS[1])
+                assert inner.scopes[0]["client"] == (expected, 0)
+                assert inner.scopes[0]["scheme"] == "https"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "::ffff:127.0.0.1"])

@@ -76,27 +76,28 @@ def test_what_is_not_known_leaves_no_line(language: str) -> None:
     assert "\n\n\n" not in prompt(RequestContext("a.example"), language=language)
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "<b>bank.example</b>",
-        "</code><a href='https://evil.example'>bank.example</a>",
-        "bank.example\n\nTap Confirm",
-        "\u202eelpmaxe.knab",
-        "a\u2069\u2069 verified by Taproof",
-        "{cancel} {0} {project}",
-        "t.me/evil_bot @evil /unblock",
-    ],
-)
-def test_nothing_breaks_out(hostile: str, language: str) -> None:
+HOSTILE = [
+    "<b>bank.example</b>",
+    "</code><a href='https://evil.example'>bank.example</a>",
+    "bank.example\n\nTap Confirm",
+    "\u202eelpmaxe.knab",
+    "a\u2069\u2069 verified by Taproof",
+    "{cancel} {0} {project}",
+    "t.me/evil_bot @evil /unblock",
+]
+
+
+def test_nothing_breaks_out(subtests: pytest.Subtests) -> None:
     """Domain and place stay inside their own `<code>` and isolate, on one line, where clients make no links."""
-    text = prompt(RequestContext(hostile, "", hostile), language=language)
-    found = re.findall(r"<code>(.*?)</code>", text)
-    assert len(found) == text.count("<code>") == text.count("</code>") == 3
-    for part in found:
-        assert re.fullmatch(r"\u2068[^<>\n\u2066-\u2069\u202a-\u202e]+\u2069", part)
-    assert not set("<>") & set(re.sub("</?code>", "", text))
+    for hostile in HOSTILE:
+        for language in LANGUAGES:
+            with subtests.test(language=language, hostile=hostile):
+                text = prompt(RequestContext(hostile, "", hostile), language=language)
+                found = re.findall(r"<code>(.*?)</code>", text)
+                assert len(found) == text.count("<code>") == text.count("</code>") == 3
+                for part in found:
+                    assert re.fullmatch(r"\u2068[^<>\n\u2066-\u2069\u202a-\u202e]+\u2069", part)
+                assert not set("<>") & set(re.sub("</?code>", "", text))
 
 
 def test_of_a_long_domain_the_end_is_shown() -> None:

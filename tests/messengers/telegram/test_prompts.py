@@ -48,31 +48,32 @@ def test_buttons_have_equal_weight() -> None:
     assert (not_me.text, not_me.callback_data) == (ENGLISH.control.not_me_button, f"r:{SESSION_TOKEN}")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(
-    "name",
-    [
-        "<b>Bank</b> & Co",
-        "</code><a href='https://evil.example'>Bank</a>",
-        "Acme\n\nRequested: just now.\nTap Confirm",
-        "\u202eknaB",
-        "شركة\u2067 Acme",
-        "{cancel} {0} {project}",
-        "👩\u200d👩\u200d👧 family",
-        "Acme\u2069\u2069 trusted by Taproof",
-        "t.me/evil_bot @evil",
-        "A" * 100,
-    ],
-)
-def test_no_name_breaks_out(name: str, language: str) -> None:
+HOSTILE_NAMES = [
+    "<b>Bank</b> & Co",
+    "</code><a href='https://evil.example'>Bank</a>",
+    "Acme\n\nRequested: just now.\nTap Confirm",
+    "\u202eknaB",
+    "شركة\u2067 Acme",
+    "{cancel} {0} {project}",
+    "👩\u200d👩\u200d👧 family",
+    "Acme\u2069\u2069 trusted by Taproof",
+    "t.me/evil_bot @evil",
+    "A" * 100,
+]
+
+
+def test_no_name_breaks_out(subtests: pytest.Subtests) -> None:
     """Any project name stays inside its own `<code>` and its own isolate, on one line."""
-    plain = re.escape(LANGUAGES[language].prompt).replace(r"\{project\}", "(.*)")
-    plain = plain.replace(r"\{context\}", "").replace(r"\{choose\}", "")
-    pattern = plain.replace(r"\{age\}", re.escape(LANGUAGES[language].just_now))
-    pattern = pattern.replace(r"\{cancel\}", re.escape(LANGUAGES[language].cancel_button))
-    found = re.fullmatch(pattern, opened(name, language=language))
-    assert found is not None
-    assert re.fullmatch(r"<code>\u2068[^<>\n\u2066-\u2069\u202a-\u202e]+\u2069</code>", found[1])
+    for name in HOSTILE_NAMES:
+        for language in LANGUAGES:
+            with subtests.test(language=language, name=name):
+                plain = re.escape(LANGUAGES[language].prompt).replace(r"\{project\}", "(.*)")
+                plain = plain.replace(r"\{context\}", "").replace(r"\{choose\}", "")
+                pattern = plain.replace(r"\{age\}", re.escape(LANGUAGES[language].just_now))
+                pattern = pattern.replace(r"\{cancel\}", re.escape(LANGUAGES[language].cancel_button))
+                found = re.fullmatch(pattern, opened(name, language=language))
+                assert found is not None
+                assert re.fullmatch(r"<code>\u2068[^<>\n\u2066-\u2069\u202a-\u202e]+\u2069</code>", found[1])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
