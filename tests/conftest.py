@@ -65,7 +65,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     crash = getattr(report.longrepr, "reprcrash", None)
     # A report with a node comes from another process, which has named the case.
     if isinstance(report, pytest.SubtestReport) and crash is not None and not hasattr(report, "node"):
-        told = [report.context.msg or "", *(f"{name}={value!r}" for name, value in report.context.kwargs.items())]
+        told = [report.context.msg or "", *(f"{name}={value}" for name, value in report.context.kwargs.items())]
         crash.message = f"[{', '.join(filter(None, told))[:200]}] {crash.message}"
 
 
