@@ -76,6 +76,8 @@ def postgres_database(clock: Clock | None = None, *, quick: bool = False) -> Ite
 
 
 DRIVERS: dict[str, Database] = {"sqlite": sqlite_database, "postgres": postgres_database}
+# For a test of tests/service that depends on how a driver orders what happens at once.
+every_driver = pytest.mark.parametrize("driver", sorted(DRIVERS))
 # Gives a test whose `dsn` is of `tests/storage` a new database, which nothing has migrated yet.
 new_postgres = pytest.mark.parametrize("dsn", ["new"], indirect=True)
 

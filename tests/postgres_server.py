@@ -227,9 +227,12 @@ def fresh_database(
     admin = _admin_dsn() if server is None else server.dsn()
     name = f"taproof_test_{secrets.token_hex(8)}"
     source = "template0" if template is None else urlsplit(template).path[1:]
+    # PostgreSQL 15 and later can copy files, which takes half the time.
+    given = {"TAPROOF_TEST_POSTGRES_DSN", "TAPROOF_TEST_POSTGRES_BIN"} & os.environ.keys()
+    strategy = "" if given else "STRATEGY FILE_COPY"
     execute(
         admin,
-        f'CREATE DATABASE "{name}" TEMPLATE "{source}"',
+        f'CREATE DATABASE "{name}" TEMPLATE "{source}" {strategy}',
         *(f"ALTER DATABASE \"{name}\" SET {setting} = '{value}'" for setting, value in (settings or {}).items()),
     )
     try:

@@ -12,12 +12,10 @@ from playwright.async_api import Page, expect
 from tests.axe import assert_accessible
 from tests.e2e.conftest import OwnProject, Phone
 from tests.sdk_js.conftest import (
-    LANGUAGES,
     PHONE,
     OpenContext,
     Site,
     Way,
-    case,
     decide,
     go,
     heard,
@@ -26,10 +24,10 @@ from tests.sdk_js.conftest import (
     start,
     wait_for,
 )
-from tests.sdk_js.test_button_accessibility import SCHEME
 
 import taproof
 
+SCHEME = '<meta name="color-scheme" content="light dark">'
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
@@ -181,27 +179,6 @@ async def test_axe(site: Site, way: Way, open_context: OpenContext, project: Own
     await expect(part(page, "number")).to_have_text("42")
     assert await part(page, "match").evaluate("(it) => getComputedStyle(it).direction") == direction
     await assert_accessible(page)
-
-
-async def test_languages(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """The text is in the panel's language, and follows it while the number is shown."""
-    way.match_code = "42"
-    context = await open_context()
-    failures: list[str] = []
-    for language in LANGUAGES:
-        with case(failures, language):
-            page = await go(context, site.show(f'project-id="{project.id}" language="{language}"'))
-            await part(page, "button").click()
-            await shown_link(page)
-            words = await part(page, "choose").inner_text()
-            assert re.fullmatch(r"\w.+:", words)
-            assert ("number in Telegram" in words) is (language == "en")
-            other = "en" if language != "en" else "ru"
-            await page.evaluate(f"document.querySelector('taproof-button').setAttribute('language', '{other}')")
-            await expect(part(page, "choose")).not_to_have_text(words)
-            await expect(part(page, "number")).to_have_text("42")
-            await page.close()
-    assert not failures, "\n".join(failures)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The use cases on a real store, with a clock that is set by hand.
 
-A module runs on every driver with `pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))`, else on SQLite.
+They run on SQLite, and on every driver where `every_driver` marks a test in which several act at once: what a single
+call does in each driver is shown by tests/storage/conformance.
 """
 
 import asyncio

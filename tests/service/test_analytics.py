@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
 from tests.service.conftest import acting
 
 from taproof.core.clock import DAY
@@ -12,8 +11,6 @@ from taproof.service.analytics import Window
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
-
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
 
 @pytest.mark.parametrize("days", [7, 30, 90])

@@ -5,7 +5,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.sign_ins import by_token
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
@@ -20,7 +20,6 @@ from taproof.service.webhooks import WebhookResponse
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
 URL = "https://hooks.example.com:8443/canary-path?key=canary-query"
 ORIGIN = "https://hooks.example.com:8443"
@@ -234,6 +233,7 @@ async def test_a_webhook_that_stays_on_leaves_no_entry(node: "Node") -> None:
     assert await log.everything() == before
 
 
+@every_driver
 async def test_of_many_that_race_one_leaves_an_entry(node: "Node", other_node: "Node") -> None:
     """On two nodes at once: as many entries as calls that had success."""
     actor, log = await new_log(node)

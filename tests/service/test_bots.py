@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.api.conftest import SERVICE_BOT_ID, BotFather
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.service.conftest import acting
 from tests.service.project_bots import bot_entries, bots_of, read
 
@@ -29,8 +29,6 @@ from taproof.service.projects import ProjectSecrets
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
-
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
 
 @pytest.fixture
@@ -145,6 +143,7 @@ async def test_a_strangers_project_is_not_found_before_the_messenger_is_asked(
     assert await bots.list_project_bots() == []
 
 
+@every_driver
 async def test_two_projects_want_one_bot_at_once(
     node: "Node", other_node: "Node", bots: Bots, father: BotFather
 ) -> None:
@@ -222,6 +221,7 @@ async def test_a_bot_is_not_given_when_the_rest_cannot_be_written(node: "Node", 
     assert await bot_entries(node, developer) == []
 
 
+@every_driver
 async def test_a_new_project_comes_with_its_bot_or_not_at_all(
     node: "Node", other_node: "Node", bots: Bots, father: BotFather
 ) -> None:
@@ -254,6 +254,7 @@ async def test_a_new_project_comes_with_its_bot_or_not_at_all(
         await bots.set_bot(acting(other), (await node.project(other))[0].id, token)
 
 
+@every_driver
 async def test_a_broken_bot_is_told_once_and_ends_with_a_new_token(
     node: "Node", other_node: "Node", bots: Bots, father: BotFather
 ) -> None:

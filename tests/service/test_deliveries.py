@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
@@ -21,7 +21,6 @@ from taproof.service.webhooks import ANSWER_KEPT, LEASE, WebhookResponse
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 URL = "https://example.com/hook"
 UNKNOWN = "evt_" + "0" * 22
 
@@ -330,6 +329,7 @@ async def test_an_event_that_is_being_sent_is_left_to_its_worker(node: "Node") -
     assert (await only(node, developer, project)).record.state == "delivered"
 
 
+@every_driver
 async def test_resent_by_many_at_once_it_is_due_once(node: "Node", other_node: "Node") -> None:
     """With many requests on two nodes and workers that claim meanwhile, one worker makes one attempt."""
     developer, project = await own_project(node)

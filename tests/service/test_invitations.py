@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.sign_ins import by_console, stored_sign_in
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
@@ -29,7 +29,6 @@ from taproof.service.invitations import FIRST_LIFETIME, LIFETIME, Invitations
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
 ADA = MessengerIdentity("1001", "Ada Lovelace", "ada")
 BOB = MessengerIdentity("1002", "Боб", "")
@@ -103,6 +102,7 @@ async def test_there_is_one_first_developer(node: "Node", invitations: Invitatio
     assert await node.developers.list_developers() == [ada]
 
 
+@every_driver
 @pytest.mark.parametrize("same_link", [True, False])
 async def test_of_many_who_come_first_one_does(node: "Node", other_node: "Node", *, same_link: bool) -> None:
     """At once, with one link or with several, on two nodes: one developer, one entry, the others get a sentence."""

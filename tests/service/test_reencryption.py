@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.databases import DRIVERS, OpenStore
+from tests.databases import OpenStore, every_driver
 from tests.service.conftest import HandClock, Node, acting
 
 from taproof.core.accounts import Actor
@@ -20,7 +20,7 @@ from taproof.service.installation import KEY_MARK, check_master_key, is_under_fi
 from taproof.service.reencryption import PASSES, Reencryptor
 from taproof.storage.protocol import Replacement
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+pytestmark = every_driver
 URL = "https://example.com/"
 OLD, NEW = (new_master_key(system_entropy) for _ in range(2))
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.tapping import tap_right
 
 from taproof.core.accounts import AccessToken, Actor, AuditEntry, ConsoleSession, Developer, Via
@@ -25,7 +25,7 @@ from taproof.service.user_control import UserControl
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+pytestmark = every_driver
 ADA = MessengerIdentity("1001", "Ada", "ada")
 BOB = MessengerIdentity("2002", "Bob", "")
 ROUNDS = 20

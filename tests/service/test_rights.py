@@ -4,7 +4,6 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from tests.databases import DRIVERS
 from tests.sign_ins import stored_sign_in
 
 from taproof.core.accounts import AccessToken, Actor, Developer
@@ -26,7 +25,6 @@ from taproof.service.invitations import Invitations
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 OPERATOR: Final = "command_line"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import jwt
 import pytest
 from standardwebhooks import Webhook
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
@@ -23,7 +23,6 @@ from taproof.service.webhooks import SignedRequest, WebhookResponse
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 URL = "https://example.com/hook"
 
 
@@ -95,6 +94,7 @@ async def test_the_current_secret_signs_until_the_exact_instant(node: "Node") ->
     await assert_signed_by(node, project, new, None, old)
 
 
+@every_driver
 async def test_a_promotion_ends_the_overlap_at_once(node: "Node", other_node: "Node") -> None:
     """On every node: the new secret alone signs from then on; the secret key is as it was."""
     developer, project, old = await own_project(node)
@@ -162,6 +162,7 @@ async def test_nothing_to_promote(node: "Node") -> None:
     assert (await node.projects.read_webhook_secret(acting(developer), project.id)).webhook_secret == new
 
 
+@every_driver
 async def test_of_rotations_at_once_one_wins(node: "Node", other_node: "Node") -> None:
     """The one call that succeeds returns the stored secrets; all others are refused."""
     developer, project, _ = await own_project(node)
@@ -174,6 +175,7 @@ async def test_of_rotations_at_once_one_wins(node: "Node", other_node: "Node") -
     assert await node.projects.read_webhook_secret(acting(developer), project.id) == won
 
 
+@every_driver
 async def test_of_promotions_at_once_one_wins(node: "Node", other_node: "Node") -> None:
     """The second one finds nothing to promote: it must not end a rotation that was begun in between."""
     developer, project, _ = await own_project(node)

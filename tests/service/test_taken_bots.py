@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from structlog.testing import capture_logs
 from tests.api.conftest import BotFather
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.service.conftest import acting
 from tests.service.project_bots import bot_entries, bots_of, read
 
@@ -19,8 +19,6 @@ from taproof.service.bots import BotAccount, Bots
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
-
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
 
 @pytest.fixture
@@ -177,6 +175,7 @@ async def test_a_bot_that_may_work_is_not_taken_away(
     assert set(await leaked.actions(leaked.thief)) == {"bot.set"}
 
 
+@every_driver
 async def test_a_broken_bot_is_taken_once(node: "Node", other_node: "Node", bots: Bots, father: BotFather) -> None:
     """Of several projects that want it at once, on two nodes, one gets it; it is removed and told of once."""
     leaked = await Leaked(node, bots, father).make()

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.giving_bots import give_bot
 from tests.service.callers import open_callers, running
 
@@ -17,7 +17,6 @@ from taproof.service.user_control import LOOK_BACK, SHOWN, UserControl
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 OWN_BOT = 7_000_000_002
 OTHER_BOT = 7_000_000_003
 ADA = "1001"
@@ -164,6 +163,7 @@ async def test_bot_of_no_project_shows_and_changes_nothing(node: "Node") -> None
 # ---- reports and readers at the same instant
 
 
+@every_driver
 @pytest.mark.parametrize("bound", [False, True])
 async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_report(
     node: "Node",
@@ -209,6 +209,7 @@ async def test_of_a_report_and_readers_at_once_none_gets_the_proof_after_the_rep
     assert row.used == sum(read_first)
 
 
+@every_driver
 async def test_waiting_call_hears_of_a_report_as_of_a_cancellation(node: "Node", other_node: "Node") -> None:
     """A prompt that is reported through another node ends the client's wait at once."""
     project, _ = await node.project()
@@ -230,6 +231,7 @@ async def test_report_of_a_prompt_tells_the_webhook_of_a_cancellation(node: "Nod
     assert [each.event.type for each in await node.webhooks.claim_deliveries(10)] == ["auth.cancelled"]
 
 
+@every_driver
 async def test_block_holds_on_every_node_until_it_is_ended(node: "Node", other_node: "Node") -> None:
     """A block that one process stores holds in another."""
     project, _ = await node.project()

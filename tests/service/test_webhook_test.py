@@ -4,7 +4,7 @@ import asyncio
 import json
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.service.callers import until
 from tests.service.conftest import Node, acting
 from tests.service.test_deliveries import URL, only, own_project
@@ -18,8 +18,6 @@ from taproof.core.errors import ProjectNotFound, WebhookNotSet
 from taproof.core.model import Project, ProjectChanges
 from taproof.service.deliveries import TESTS_LIMIT, TESTS_OF_ONE_LIMIT, SeenDelivery
 from taproof.service.webhooks import WebhookResponse
-
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
 
 async def test_a_test_is_signed_and_sent_at_once(node: Node) -> None:
@@ -104,6 +102,7 @@ async def test_a_project_deleted_during_its_test_is_not_found(node: Node) -> Non
         await test
 
 
+@every_driver
 async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
     """A process has at most 16 tests under way, one developer at most 4 of them; the others wait for their turn."""
     node.receiver.open.clear()
@@ -121,6 +120,7 @@ async def test_receivers_that_hang_hold_up_few(node: Node) -> None:
     await until(lambda: not node.deliveries._tests_by_developer)
 
 
+@every_driver
 async def test_a_webhook_removed_while_a_test_waits_is_not_called(node: Node) -> None:
     """The test uses the URL at the time of sending."""
     developer, project = await own_project(node)

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.sign_ins import stored_sign_in
 
 from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer
@@ -16,8 +16,6 @@ from taproof.service.console.sessions import IDLE_LIFETIME, LIFETIME, Authentica
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
-
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
 
 @pytest.fixture
@@ -219,6 +217,7 @@ async def test_sessions_of_others_are_out_of_reach(node: "Node", sessions: Conso
     assert actions == ["console.signed_in", "console.signed_out_everywhere"]
 
 
+@every_driver
 async def test_signing_out_everywhere(node: "Node", other_node: "Node", sessions: ConsoleSessions) -> None:
     """All browsers at once, this one too, on every node."""
     ada = await node.developer()

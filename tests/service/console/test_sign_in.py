@@ -5,7 +5,7 @@ import base64
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.service.callers import LONG, never, open_callers, until
 from tests.service.conftest import acting
 from tests.tapping import tap_right
@@ -27,7 +27,6 @@ from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL, Devel
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 
 ADA = MessengerIdentity("1001", "Ada", "ada")
 
@@ -103,6 +102,7 @@ async def test_each_purpose_is_asked_for_and_opens_alone(
     assert len(await node.storage.projects.list_projects("dev_console")) == 3
 
 
+@every_driver
 async def test_of_many_who_finish_one_gets_the_identity(node: "Node", other_node: "Node") -> None:
     """At once, on two nodes."""
     one, other = sign_in_of(node), sign_in_of(other_node)
@@ -199,6 +199,7 @@ async def test_a_caller_who_leaves_is_told_apart(node: "Node", sign_in: Develope
         assert await asyncio.wait_for(call, 60) == "gone"
 
 
+@every_driver
 async def test_the_project_is_made_once(node: "Node", other_node: "Node") -> None:
     """Concurrent first sign-ins on several nodes all use one project, and no other is left."""
     nodes = [node, other_node] * 4

@@ -7,7 +7,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.service.callers import Callers, never, open_callers
 from tests.service.conftest import acting
 
@@ -26,7 +26,7 @@ from taproof.service.sessions.wait import SESSION_LIMIT, WaitEnd
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+pytestmark = every_driver
 USER = "1001"
 
 

@@ -4,7 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 from tests.service.conftest import acting
 
 from taproof.core.model import MessengerIdentity, ProjectChanges
@@ -13,7 +13,7 @@ from taproof.service.sessions.decide import SeenSession
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+pytestmark = every_driver
 
 UNKNOWN = SeenSession("unknown")
 FOREIGN = SeenSession("foreign")

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.databases import DRIVERS
 from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
@@ -17,7 +16,6 @@ from taproof.service.webhooks import WebhookResponse
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
 URL = "https://example.com/hook"
 
 

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 
 import jwt
 import pytest
-from tests.databases import DRIVERS
+from tests.databases import every_driver
 
 from taproof.service.sessions.create_and_verify import VerifyResult
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
 
-pytestmark = pytest.mark.parametrize("driver", sorted(DRIVERS))
+pytestmark = every_driver
 
 SESSIONS = 500
 READERS = 32
