@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, make_phone
+from tests.e2e.console_browser import receiver
 from tests.e2e.test_spec_tables import assert_error
 
 MARK = "Wyvern"
@@ -57,18 +58,24 @@ class Property:
 
 
 @pytest.fixture(scope="module")
-def owned(developer: Developer) -> Property:
-    project = developer.create_project(f"{MARK} shop", webhook_url=f"http://127.0.0.1:9/{MARK}")
-    user = make_phone(developer.client, MARK)
-    user.sign_in(project.generate())
-    delivery_id = developer.ask("POST", f"/projects/{project.id}/webhook-test")["id"]
-    session_id = developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"][0]["id"]
-    token = developer.ask("POST", "/tokens", json={"name": f"{MARK} token"})
-    account = developer.ask("GET", "/me")
-    secrets = {MARK.lower(), project.id, session_id, delivery_id, token["id"], token["access_token"], token["preview"]}
-    secrets |= {project.secret_key, project.webhook_secret, project.created["secret_key_preview"]}
-    secrets |= {user.messenger_id, account["id"], account["email"], developer.access_token}
-    return Property(developer, project, token["id"], session_id, user.messenger_id, delivery_id, secrets)
+def owned(developer: Developer) -> Iterator[Property]:
+    with receiver() as received:
+        project = developer.create_project(f"{MARK} shop", webhook_url=f"{received.url}/{MARK}")
+        user = make_phone(developer.client, MARK)
+        user.sign_in(project.generate())
+        delivery_id = developer.ask("POST", f"/projects/{project.id}/webhook-test")["id"]
+        # Until they are delivered, deliveries change by themselves.
+        while {each["status"] for each in developer.ask("GET", f"/projects/{project.id}/deliveries")["deliveries"]} != {
+            "delivered"
+        }:
+            time.sleep(0.05)
+        session_id = developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"][0]["id"]
+        token = developer.ask("POST", "/tokens", json={"name": f"{MARK} token"})
+        account = developer.ask("GET", "/me")
+        secrets = {MARK.lower(), project.id, session_id, delivery_id, token["id"], token["access_token"]}
+        secrets |= {project.secret_key, project.webhook_secret, project.created["secret_key_preview"], token["preview"]}
+        secrets |= {user.messenger_id, account["id"], account["email"], developer.access_token}
+        yield Property(developer, project, token["id"], session_id, user.messenger_id, delivery_id, secrets)
 
 
 @pytest.fixture(scope="module")

@@ -164,26 +164,26 @@ async def test_no_number_reaches_a_log(
 
     caplog.set_level(logging.DEBUG)
     with capture_logs() as logs:
-        for user in range(31, 34):
-            session_token = await asking.begin(user_id=user)
-            for name, forge in FORGERIES.items():
-                if name != "this user's, sent by another":
-                    await asking.intake.handle(forge(asking, user))
-            storage = asking.phone.storage
-            broken = ((storage.sessions, "confirm_session", unavailable), (storage.users, "find_phone_request", fails))
-            for part, method, instead in broken:
-                with monkeypatch.context() as away:
-                    away.setattr(part, method, instead)
-                    await asking.intake.handle(asking.contact(user, user))
+        user = 31
+        session_token = await asking.begin(user_id=user)
+        for name, forge in FORGERIES.items():
+            if name != "this user's, sent by another":
+                await asking.intake.handle(forge(asking, user))
+        storage = asking.phone.storage
+        broken = ((storage.sessions, "confirm_session", unavailable), (storage.users, "find_phone_request", fails))
+        for part, method, instead in broken:
             with monkeypatch.context() as away:
-                away.setattr("taproof.service.sessions.decide.e164_number", refuses)
+                away.setattr(part, method, instead)
                 await asking.intake.handle(asking.contact(user, user))
-            api.fail("sendMessage", Fault(400, "Bad Request: can't parse entities", times=3))
+        with monkeypatch.context() as away:
+            away.setattr("taproof.service.sessions.decide.e164_number", refuses)
             await asking.intake.handle(asking.contact(user, user))
-            assert await asking.number(session_token) == NUMBER
-            malformed = asking.contact(user, user)
-            malformed["message"]["contact"] = {"phone_number": NUMBER, "user_id": NUMBER}
-            await asking.intake.handle(malformed)
-    assert len(logs) > 20
+        api.fail("sendMessage", Fault(400, "Bad Request: can't parse entities", times=3))
+        await asking.intake.handle(asking.contact(user, user))
+        assert await asking.number(session_token) == NUMBER
+        malformed = asking.contact(user, user)
+        malformed["message"]["contact"] = {"phone_number": NUMBER, "user_id": NUMBER}
+        await asking.intake.handle(malformed)
+    assert len(logs) > 10
     for text in (str(logs), caplog.text, *capfd.readouterr()):
         assert "15123456789" not in text
