@@ -19,7 +19,9 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed
 
-BoundKind = Literal["webhook_secret", "bot_token", "event_body", "phone", "phone_request"]
+BoundKind = Literal[
+    "webhook_secret", "bot_token", "event_body", "phone", "phone_request", "oidc_session", "signing_key"
+]
 """The kinds of encrypted values that are bound to a row by a single id."""
 
 KEY_SIZE: Final = 32
@@ -135,7 +137,8 @@ def _ready(text: str) -> list[_Key]:
 def associated_data_of(kind: BoundKind, row_id: str) -> str:
     """Return the associated data that binds an encrypted value to its row, so that it decrypts only there.
 
-    `row_id` is the id of a project (`webhook_secret`, `bot_token`), of an event (`event_body`), or of a session
-    (`phone`, and `phone_request` for the session token while the session waits for a phone number).
+    `row_id` is the id of a project (`webhook_secret`, `bot_token`), of an event (`event_body`), of a session (`phone`,
+    and `phone_request` for the session token while the session waits for a phone number), of an authorization
+    (`oidc_session`), or of a key (`signing_key`).
     """
     return f"{kind}:{row_id}"

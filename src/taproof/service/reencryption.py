@@ -36,6 +36,8 @@ ASSOCIATED_DATA: Final[Mapping[EncryptedKind, Callable[[EncryptedRow], str]]] = 
     "webhook_answer": lambda row: answer_associated_data(row.name, int(row.key[1])),
     "phone": lambda row: associated_data_of("phone", row.name),
     "phone_request": lambda row: associated_data_of("phone_request", row.name),
+    "oidc_session": lambda row: associated_data_of("oidc_session", row.name),
+    "signing_key": lambda row: associated_data_of("signing_key", row.name),
     # Last: if the check value is encrypted under the first key, a whole walk has finished with this key.
     "mark": lambda row: row.name,
 }

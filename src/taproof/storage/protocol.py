@@ -63,6 +63,7 @@ from taproof.core.model import (
     Status,
     TurnOffReason,
 )
+from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens, SigningKey
 
 CONSOLE_SESSIONS_KEPT: Final = 50
 """The maximum number of console sessions per developer. One page lists them all, and signing in again is easy."""
@@ -90,6 +91,8 @@ EncryptedKind = Literal[
     "webhook_answer",
     "phone",
     "phone_request",
+    "oidc_session",
+    "signing_key",
     "mark",
 ]
 """A kind of encrypted value. Each kind is one column of one table: see `queries/encrypted_values.py`."""
@@ -771,6 +774,90 @@ class EncryptedValueStorage(Protocol):
         """Replace each value that has not changed since it was read; return the number of replaced values."""
 
 
+class AuthorizationStorage(Protocol):
+    """Sign-ins through the OpenID provider, and pushed authorization requests."""
+
+    async def create_authorization(self, authorization: NewAuthorization) -> bool:
+        """Store a sign-in. Return False if its user code is taken."""
+
+    async def read_authorization(self, authorization_id: str) -> Authorization | None:
+        """Return the sign-in with this id."""
+
+    async def read_authorization_by_code(self, code_hash: bytes) -> Authorization | None:
+        """Return the sign-in with this authorization code, redeemed or not."""
+
+    async def read_authorization_by_access_token(self, access_token_hash: bytes) -> Authorization | None:
+        """Return the sign-in with this access token, expired or not."""
+
+    async def read_authorization_by_user_code(self, user_code: str, now: int) -> Authorization | None:
+        """Return the sign-in with this user code, if it has not expired at `now` and no browser is bound to it."""
+
+    async def poll_authorization(self, device_code_hash: bytes, now: int, since: int) -> tuple[Authorization, bool] | None:
+        """Return the sign-in of a device, and whether the device has polled after `since`. Record the poll at `now`."""
+
+    async def bind_browser(self, authorization_id: str, browser_hash: bytes, now: int) -> bool:
+        """Bind a device's sign-in to a browser. Return False if it is bound already, has ended or has expired."""
+
+    async def replace_session(
+        self,
+        authorization_id: str,
+        previous: SessionKey | None,
+        session: SessionKey,
+        encrypted_session: bytes,
+        now: int,
+    ) -> bool:
+        """Give a sign-in another session.
+
+        Return False if the current one is not `previous`, or if the sign-in is finished, has ended or has expired.
+        """
+
+    async def end_authorization(self, authorization_id: str, now: int) -> bool:
+        """End a sign-in that is not finished. Return False if it is finished or has ended."""
+
+    async def finish_authorization(
+        self, authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens
+    ) -> bool:
+        """Consume a confirmed session and store the code, or the tokens, that it gives, in one transaction.
+
+        Return False if the session is not the sign-in's current one, or is not confirmed. Also return False if the
+        sign-in is finished, has ended or has expired. Of concurrent calls, only one succeeds.
+        """
+
+    async def redeem_code(self, code_hash: bytes, tokens: NewTokens, now: int) -> bool:
+        """Store the tokens that a code gives. Of concurrent calls, only one succeeds; an expired code gives none."""
+
+    async def revoke_tokens(self, authorization_id: str, now: int) -> bool:
+        """Revoke the tokens of a sign-in. Return False if it has none, or if they were revoked before."""
+
+    async def purge_authorizations(self, now: int, limit: int) -> int:
+        """Erase at most `limit` sign-ins that have ended and whose access tokens have expired."""
+
+    async def create_pushed_request(self, uri_hash: bytes, client_id: str, parameters: str, expires_at: int) -> None:
+        """Store an authorization request that a client pushed (RFC 9126)."""
+
+    async def take_pushed_request(self, uri_hash: bytes, client_id: str, now: int) -> str | None:
+        """Return and erase the parameters of a client's pushed request. Of concurrent calls, only one gets them."""
+
+    async def purge_pushed_requests(self, now: int, limit: int) -> int:
+        """Erase at most `limit` pushed requests that have expired."""
+
+
+class SigningKeyStorage(Protocol):
+    """The keys that sign ID tokens."""
+
+    async def list_signing_keys(self) -> list[SigningKey]:
+        """Return all keys, ordered by algorithm and generation."""
+
+    async def create_signing_key(self, key: SigningKey) -> bool:
+        """Store a key. Return False if its algorithm has a key of this generation: another node was faster."""
+
+    async def advance_signing_key(self, kid: str, signs_from: int) -> bool:
+        """Make a key sign from an earlier time on. Return False if it already signs from then or earlier."""
+
+    async def purge_signing_keys(self, replaced_before: int) -> int:
+        """Erase the keys whose successors have signed since `replaced_before` (ms); return their number."""
+
+
 class LeaseStorage(Protocol):
     """Leases, with which the processes on one store elect a leader."""
 
@@ -805,6 +892,8 @@ class Storage(Protocol):
     plans: PlanStorage
     counts: CountStorage
     erasure: ErasureStorage
+    authorizations: AuthorizationStorage
+    signing_keys: SigningKeyStorage
     encrypted_values: EncryptedValueStorage
     leases: LeaseStorage
     metadata: MetadataStorage

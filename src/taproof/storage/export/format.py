@@ -6,8 +6,8 @@ SHA-256 of everything before it. Values of type bytes are base64. Writing and re
 at a time.
 
 `sqlite.py` and `postgres.py` read and write the databases. An export omits data that has no meaning in another store:
-leases, console sessions, and the table of decisions with which the processes on a SQLite file wake each other.
-Developers have to sign in to the console again.
+leases, console sessions, pushed authorization requests, and the table of decisions with which the processes on a
+SQLite file wake each other. Developers have to sign in to the console again.
 """
 
 import base64
@@ -111,6 +111,15 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "phone_requests": _columns(
         "day:day token_hash:bytes session_id:text messenger_id:text bot_id:int encrypted_token:bytes asked_at:int "
         "expires_at:int"
+    ),
+    "oidc_authorizations": _columns(
+        "id:text client_id:text project_id:text request:text created_at:int expires_at:int browser_hash:bytes? "
+        "session_day:day? session_hash:bytes? encrypted_session:bytes? user_code:text? ended_at:int? "
+        "code_expires_at:int? redeemed_at:int? access_expires_at:int? revoked_at:int? device_code_hash:bytes? "
+        "polled_at:int? code_hash:bytes? access_token_hash:bytes? kept_until:int"
+    ),
+    "oidc_signing_keys": _columns(
+        "alg:text generation:small kid:text encrypted_private_key:bytes public_jwk:text created_at:int signs_from:int"
     ),
     "blocks": _columns("messenger_id:text project_id:text created_at:int"),
     "removed_usage": _columns("developer_id:text day:day confirmed:small"),

@@ -213,6 +213,53 @@ CREATE TABLE phone_requests (
 CREATE INDEX phone_requests_by_messenger ON phone_requests (messenger_id, bot_id, asked_at);
 CREATE INDEX phone_requests_by_age ON phone_requests (expires_at);
 
+-- Sign-ins through the OpenID provider, and the codes and access tokens that they give.
+CREATE TABLE oidc_authorizations (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  client_id TEXT COLLATE "C" NOT NULL,
+  project_id TEXT COLLATE "C" NOT NULL,
+  request TEXT NOT NULL, -- The checked request, as JSON.
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  browser_hash BYTEA, -- Of the cookie that binds it to a browser.
+  session_day INTEGER,
+  session_hash BYTEA,
+  encrypted_session BYTEA, -- The session's token and code verifier.
+  user_code TEXT COLLATE "C" UNIQUE,
+  ended_at BIGINT, -- The user went back without signing in.
+  code_expires_at BIGINT, -- Set when the session is consumed.
+  redeemed_at BIGINT,
+  access_expires_at BIGINT,
+  revoked_at BIGINT,
+  device_code_hash BYTEA UNIQUE,
+  polled_at BIGINT,
+  code_hash BYTEA UNIQUE,
+  access_token_hash BYTEA UNIQUE,
+  kept_until BIGINT NOT NULL -- The row is erased afterwards.
+);
+CREATE INDEX oidc_authorizations_by_age ON oidc_authorizations (kept_until);
+
+-- Authorization requests that clients pushed (RFC 9126).
+CREATE TABLE oidc_pushed_requests (
+  uri_hash BYTEA PRIMARY KEY,
+  client_id TEXT COLLATE "C" NOT NULL,
+  parameters TEXT NOT NULL, -- A JSON object.
+  expires_at BIGINT NOT NULL
+);
+CREATE INDEX oidc_pushed_requests_by_age ON oidc_pushed_requests (expires_at);
+
+-- The keys that sign ID tokens. Of each algorithm, the newest key whose time has come signs.
+CREATE TABLE oidc_signing_keys (
+  alg TEXT COLLATE "C" NOT NULL,
+  generation INTEGER NOT NULL,
+  kid TEXT COLLATE "C" NOT NULL UNIQUE,
+  encrypted_private_key BYTEA NOT NULL,
+  public_jwk TEXT NOT NULL, -- A JSON object.
+  created_at BIGINT NOT NULL,
+  signs_from BIGINT NOT NULL,
+  PRIMARY KEY (alg, generation)
+);
+
 -- The projects that a messenger account has blocked.
 CREATE TABLE blocks (
   messenger_id TEXT COLLATE "C" NOT NULL,

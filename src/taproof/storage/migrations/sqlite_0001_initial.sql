@@ -212,6 +212,53 @@ CREATE TABLE phone_requests (
 CREATE INDEX phone_requests_by_messenger ON phone_requests (messenger_id, bot_id, asked_at);
 CREATE INDEX phone_requests_by_age ON phone_requests (expires_at);
 
+-- Sign-ins through the OpenID provider, and the codes and access tokens that they give.
+CREATE TABLE oidc_authorizations (
+  id TEXT PRIMARY KEY,
+  client_id TEXT NOT NULL,
+  project_id TEXT NOT NULL,
+  request TEXT NOT NULL, -- The checked request, as JSON.
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  browser_hash BLOB, -- Of the cookie that binds it to a browser.
+  session_day INTEGER,
+  session_hash BLOB,
+  encrypted_session BLOB, -- The session's token and code verifier.
+  user_code TEXT UNIQUE,
+  ended_at INTEGER, -- The user went back without signing in.
+  code_expires_at INTEGER, -- Set when the session is consumed.
+  redeemed_at INTEGER,
+  access_expires_at INTEGER,
+  revoked_at INTEGER,
+  device_code_hash BLOB UNIQUE,
+  polled_at INTEGER,
+  code_hash BLOB UNIQUE,
+  access_token_hash BLOB UNIQUE,
+  kept_until INTEGER NOT NULL -- The row is erased afterwards.
+) STRICT, WITHOUT ROWID;
+CREATE INDEX oidc_authorizations_by_age ON oidc_authorizations (kept_until);
+
+-- Authorization requests that clients pushed (RFC 9126).
+CREATE TABLE oidc_pushed_requests (
+  uri_hash BLOB PRIMARY KEY,
+  client_id TEXT NOT NULL,
+  parameters TEXT NOT NULL, -- A JSON object.
+  expires_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX oidc_pushed_requests_by_age ON oidc_pushed_requests (expires_at);
+
+-- The keys that sign ID tokens. Of each algorithm, the newest key whose time has come signs.
+CREATE TABLE oidc_signing_keys (
+  alg TEXT NOT NULL,
+  generation INTEGER NOT NULL,
+  kid TEXT NOT NULL UNIQUE,
+  encrypted_private_key BLOB NOT NULL,
+  public_jwk TEXT NOT NULL, -- A JSON object.
+  created_at INTEGER NOT NULL,
+  signs_from INTEGER NOT NULL,
+  PRIMARY KEY (alg, generation)
+) STRICT, WITHOUT ROWID;
+
 -- The projects that a messenger account has blocked.
 CREATE TABLE blocks (
   messenger_id TEXT NOT NULL,

@@ -11,6 +11,7 @@ from taproof.storage.postgres.deliveries import PostgresDeliveries
 from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
 from taproof.storage.postgres.erasure import PostgresErasure
 from taproof.storage.postgres.partitions import Partitions
+from taproof.storage.postgres.oidc.authorizations import PostgresAuthorizations
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.sessions import PostgresSessions
 from taproof.storage.queries.audit import AuditQueries
@@ -19,6 +20,7 @@ from taproof.storage.queries.credentials import CredentialQueries
 from taproof.storage.queries.developers import DeveloperQueries
 from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.metadata import MetadataQueries
+from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
 
@@ -46,6 +48,8 @@ class PostgresStorage:
         self.plans: protocol.PlanStorage = PlanQueries(database)
         self.counts: protocol.CountStorage = CountQueries(database)
         self.erasure: protocol.ErasureStorage = PostgresErasure(database, partitions)
+        self.authorizations: protocol.AuthorizationStorage = PostgresAuthorizations(database)
+        self.signing_keys: protocol.SigningKeyStorage = SigningKeyQueries(database)
         self.encrypted_values: protocol.EncryptedValueStorage = PostgresEncryptedValues(database, partitions)
         self.leases: protocol.LeaseStorage = LeaseQueries(database)
         self.metadata: protocol.MetadataStorage = MetadataQueries(database)

@@ -14,6 +14,7 @@ from taproof.storage.queries.encrypted_values import EncryptedValueQueries
 from taproof.storage.queries.erasure import ErasureQueries
 from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.metadata import MetadataQueries
+from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
 from taproof.storage.sqlite.connection import migrate_database, open_connections
@@ -21,6 +22,7 @@ from taproof.storage.sqlite.counts import Counters
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.deliveries import SqliteDeliveries
 from taproof.storage.sqlite.group_commit import GroupCommit
+from taproof.storage.sqlite.oidc.authorizations import SqliteAuthorizations
 from taproof.storage.sqlite.projects import SqliteProjects
 from taproof.storage.sqlite.sessions import SqliteSessions
 
@@ -42,6 +44,8 @@ class SqliteStorage:
         self.plans: protocol.PlanStorage = PlanQueries(database)
         self.counts: protocol.CountStorage = CountQueries(database)
         self.erasure: protocol.ErasureStorage = ErasureQueries(database)
+        self.authorizations: protocol.AuthorizationStorage = SqliteAuthorizations(database, counters)
+        self.signing_keys: protocol.SigningKeyStorage = SigningKeyQueries(database)
         self.encrypted_values: protocol.EncryptedValueStorage = EncryptedValueQueries(database)
         self.leases: protocol.LeaseStorage = LeaseQueries(database)
         self.metadata: protocol.MetadataStorage = MetadataQueries(database)

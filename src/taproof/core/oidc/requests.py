@@ -1,0 +1,174 @@
+"""Checks the parameters of authorization requests.
+
+Sources: RFC 6749, section 4.1.1; OpenID Connect Core 1.0, section 3.1.2; RFC 7636; RFC 9126; RFC 9700.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Final, Literal, NamedTuple, Self, get_args
+
+from taproof.core.code_challenge import METHOD, challenge_digest
+from taproof.core.oidc.errors import OAuthError, RefusedByRedirect
+
+Scope = Literal["openid", "profile", "email", "phone"]
+ResponseMode = Literal["query", "form_post"]
+
+SCOPES: Final[tuple[Scope, ...]] = get_args(Scope)
+RESPONSE_MODES: Final[tuple[ResponseMode, ...]] = get_args(ResponseMode)
+REQUEST_URI_PREFIX: Final = "urn:ietf:params:oauth:request_uri:"
+VALUE_LIMIT: Final = 4_096
+"""The maximum number of characters in a parameter's value. `state` is returned unchanged, so it is limited."""
+PARAMETER_LIMIT: Final = 64
+"""The maximum number of parameters in one request."""
+
+_PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
+
+
+class DuplicateParameter(OAuthError):
+    """A parameter occurs more than once (RFC 6749, section 3.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorizationRequest:
+    """The checked parameters of an authorization request.
+
+    `code_challenge` is the base64url of a SHA-256 (RFC 7636, S256). `ui_locales` is not checked.
+    """
+
+    redirect_uri: str = ""
+    response_mode: ResponseMode = "query"
+    scopes: tuple[Scope, ...] = ("openid",)
+    state: str | None = None
+    nonce: str | None = None
+    code_challenge: str | None = None
+    ui_locales: str = ""
+
+    def dump(self) -> str:
+        """Return the stored form."""
+        return json.dumps({name: value for name, value in asdict(self).items() if value})
+
+    @classmethod
+    def load(cls, stored: str) -> Self:
+        """Return the request from its stored form. Fields that a newer release stored are ignored."""
+        known = json.loads(stored)
+        known["scopes"] = tuple(known.get("scopes", ()))
+        return cls(**{name: value for name, value in known.items() if name in cls.__slots__})
+
+
+class ReturnAddress(NamedTuple):
+    """The place to which the answer to an authorization request goes."""
+
+    redirect_uri: str
+    response_mode: ResponseMode = "query"
+    state: str | None = None
+
+    def refuse(self, error: OAuthError) -> RefusedByRedirect:
+        """Return the error as an answer at this address."""
+        return RefusedByRedirect(error.error, error.description, *self)
+
+
+def read_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the parameters of a request. A parameter without a value counts as omitted (RFC 6749, section 3.1).
+
+    Raises:
+        DuplicateParameter: a parameter occurs twice.
+        OAuthError: there are too many parameters, or one is too long.
+    """
+    found: dict[str, str] = {}
+    for number, (name, value) in enumerate(pairs, 1):
+        if number > PARAMETER_LIMIT:
+            raise OAuthError("invalid_request", f"A request can have at most {PARAMETER_LIMIT} parameters.")
+        if not value:
+            continue
+        if len(value) > VALUE_LIMIT:
+            raise OAuthError("invalid_request", f"A parameter can have at most {VALUE_LIMIT} characters.")
+        if name in found:
+            raise DuplicateParameter("invalid_request", "A parameter of this request occurs more than once.")
+        found[name] = value
+    return found
+
+
+def read_return_address(parameters: Mapping[str, str], redirect_uri: str) -> ReturnAddress:
+    """Return the address for the answer. The caller has checked that the redirect URI belongs to the client."""
+    mode = parameters.get("response_mode")
+    response_mode: ResponseMode = "form_post" if mode == "form_post" else "query"
+    return ReturnAddress(redirect_uri, response_mode, parameters.get("state"))
+
+
+def check_request(
+    parameters: Mapping[str, str], address: ReturnAddress, *, requires_challenge: bool
+) -> AuthorizationRequest:
+    """Return the request that these parameters make.
+
+    Args:
+        parameters: what the client sent, or pushed before (RFC 9126).
+        address: the client's checked redirect URI, and how to answer there.
+        requires_challenge: the client has no secret, so it must send a code challenge.
+
+    Raises:
+        OAuthError: a parameter is missing, malformed or not supported; the description names it.
+    """
+    if "request" in parameters:
+        raise OAuthError("request_not_supported", "Request objects are not supported. Send plain parameters.")
+    if "registration" in parameters:
+        raise OAuthError("registration_not_supported", "The parameter registration is not supported.")
+    response_type = parameters.get("response_type")
+    if response_type is None:
+        raise OAuthError("invalid_request", "response_type is missing. Send response_type=code.")
+    if response_type != "code":
+        raise OAuthError("unsupported_response_type", "Only response_type=code is supported.")
+    if parameters.get("response_mode", "query") not in RESPONSE_MODES:
+        raise OAuthError("invalid_request", "response_mode must be query or form_post.")
+    for name in ("state", "nonce"):
+        if _PRINTABLE.fullmatch(parameters.get(name, "")) is None:
+            raise OAuthError("invalid_request", f"{name} must contain only printable ASCII characters.")
+    _check_prompt(parameters.get("prompt", ""))
+    if "max_age" in parameters and not parameters["max_age"].isdecimal():
+        raise OAuthError("invalid_request", "max_age must be a number of seconds.")
+    return AuthorizationRequest(
+        address.redirect_uri,
+        address.response_mode,
+        read_scopes(parameters.get("scope", "")),
+        address.state,
+        parameters.get("nonce"),
+        _read_challenge(parameters, required=requires_challenge),
+        parameters.get("ui_locales", "")[:200],
+    )
+
+
+def read_scopes(text: str) -> tuple[Scope, ...]:
+    """Return the supported scopes in a scope parameter. Other scopes are ignored (OpenID Connect Core, 3.1.2.1).
+
+    Raises:
+        OAuthError: `openid` is missing.
+    """
+    asked = text.split(" ")
+    if "openid" not in asked:
+        raise OAuthError("invalid_scope", "scope must contain openid.")
+    return tuple(scope for scope in SCOPES if scope in asked)
+
+
+def _check_prompt(prompt: str) -> None:
+    prompts = prompt.split()
+    if "none" in prompts:
+        if len(prompts) > 1:
+            raise OAuthError("invalid_request", "prompt=none cannot be combined with other values.")
+        raise OAuthError("login_required", "Taproof keeps no user session, so each sign-in needs the user.")
+
+
+def _read_challenge(parameters: Mapping[str, str], *, required: bool) -> str | None:
+    challenge, method = parameters.get("code_challenge"), parameters.get("code_challenge_method")
+    if challenge is None:
+        if method is not None:
+            raise OAuthError("invalid_request", "code_challenge_method was sent without code_challenge.")
+        if required:
+            raise OAuthError("invalid_request", "A client without a secret must send code_challenge (PKCE, RFC 7636).")
+        return None
+    # Without a method, RFC 7636 means `plain`, which is refused: it does not protect the verifier.
+    if method != METHOD:
+        raise OAuthError("invalid_request", f"code_challenge_method must be {METHOD}.")
+    if challenge_digest(challenge) is None:
+        raise OAuthError("invalid_request", "code_challenge must be the base64url of a SHA-256: 43 characters.")
+    return challenge

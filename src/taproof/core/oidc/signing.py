@@ -1,0 +1,59 @@
+"""The keys that sign ID tokens: RS256 and ES256 (RFC 7518), published as JWKs (RFC 7517)."""
+
+import base64
+import hashlib
+import json
+from typing import Any, Final
+
+import jwt
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from jwt.algorithms import ECAlgorithm, RSAAlgorithm
+
+from taproof.core.oidc.model import SigningAlg
+
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+_RSA_BITS: Final = 2_048
+_THUMBPRINT_MEMBERS: Final = {"RSA": ("e", "kty", "n"), "EC": ("crv", "kty", "x", "y")}
+
+
+def new_private_key(alg: SigningAlg) -> PrivateKey:
+    """Return a new private key. An RSA key takes about 0.1 seconds: do not call this on the event loop."""
+    if alg == "ES256":
+        return ec.generate_private_key(ec.SECP256R1())
+    return rsa.generate_private_key(public_exponent=65_537, key_size=_RSA_BITS)
+
+
+def dump_private_key(key: PrivateKey) -> str:
+    """Return the key as PEM (PKCS #8), without a password: the caller encrypts it."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()
+
+
+def load_private_key(pem: str) -> PrivateKey:
+    """Return the key from the result of `dump_private_key`."""
+    key = serialization.load_pem_private_key(pem.encode(), password=None)
+    assert isinstance(key, (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey))  # noqa: S101 — dump_private_key wrote it.
+    return key
+
+
+def public_jwk(key: PrivateKey, alg: SigningAlg) -> dict[str, Any]:
+    """Return the public JWK with `kid`, `alg` and `use`. The `kid` is the thumbprint of the key (RFC 7638)."""
+    public = key.public_key()
+    found = (
+        RSAAlgorithm.to_jwk(public, as_dict=True)
+        if isinstance(public, rsa.RSAPublicKey)
+        else ECAlgorithm.to_jwk(public, as_dict=True)
+    )
+    jwk = {name: value for name, value in found.items() if name != "key_ops"}
+    members = {name: jwk[name] for name in _THUMBPRINT_MEMBERS[jwk["kty"]]}
+    digest = hashlib.sha256(json.dumps(members, separators=(",", ":"), sort_keys=True).encode()).digest()
+    kid = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    return {**jwk, "use": "sig", "alg": alg, "kid": kid}
+
+
+def sign_id_token(claims: dict[str, Any], key: PrivateKey, alg: SigningAlg, kid: str) -> str:
+    """Return the signed ID token (RFC 7519)."""
+    return jwt.encode(claims, key, algorithm=alg, headers={"kid": kid})

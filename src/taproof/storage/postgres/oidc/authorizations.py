@@ -1,0 +1,35 @@
+"""Sign-ins through the OpenID provider on PostgreSQL."""
+
+from typing import Final
+
+from taproof.core.model import SessionKey
+from taproof.core.oidc.model import NewCode, NewTokens
+from taproof.storage.postgres.database import PostgresDatabase
+from taproof.storage.queries.oidc import authorizations as queries
+
+# The session is locked first: see `postgres/__init__.py`.
+_FINISH: Final = f"""
+WITH locked AS MATERIALIZED (
+  SELECT s.day, s.token_hash FROM sessions s JOIN projects p ON p.id = s.project_id
+  WHERE s.day = $10 AND s.token_hash = $8 AND s.status || '' = 'confirmed' FOR UPDATE OF s
+), finished AS (
+  UPDATE oidc_authorizations SET {queries.FINISHED} AND EXISTS (SELECT FROM locked) RETURNING id
+), moved AS (
+  UPDATE sessions s SET status = 'used', used_at = $9, secrets_version = p.secrets_version
+  FROM locked l, finished f, projects p
+  WHERE s.day = $10 AND s.token_hash = $8 AND p.id = s.project_id RETURNING s.project_id, s.day
+), counted AS (
+  INSERT INTO daily_counts AS c (project_id, day, used) SELECT m.project_id, m.day, 1 FROM moved m
+  ON CONFLICT (project_id, day) DO UPDATE SET used = c.used + excluded.used
+)
+SELECT 1 FROM moved"""
+
+
+class PostgresAuthorizations(queries.AuthorizationQueries[PostgresDatabase]):
+    """See `storage.protocol.AuthorizationStorage`."""
+
+    async def finish_authorization(
+        self, authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens
+    ) -> bool:
+        values = (*queries.finish_values(authorization_id, session, now, given), session.day)
+        return bool(await self._database.read(_FINISH, *values))

@@ -1,0 +1,144 @@
+"""Sign-ins through the OpenID provider. Only the statement that finishes one differs between the databases."""
+
+from typing import Any, Final
+
+from taproof.core.model import SessionKey
+from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.transaction import Transaction
+from taproof.storage.rows import Row, Values
+
+_COLUMNS: Final = """
+  id, client_id, project_id, request, created_at, expires_at, browser_hash, session_day, session_hash,
+  encrypted_session, user_code, ended_at, code_expires_at, redeemed_at, access_expires_at, revoked_at"""
+CREATE_AUTHORIZATION: Final = """
+INSERT INTO oidc_authorizations (id, client_id, project_id, request, created_at, expires_at, browser_hash, session_day,
+  session_hash, encrypted_session, device_code_hash, user_code, kept_until)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $6)
+ON CONFLICT (user_code) DO NOTHING RETURNING id"""
+_READ: Final = f"SELECT {_COLUMNS} FROM oidc_authorizations"
+READ_AUTHORIZATION: Final = f"{_READ} WHERE id = $1"
+READ_AUTHORIZATION_BY_CODE: Final = f"{_READ} WHERE code_hash = $1"
+READ_AUTHORIZATION_BY_ACCESS_TOKEN: Final = f"{_READ} WHERE access_token_hash = $1"
+READ_AUTHORIZATION_BY_USER_CODE: Final = f"""
+{_READ} WHERE user_code = $1 AND expires_at > $2 AND browser_hash IS NULL AND ended_at IS NULL"""
+LOCK_AUTHORIZATION_BY_DEVICE_CODE: Final = (
+    f"SELECT polled_at, {_COLUMNS} FROM oidc_authorizations WHERE device_code_hash = $1"
+)
+RECORD_POLL: Final = "UPDATE oidc_authorizations SET polled_at = $1 WHERE device_code_hash = $2"
+_OPEN: Final = "ended_at IS NULL AND code_expires_at IS NULL AND redeemed_at IS NULL"
+BIND_BROWSER: Final = f"""
+UPDATE oidc_authorizations SET browser_hash = $1
+WHERE id = $2 AND browser_hash IS NULL AND expires_at > $3 AND {_OPEN} RETURNING id"""
+# Without a previous session, `$5` is empty: no hash is.
+REPLACE_SESSION: Final = f"""
+UPDATE oidc_authorizations SET session_day = $1, session_hash = $2, encrypted_session = $3
+WHERE id = $4 AND (session_hash IS NULL OR session_hash = $5) AND expires_at > $6 AND {_OPEN} RETURNING id"""
+END_AUTHORIZATION: Final = f"UPDATE oidc_authorizations SET ended_at = $1 WHERE id = $2 AND {_OPEN} RETURNING id"
+REDEEM_CODE: Final = """
+UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_expires_at = $3, kept_until = $3
+WHERE code_hash = $4 AND redeemed_at IS NULL AND code_expires_at > $1 RETURNING id"""
+REVOKE_TOKENS: Final = """
+UPDATE oidc_authorizations SET revoked_at = $1 WHERE id = $2 AND redeemed_at IS NOT NULL AND revoked_at IS NULL
+RETURNING id"""
+CREATE_PUSHED_REQUEST: Final = """
+INSERT INTO oidc_pushed_requests (uri_hash, client_id, parameters, expires_at) VALUES ($1, $2, $3, $4)"""
+TAKE_PUSHED_REQUEST: Final = """
+DELETE FROM oidc_pushed_requests WHERE uri_hash = $1 AND client_id = $2 AND expires_at > $3 RETURNING parameters"""
+PURGE_AUTHORIZATIONS: Final = Purge("oidc_authorizations", "id", "kept_until <= $1")
+PURGE_PUSHED_REQUESTS: Final = Purge("oidc_pushed_requests", "uri_hash", "expires_at <= $1")
+FINISHED: Final = f"""code_hash = $1, code_expires_at = $2, access_token_hash = $3, access_expires_at = $4,
+  redeemed_at = $5, kept_until = $6
+WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN}"""
+"""The changes that finish a sign-in, with the values of `finish_values`."""
+
+
+def finish_values(authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens) -> Values:
+    """Return the values of `FINISHED`."""
+    found = (authorization_id, session.token_hash, now)
+    if isinstance(given, NewCode):
+        return (*given, None, None, None, given.code_expires_at, *found)
+    return (None, None, *given, now, given.access_expires_at, *found)
+
+
+class AuthorizationQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.AuthorizationStorage`."""
+
+    async def create_authorization(self, authorization: NewAuthorization) -> bool:
+        new = authorization
+        named = (new.id, new.client_id, new.project_id, new.request, new.created_at, new.expires_at, new.browser_hash)
+        values = (*named, *(new.session or (None, None)), new.encrypted_session, new.device_code_hash, new.user_code)
+        return bool(await self._database.add(CREATE_AUTHORIZATION, *values))
+
+    async def read_authorization(self, authorization_id: str) -> Authorization | None:
+        return await self._find(READ_AUTHORIZATION, authorization_id)
+
+    async def read_authorization_by_code(self, code_hash: bytes) -> Authorization | None:
+        return await self._find(READ_AUTHORIZATION_BY_CODE, code_hash)
+
+    async def read_authorization_by_access_token(self, access_token_hash: bytes) -> Authorization | None:
+        return await self._find(READ_AUTHORIZATION_BY_ACCESS_TOKEN, access_token_hash)
+
+    async def read_authorization_by_user_code(self, user_code: str, now: int) -> Authorization | None:
+        return await self._find(READ_AUTHORIZATION_BY_USER_CODE, user_code, now)
+
+    async def _find(self, statement: str, *values: Any) -> Authorization | None:
+        found = await self._database.read(statement, *values)
+        return _authorization_from(found[0]) if found else None
+
+    async def poll_authorization(
+        self, device_code_hash: bytes, now: int, since: int
+    ) -> tuple[Authorization, bool] | None:
+        async def poll(transaction: Transaction) -> tuple[Authorization, bool] | None:
+            found = await transaction.lock(LOCK_AUTHORIZATION_BY_DEVICE_CODE, device_code_hash)
+            if not found:
+                return None
+            polled_at, *row = found[0]
+            await transaction.fetch(RECORD_POLL, now, device_code_hash)
+            return _authorization_from(row), polled_at is not None and polled_at > since
+
+        return await self._database.in_transaction(poll)
+
+    async def bind_browser(self, authorization_id: str, browser_hash: bytes, now: int) -> bool:
+        return bool(await self._database.change(BIND_BROWSER, browser_hash, authorization_id, now))
+
+    async def replace_session(
+        self,
+        authorization_id: str,
+        previous: SessionKey | None,
+        session: SessionKey,
+        encrypted_session: bytes,
+        now: int,
+    ) -> bool:
+        before = b"" if previous is None else previous.token_hash
+        values = (*session, encrypted_session, authorization_id, before, now)
+        return bool(await self._database.change(REPLACE_SESSION, *values))
+
+    async def end_authorization(self, authorization_id: str, now: int) -> bool:
+        return bool(await self._database.change(END_AUTHORIZATION, now, authorization_id))
+
+    async def redeem_code(self, code_hash: bytes, tokens: NewTokens, now: int) -> bool:
+        return bool(await self._database.change(REDEEM_CODE, now, *tokens, code_hash))
+
+    async def revoke_tokens(self, authorization_id: str, now: int) -> bool:
+        return bool(await self._database.change(REVOKE_TOKENS, now, authorization_id))
+
+    async def purge_authorizations(self, now: int, limit: int) -> int:
+        return await self._database.purge(PURGE_AUTHORIZATIONS, now, limit)
+
+    async def create_pushed_request(self, uri_hash: bytes, client_id: str, parameters: str, expires_at: int) -> None:
+        await self._database.add(CREATE_PUSHED_REQUEST, uri_hash, client_id, parameters, expires_at)
+
+    async def take_pushed_request(self, uri_hash: bytes, client_id: str, now: int) -> str | None:
+        found = await self._database.change(TAKE_PUSHED_REQUEST, uri_hash, client_id, now)
+        return found[0][0] if found else None
+
+    async def purge_pushed_requests(self, now: int, limit: int) -> int:
+        return await self._database.purge(PURGE_PUSHED_REQUESTS, now, limit)
+
+
+def _authorization_from(row: Row) -> Authorization:
+    """Return the sign-in of a row of `_COLUMNS`."""
+    *named, day, token_hash = row[:9]
+    session = None if token_hash is None else SessionKey(day, token_hash)
+    return Authorization(*named, session, *row[9:])

@@ -1,0 +1,287 @@
+"""Sign-ins through the OpenID provider: held on every driver."""
+
+import asyncio
+import hashlib
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.databases import NOW
+
+from taproof.core.clock import HOUR, MINUTE
+from taproof.core.model import NewSession, Project, ProjectChanges, SessionKey
+from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+CODE = NewCode(b"c" * 32, NOW + MINUTE)
+TOKENS = NewTokens(b"t" * 32, NOW + HOUR)
+
+
+async def begun(
+    storage: Storage, seed: "Seed", project: Project, session: NewSession | None = None, **fields: object
+) -> NewAuthorization:
+    """Store a sign-in of a new client's user, with `session` if there is one."""
+    new = NewAuthorization(
+        seed.name("auth"),
+        seed.name("oidc"),
+        project.id,
+        '{"state": "é"}',
+        NOW,
+        NOW + 30 * MINUTE,
+        b"b" * 32,
+        session=session.key if session else None,
+        encrypted_session=b"encrypted" if session else None,
+    )
+    new = replace(new, **fields)  # type: ignore[arg-type]
+    assert await storage.authorizations.create_authorization(new)
+    return new
+
+
+async def read(storage: Storage, new: NewAuthorization) -> Authorization:
+    found = await storage.authorizations.read_authorization(new.id)
+    assert found is not None
+    return found
+
+
+async def confirmed(storage: Storage, seed: "Seed") -> tuple[NewAuthorization, SessionKey, Project]:
+    project = await seed.project()
+    session = await seed.confirmed(project)
+    return await begun(storage, seed, project, session), session.key, project
+
+
+async def used_counts(storage: Storage, project: Project) -> int:
+    return sum(row.used for row in await storage.counts.read_daily_counts([project.id], 0))
+
+
+async def test_create_and_read_an_authorization(storage: Storage, seed: "Seed") -> None:
+    """Every field of a new sign-in is read back; an unknown id finds nothing."""
+    project = await seed.project()
+    session = await seed.session(project)
+    new = await begun(storage, seed, project, session, user_code="WDJBMJHT", device_code_hash=b"d" * 32)
+    expected = Authorization(
+        new.id,
+        new.client_id,
+        new.project_id,
+        new.request,
+        NOW,
+        NOW + 30 * MINUTE,
+        b"b" * 32,
+        session.key,
+        b"encrypted",
+        "WDJBMJHT",
+        *[None] * 5,
+    )
+    assert await read(storage, new) == expected
+    for unknown in ("auth_none", "\0"):
+        assert await storage.authorizations.read_authorization(unknown) is None
+
+
+async def test_finish_with_a_code(storage: Storage, seed: "Seed") -> None:
+    """The session is used and counted, and the code is stored; a second call finds nothing to finish."""
+    new, key, project = await confirmed(storage, seed)
+    assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
+    session = await storage.sessions.read_session(key)
+    assert session is not None
+    assert (session.status, session.used_at) == ("used", NOW + 1)
+    assert await used_counts(storage, project) == 1
+    found = await storage.authorizations.read_authorization_by_code(CODE.code_hash)
+    assert found is not None
+    assert (found.id, found.code_expires_at, found.redeemed_at) == (new.id, CODE.code_expires_at, None)
+    assert not await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
+    assert await used_counts(storage, project) == 1
+
+
+async def test_finish_with_tokens(storage: Storage, seed: "Seed") -> None:
+    """A device gets its tokens in the transaction that consumes the session."""
+    new, key, _ = await confirmed(storage, seed)
+    assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, TOKENS)
+    found = await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash)
+    assert found is not None
+    assert (found.id, found.redeemed_at, found.access_expires_at) == (new.id, NOW + 1, TOKENS.access_expires_at)
+
+
+async def test_finish_is_refused(storage: Storage, seed: "Seed") -> None:
+    """Unless the current session is confirmed and the sign-in is open, nothing is consumed and no code is stored."""
+    project = await seed.project()
+    session = await seed.confirmed(project)
+    other = await seed.confirmed(project)
+    pending = await seed.opened(project)
+    current = await begun(storage, seed, project, session)
+    waits = await begun(storage, seed, project, pending)
+    late = await begun(storage, seed, project, session, expires_at=NOW + 1)
+    ended = await begun(storage, seed, project, session)
+    assert await storage.authorizations.end_authorization(ended.id, NOW)
+    refused = {
+        "another session": (current.id, other.key),
+        "not confirmed": (waits.id, pending.key),
+        "expired": (late.id, session.key),
+        "ended": (ended.id, session.key),
+        "unknown": ("auth_none", session.key),
+        "another day": (current.id, SessionKey(session.key.day + 1, session.key.token_hash)),
+    }
+    for case, (authorization_id, key) in refused.items():
+        for given in (CODE, TOKENS):
+            assert not await storage.authorizations.finish_authorization(authorization_id, key, NOW + 1, given), case
+    for each in (session, other):
+        found = await storage.sessions.read_session(each.key)
+        assert found is not None
+        assert found.status == "confirmed"
+    assert await used_counts(storage, project) == 0
+    assert await storage.authorizations.read_authorization_by_code(CODE.code_hash) is None
+
+
+async def test_finish_after_the_report_or_the_end_of_the_project(storage: Storage, seed: "Seed") -> None:
+    """A reported session and a session of a deleted project give nothing."""
+    new, key, project = await confirmed(storage, seed)
+    await storage.sessions.report_session(key, "1001", NOW, seed.event(project))
+    assert not await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
+    new, key, project = await confirmed(storage, seed)
+    assert await storage.projects.delete_project(project.developer_id, project.id)
+    assert not await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
+    assert (await read(storage, new)).code_expires_at is None
+
+
+async def test_finish_while_the_project_is_paused(storage: Storage, seed: "Seed") -> None:
+    """Only new sign-ins are refused for a paused project."""
+    new, key, project = await confirmed(storage, seed)
+    await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(is_active=False), NOW)
+    assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
+
+
+async def test_one_of_many_finishes(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Of a code and a consuming verify on two nodes at once, exactly one gets the session."""
+    for _ in range(10):
+        new, key, project = await confirmed(storage, seed)
+        code = NewCode(hashlib.sha256(new.id.encode()).digest(), NOW + MINUTE)
+        results = await asyncio.gather(
+            storage.authorizations.finish_authorization(new.id, key, NOW, code),
+            other_node.authorizations.finish_authorization(new.id, key, NOW, code),
+            other_node.sessions.consume_session(key, NOW),
+            storage.authorizations.end_authorization(new.id, NOW),
+        )
+        *finished, consumed, ended = results
+        assert sum(finished) + (consumed is not None) <= 1
+        assert sum(finished) + ended <= 1
+        assert sum(finished) + (consumed is not None) + ended >= 1
+        assert await used_counts(storage, project) == sum(finished) + (consumed is not None)
+
+
+async def test_redeem_a_code_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Of many calls on two nodes, one succeeds; then its tokens can be found until they are revoked."""
+    new, key, _ = await confirmed(storage, seed)
+    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    asked = [NewTokens(bytes([number]) * 32, NOW + HOUR) for number in range(16)]
+    results = await asyncio.gather(
+        *(
+            (storage, other_node)[number % 2].authorizations.redeem_code(CODE.code_hash, tokens, NOW + 2)
+            for number, tokens in enumerate(asked)
+        )
+    )
+    assert results.count(True) == 1
+    winner = asked[results.index(True)]
+    found = await storage.authorizations.read_authorization_by_access_token(winner.access_token_hash)
+    assert found is not None
+    assert (found.id, found.redeemed_at, found.access_expires_at, found.revoked_at) == (new.id, NOW + 2, NOW + HOUR, None)
+    assert await storage.authorizations.revoke_tokens(new.id, NOW + 3)
+    assert not await storage.authorizations.revoke_tokens(new.id, NOW + 4)
+    assert (await read(storage, new)).revoked_at == NOW + 3
+
+
+async def test_redeem_is_refused(storage: Storage, seed: "Seed") -> None:
+    """An expired or unknown code gives no tokens, and without tokens there is nothing to revoke."""
+    new, key, _ = await confirmed(storage, seed)
+    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    assert not await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, CODE.code_expires_at)
+    assert not await storage.authorizations.redeem_code(b"x" * 32, TOKENS, NOW)
+    assert not await storage.authorizations.revoke_tokens(new.id, NOW)
+    assert await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash) is None
+
+
+async def test_replace_a_session(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Only the current session is replaced, by one of two nodes, and only in an open sign-in."""
+    project = await seed.project()
+    first, second, third = [await seed.session(project) for _ in range(3)]
+    new = await begun(storage, seed, project)
+    replacing = storage.authorizations.replace_session
+    assert await replacing(new.id, None, first.key, b"one", NOW)
+    assert not await replacing(new.id, None, second.key, b"two", NOW)
+    assert not await replacing(new.id, second.key, second.key, b"two", NOW)
+    results = await asyncio.gather(
+        replacing(new.id, first.key, second.key, b"two", NOW),
+        other_node.authorizations.replace_session(new.id, first.key, third.key, b"two", NOW),
+    )
+    assert sorted(results) == [False, True]
+    found = await read(storage, new)
+    assert found.session == (second.key if results[0] else third.key)
+    assert found.encrypted_session == b"two"
+    assert not await replacing(new.id, found.session, first.key, b"three", new.expires_at)
+    assert await storage.authorizations.end_authorization(new.id, NOW)
+    assert not await storage.authorizations.end_authorization(new.id, NOW)
+    assert not await replacing(new.id, found.session, first.key, b"three", NOW)
+
+
+async def test_user_codes(storage: Storage, seed: "Seed") -> None:
+    """A user code belongs to one sign-in, and is found until it expires, ends or is bound to a browser."""
+    project = await seed.project()
+    find = storage.authorizations.read_authorization_by_user_code
+    new = await begun(storage, seed, project, browser_hash=None, user_code="BBBBBBBB", device_code_hash=b"1" * 32)
+    same = replace(new, id=seed.name("auth"), device_code_hash=b"2" * 32)
+    assert not await storage.authorizations.create_authorization(same)
+    assert await storage.authorizations.read_authorization(same.id) is None
+    found = await find("BBBBBBBB", NOW)
+    assert found is not None
+    assert found.id == new.id
+    assert await find("BBBBBBBB", new.expires_at) is None
+    assert not await storage.authorizations.bind_browser(new.id, b"w" * 32, new.expires_at)
+    assert await storage.authorizations.bind_browser(new.id, b"w" * 32, NOW)
+    assert not await storage.authorizations.bind_browser(new.id, b"v" * 32, NOW)
+    assert (await read(storage, new)).browser_hash == b"w" * 32
+    assert await find("BBBBBBBB", NOW) is None
+    ended = await begun(storage, seed, project, browser_hash=None, user_code="CCCCCCCC")
+    await storage.authorizations.end_authorization(ended.id, NOW)
+    assert await find("CCCCCCCC", NOW) is None
+
+
+async def test_polls_of_a_device(storage: Storage, seed: "Seed") -> None:
+    """A poll tells whether the device polled since a time, and is recorded itself."""
+    project = await seed.project()
+    new = await begun(storage, seed, project, device_code_hash=b"d" * 32)
+    poll = storage.authorizations.poll_authorization
+    assert await poll(b"e" * 32, NOW, NOW) is None
+    answers = [await poll(b"d" * 32, NOW + each, NOW + each - 4) for each in (0, 3, 7, 11)]
+    assert [answer and answer[1] for answer in answers] == [False, True, False, False]
+    assert answers[0] is not None
+    assert answers[0][0] == await read(storage, new)
+
+
+async def test_pushed_requests(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """A pushed request is taken once, by its client, before it expires."""
+    store = storage.authorizations
+    await store.create_pushed_request(b"1" * 32, "oidc_a", '{"scope": "openid"}', NOW + 5)
+    assert await store.take_pushed_request(b"1" * 32, "oidc_b", NOW) is None
+    assert await store.take_pushed_request(b"1" * 32, "oidc_a", NOW + 5) is None
+    taken = await asyncio.gather(
+        *(each.authorizations.take_pushed_request(b"1" * 32, "oidc_a", NOW) for each in (storage, other_node) * 4)
+    )
+    assert sorted(taken, key=str) == [*[None] * 7, '{"scope": "openid"}']
+    for number in range(3):
+        await store.create_pushed_request(bytes([number]) * 32, seed.name("oidc"), "{}", NOW + number)
+    assert await store.purge_pushed_requests(NOW + 1, 1) == 1
+    assert await store.purge_pushed_requests(NOW + 1, 9) == 1
+    assert await store.purge_pushed_requests(NOW + 1, 9) == 0
+
+
+async def test_purge_authorizations(storage: Storage, seed: "Seed") -> None:
+    """A sign-in is kept until its access token expires; without one, until it can no longer be finished."""
+    new, key, project = await confirmed(storage, seed)
+    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW + 1)
+    await begun(storage, seed, project)
+    purge = storage.authorizations.purge_authorizations
+    assert await purge(NOW + 30 * MINUTE - 1, 9) == 0
+    assert await purge(NOW + 30 * MINUTE, 9) == 1
+    assert await purge(NOW + HOUR - 1, 9) == 0
+    assert await purge(NOW + HOUR, 9) == 1
+    assert await storage.authorizations.read_authorization(new.id) is None
