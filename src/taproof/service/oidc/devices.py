@@ -1,0 +1,132 @@
+"""Sign-ins of devices without a browser (RFC 8628)."""
+
+import base64
+import hashlib
+from typing import Any, Final
+
+from taproof.core.clock import SECOND, Clock
+from taproof.core.entropy import Entropy
+from taproof.core.errors import TaproofError
+from taproof.core.identifiers import new_id
+from taproof.core.oidc.clients import SignInClient
+from taproof.core.oidc.errors import OAuthError
+from taproof.core.oidc.model import DEVICE_INTERVAL, DEVICE_LIFETIME, Authorization, NewAuthorization
+from taproof.core.oidc.requests import AuthorizationRequest, read_scopes
+from taproof.core.oidc.user_codes import new_user_code, read_user_code, show_user_code
+from taproof.core.request_context import Requester
+from taproof.service.oidc.requests import require_public_access
+from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, browser_hash
+from taproof.storage.protocol import Storage
+
+_ATTEMPTS: Final = 5
+
+
+class UserCodeUnknown(TaproofError, code="user_code_unknown", status=404):
+    """The typed code belongs to no open sign-in."""
+
+    sentence = "There is no such code, or it has expired. Check the code on the device, or start again there."
+
+
+class Devices:
+    """Starts sign-ins of devices, and connects them to the browser in which the user types the code.
+
+    Args:
+        storage: the store.
+        sign_ins: create the sessions.
+        base_url: the service's address, at which the page /device is.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+    """
+
+    def __init__(
+        self, storage: Storage, sign_ins: OidcSignIns, base_url: str, clock: Clock, entropy: Entropy
+    ) -> None:
+        self._storage = storage
+        self._sign_ins = sign_ins
+        self._base_url = base_url
+        self._clock = clock
+        self._entropy = entropy
+
+    async def begin_device(self, client: SignInClient, scope: str) -> dict[str, Any]:
+        """Start a device's sign-in, and return the response (RFC 8628, section 3.2).
+
+        Raises:
+            OAuthError: the client or the scope is refused; nothing is stored.
+        """
+        require_public_access(client)
+        if not client.is_active:
+            raise OAuthError("unauthorized_client", "This project is paused, so no sign-in can be started.")
+        request = AuthorizationRequest(scopes=read_scopes(scope))
+        device_code = base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
+        now = self._clock()
+        for _ in range(_ATTEMPTS):
+            user_code = new_user_code(self._entropy)
+            created = await self._storage.authorizations.create_authorization(
+                NewAuthorization(
+                    new_id("auth", self._entropy),
+                    client.client.id,
+                    client.client.project_id,
+                    request.dump(),
+                    now,
+                    now + DEVICE_LIFETIME,
+                    device_code_hash=device_code_hash(device_code),
+                    user_code=user_code,
+                )
+            )
+            if created:
+                break
+        else:
+            raise OAuthError("temporarily_unavailable", "Try again in a moment.")
+        page = f"{self._base_url}/device"
+        return {
+            "device_code": device_code,
+            "user_code": show_user_code(user_code),
+            "verification_uri": page,
+            "verification_uri_complete": f"{page}?user_code={show_user_code(user_code)}",
+            "expires_in": DEVICE_LIFETIME // SECOND,
+            "interval": DEVICE_INTERVAL,
+        }
+
+    async def find_device(self, typed: str) -> tuple[Authorization, SignInClient]:
+        """Return the sign-in whose user code was typed, and its client.
+
+        Raises:
+            UserCodeUnknown: there is none that waits for a browser.
+        """
+        code = read_user_code(typed)
+        found = None
+        if code is not None:
+            found = await self._storage.authorizations.read_authorization_by_user_code(code, self._clock())
+        client = None if found is None else await self._storage.oidc_clients.read_client(found.client_id)
+        if found is None or client is None:
+            raise UserCodeUnknown
+        return found, client
+
+    async def continue_device(self, typed: str, requester: Requester) -> BegunSignIn:
+        """Bind a device's sign-in to the browser, and create its session.
+
+        Raises:
+            UserCodeUnknown: the code belongs to no sign-in, or another browser was faster.
+            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: the sign-in is bound, but
+                has no session; the user starts again on the device.
+        """
+        found, _ = await self.find_device(typed)
+        secret = self._sign_ins.new_browser_secret()
+        if not await self._storage.authorizations.bind_browser(found.id, browser_hash(secret), self._clock()):
+            raise UserCodeUnknown
+        await self._sign_ins.start_session(found, requester)
+        return BegunSignIn(found.id, secret)
+
+    async def refuse_device(self, typed: str) -> None:
+        """End a device's sign-in, because the user does not know the device.
+
+        Raises:
+            UserCodeUnknown: the code belongs to no open sign-in.
+        """
+        found, _ = await self.find_device(typed)
+        await self._storage.authorizations.end_authorization(found.id, self._clock())
+
+
+def device_code_hash(device_code: str) -> bytes:
+    """Return the stored form of a device code."""
+    return hashlib.sha256(device_code.encode()).digest()

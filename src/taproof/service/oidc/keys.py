@@ -1,0 +1,152 @@
+"""The keys that sign ID tokens: the previous, the current and the next one of each algorithm.
+
+Every process creates a missing key, and the store keeps one key of each generation. A key is published for at least
+24 hours before it signs, so an application with a cached JWKS can verify every ID token.
+"""
+
+import asyncio
+import json
+from typing import Any, Final, NamedTuple
+
+from taproof.core.clock import MINUTE, Clock
+from taproof.core.encryption import Encryptor, associated_data_of
+from taproof.core.entropy import Entropy
+from taproof.core.oidc.clients import SIGNING_ALGS, SigningAlg
+from taproof.core.oidc.model import KEY_LIFETIME, PUBLISHED_AFTER, PUBLISHED_BEFORE, SigningKey
+from taproof.core.oidc.signing import (
+    PrivateKey,
+    dump_private_key,
+    load_private_key,
+    new_private_key,
+    public_jwk,
+    sign_id_token,
+)
+from taproof.storage.protocol import Storage
+
+_RELOAD_EVERY: Final = MINUTE
+"""The time (ms) after which the keys are read again. It is much shorter than `PUBLISHED_BEFORE`."""
+
+
+class Signer(NamedTuple):
+    """The key that signs now."""
+
+    alg: SigningAlg
+    kid: str
+    key: PrivateKey
+
+    def sign(self, claims: dict[str, Any]) -> str:
+        """Return the signed ID token."""
+        return sign_id_token(claims, self.key, self.alg, self.kid)
+
+
+class RotatedKey(NamedTuple):
+    """The key that signs next, and from when (ms)."""
+
+    alg: SigningAlg
+    kid: str
+    signs_from: int
+
+
+class SigningKeys:
+    """Reads, creates and rotates the keys. Each process keeps the decrypted keys in memory."""
+
+    def __init__(self, storage: Storage, encryptor: Encryptor, clock: Clock, entropy: Entropy) -> None:
+        self._storage = storage
+        self._encryptor = encryptor
+        self._clock = clock
+        self._entropy = entropy
+        self._keys: list[SigningKey] = []
+        self._private: dict[str, PrivateKey] = {}
+        self._read_at = -_RELOAD_EVERY
+        self._reading = asyncio.Lock()
+
+    async def read_jwks(self) -> dict[str, Any]:
+        """Return the JWK set (RFC 7517): keys that sign, will sign next, or signed ID tokens that may be valid."""
+        now = self._clock()
+        keys = await self._current_keys(now)
+        return {"keys": [json.loads(key.public_jwk) for key in keys if not _is_over(key, keys, now)]}
+
+    async def find_signer(self, alg: SigningAlg) -> Signer:
+        """Return the key that signs now.
+
+        Raises:
+            DecryptionFailed: the key cannot be decrypted.
+        """
+        now = self._clock()
+        keys = await self._current_keys(now)
+        key = max((key for key in keys if key.alg == alg and key.signs_from <= now), key=lambda key: key.generation)
+        return Signer(alg, key.kid, await self._private_key(key))
+
+    async def rotate_keys(self) -> list[RotatedKey]:
+        """Make the next key of each algorithm sign as soon as it has been published for 24 hours."""
+        now = self._clock()
+        rotated = []
+        for alg in SIGNING_ALGS:
+            key = max((key for key in await self._read_keys(now) if key.alg == alg), key=lambda key: key.generation)
+            signs_from = min(key.signs_from, max(now, key.created_at + PUBLISHED_BEFORE))
+            await self._storage.signing_keys.advance_signing_key(key.kid, signs_from)
+            rotated.append(RotatedKey(alg, key.kid, signs_from))
+        await self._read_keys(now)
+        return rotated
+
+    async def maintain_keys(self) -> None:
+        """Create the next keys if they are missing, and erase keys that no valid ID token needs."""
+        now = self._clock()
+        await self._read_keys(now)
+        await self._storage.signing_keys.purge_signing_keys(now - PUBLISHED_AFTER)
+
+    async def _current_keys(self, now: int) -> list[SigningKey]:
+        if not 0 <= now - self._read_at < _RELOAD_EVERY:
+            async with self._reading:
+                if not 0 <= now - self._read_at < _RELOAD_EVERY:
+                    await self._read_keys(now)
+        return self._keys
+
+    async def _read_keys(self, now: int) -> list[SigningKey]:
+        keys = await self._storage.signing_keys.list_signing_keys()
+        while missing := _missing(keys, now):
+            for alg, generation, signs_from in missing:
+                await self._create_key(alg, generation, now, signs_from)
+            keys = await self._storage.signing_keys.list_signing_keys()
+        self._private = {key.kid: self._private[key.kid] for key in keys if key.kid in self._private}
+        self._keys, self._read_at = keys, now
+        return keys
+
+    async def _create_key(self, alg: SigningAlg, generation: int, now: int, signs_from: int) -> None:
+        key = await asyncio.to_thread(new_private_key, alg)
+        jwk = public_jwk(key, alg)
+        kid: str = jwk["kid"]
+        encrypted = self._encryptor.encrypt(
+            dump_private_key(key), associated_data_of("signing_key", kid), self._entropy
+        )
+        await self._storage.signing_keys.create_signing_key(
+            SigningKey(alg, generation, kid, encrypted, json.dumps(jwk), now, signs_from)
+        )
+
+    async def _private_key(self, key: SigningKey) -> PrivateKey:
+        found = self._private.get(key.kid)
+        if found is None:
+            pem = self._encryptor.decrypt(key.encrypted_private_key, associated_data_of("signing_key", key.kid))
+            found = self._private[key.kid] = await asyncio.to_thread(load_private_key, pem)
+        return found
+
+
+def _missing(keys: list[SigningKey], now: int) -> list[tuple[SigningAlg, int, int]]:
+    """Return the algorithm, the generation and the first time of signing of each key to create."""
+    missing = []
+    for alg in SIGNING_ALGS:
+        latest = max((key for key in keys if key.alg == alg), key=lambda key: key.generation, default=None)
+        if latest is None:
+            missing.append((alg, 1, now))
+        elif latest.signs_from <= now:
+            signs_from = max(latest.signs_from + KEY_LIFETIME, now + PUBLISHED_BEFORE)
+            missing.append((alg, latest.generation + 1, signs_from))
+    return missing
+
+
+def _is_over(key: SigningKey, keys: list[SigningKey], now: int) -> bool:
+    """Return whether no valid ID token is signed with this key."""
+    return any(
+        each.alg == key.alg and each.generation == key.generation + 1 and each.signs_from <= now - PUBLISHED_AFTER
+        for each in keys
+    )

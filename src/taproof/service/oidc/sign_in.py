@@ -1,0 +1,250 @@
+"""A sign-in through the OpenID provider, from the user's browser.
+
+The page is bound to one browser by a cookie. Its session has a code challenge whose verifier never leaves the service,
+so neither the verify endpoints nor a person who photographs the QR code can read the result.
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+from taproof.core.clock import Clock
+from taproof.core.encryption import Encryptor, associated_data_of
+from taproof.core.entropy import Entropy
+from taproof.core.errors import SessionNotFound
+from taproof.core.identifiers import new_id, session_key
+from taproof.core.model import Session, SessionKey
+from taproof.core.oidc.clients import SignInClient
+from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, CODE_LIFETIME, Authorization, NewAuthorization, NewCode
+from taproof.core.oidc.requests import AuthorizationRequest
+from taproof.core.request_context import Requester
+from taproof.core.session_state import visible_status
+from taproof.service.sessions.create_and_verify import SignInSessions
+from taproof.service.sessions.wait import UntilGone, Waiting
+from taproof.storage.protocol import Storage
+
+_START: Final = "?start="
+
+PageState = Literal["waiting", "confirmed", "cancelled", "expired", "finished", "device_done"]
+"""The state of a sign-in page.
+
+"confirmed": `finish_sign_in` gives the code. "cancelled", "expired": the session is over, and another one may be
+started. "finished": the application has the code, or the user went back without signing in. "device_done": the device
+gets its tokens.
+"""
+
+
+class BegunSignIn(NamedTuple):
+    """A new sign-in. `browser_secret` is for the cookie that binds it to the browser."""
+
+    id: str
+    browser_secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeenSignIn:
+    """A sign-in as its browser sees it.
+
+    `deeplink` and `match_code` are None unless the state is "waiting". `session_expires_at` is in ms.
+    """
+
+    authorization: Authorization
+    client: SignInClient
+    request: AuthorizationRequest
+    state: PageState
+    can_start_again: bool
+    session_expires_at: int
+    deeplink: str | None = None
+    match_code: str | None = None
+
+
+class OidcSignIns:
+    """Serves the sign-in page."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        sessions: SignInSessions,
+        waiting: Waiting,
+        clock: Clock,
+        entropy: Entropy,
+    ) -> None:
+        self._storage = storage
+        self._encryptor = encryptor
+        self._sessions = sessions
+        self._waiting = waiting
+        self._clock = clock
+        self._entropy = entropy
+
+    async def begin_sign_in(
+        self, client: SignInClient, request: AuthorizationRequest, requester: Requester
+    ) -> BegunSignIn:
+        """Start a sign-in with its first session.
+
+        Raises:
+            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: nothing is stored.
+        """
+        authorization_id = new_id("auth", self._entropy)
+        secret = self.new_browser_secret()
+        session, encrypted = await self._create_session(authorization_id, client.client.project_id, requester)
+        now = self._clock()
+        await self._storage.authorizations.create_authorization(
+            NewAuthorization(
+                authorization_id,
+                client.client.id,
+                client.client.project_id,
+                request.dump(),
+                now,
+                now + AUTHORIZATION_LIFETIME,
+                browser_hash(secret),
+                session,
+                encrypted,
+            )
+        )
+        return BegunSignIn(authorization_id, secret)
+
+    def new_browser_secret(self) -> str:
+        """Return a new secret for the cookie that binds a sign-in to a browser."""
+        return base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
+
+    async def read_sign_in(self, authorization_id: str, browser_secret: str) -> SeenSignIn | None:
+        """Return a sign-in; None if it does not exist, or was begun by another browser."""
+        found = await self._storage.authorizations.read_authorization(authorization_id)
+        if found is None or found.browser_hash is None or found.session is None:
+            return None
+        if not hmac.compare_digest(found.browser_hash, browser_hash(browser_secret)):
+            return None
+        client = await self._storage.oidc_clients.read_client(found.client_id)
+        session = await self._storage.sessions.read_session(found.session)
+        if client is None or session is None:
+            return None
+        now = self._clock()
+        state = _page_state(found, session, now)
+        can_start_again = state == "expired" or (state == "cancelled" and found.user_code is None)
+        deeplink = match_code = None
+        if state == "waiting":
+            deeplink, _ = self._opened(found)
+            match_code = session.prompt.match_code if session.prompt is not None else None
+        return SeenSignIn(
+            found,
+            client,
+            AuthorizationRequest.load(found.request),
+            state,
+            can_start_again and found.expires_at > now,
+            min(session.expires_at, found.expires_at),
+            deeplink,
+            match_code,
+        )
+
+    async def wait_for_decision(self, seen: SeenSignIn, seconds: float, until_gone: UntilGone) -> None:
+        """Wait for at most `seconds` while the user decides."""
+        if seen.deeplink is None:
+            return
+        deeplink, verifier = self._opened(seen.authorization)
+        await self._waiting.wait(
+            seen.client.client.project_id,
+            deeplink.partition(_START)[2],
+            seconds,
+            until_gone,
+            public=False,
+            code_verifier=verifier,
+        )
+
+    async def finish_sign_in(self, seen: SeenSignIn, browser_secret: str) -> str | None:
+        """Return the authorization code of a confirmed sign-in; None if there is none.
+
+        The code derives from the browser's secret. So the browser gets the same code again if the response was lost,
+        and the stored hash is of no use to anybody else.
+        """
+        found = seen.authorization
+        assert found.session is not None  # noqa: S101 — `read_sign_in` returns no other.
+        code = _derive_code(browser_secret, found.id, found.session)
+        now = self._clock()
+        new = NewCode(code_hash(code), now + CODE_LIFETIME)
+        if await self._storage.authorizations.finish_authorization(found.id, found.session, now, new):
+            return code
+        current = await self._storage.authorizations.read_authorization_by_code(new.code_hash)
+        return code if current is not None and _can_send_code(current, now) else None
+
+    async def start_again(self, seen: SeenSignIn, requester: Requester) -> None:
+        """Give a sign-in another session. Do nothing if its session is not over.
+
+        Raises:
+            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: nothing is changed.
+        """
+        if seen.can_start_again:
+            await self.start_session(seen.authorization, requester)
+
+    async def start_session(self, found: Authorization, requester: Requester) -> None:
+        """Create the first or the next session of a sign-in. If another call was faster, its session stays."""
+        session, encrypted = await self._create_session(found.id, found.project_id, requester)
+        await self._storage.authorizations.replace_session(found.id, found.session, session, encrypted, self._clock())
+
+    async def leave_sign_in(self, seen: SeenSignIn) -> bool:
+        """End a sign-in whose user goes back without signing in. Return False if it was over before."""
+        return await self._storage.authorizations.end_authorization(seen.authorization.id, self._clock())
+
+    async def _create_session(
+        self, authorization_id: str, project_id: str, requester: Requester
+    ) -> tuple[SessionKey, bytes]:
+        """Create a session; return its key, and its deeplink and verifier in encrypted form."""
+        verifier = self.new_browser_secret()
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+        created = await self._sessions.create_session(
+            project_id, public=False, code_challenge=challenge, requester=requester
+        )
+        key = session_key(created.session_token)
+        if key is None:
+            raise SessionNotFound
+        text = json.dumps([created.deeplink, verifier])
+        return key, self._encryptor.encrypt(text, associated_data_of("oidc_session", authorization_id), self._entropy)
+
+    def _opened(self, found: Authorization) -> tuple[str, str]:
+        """Return the deeplink and the verifier of the current session."""
+        assert found.encrypted_session is not None  # noqa: S101 — it is stored together with the session.
+        deeplink, verifier = json.loads(
+            self._encryptor.decrypt(found.encrypted_session, associated_data_of("oidc_session", found.id))
+        )
+        return deeplink, verifier
+
+
+def browser_hash(browser_secret: str) -> bytes:
+    """Return the stored form of the secret in a browser's cookie."""
+    return hashlib.sha256(browser_secret.encode()).digest()
+
+
+def code_hash(code: str) -> bytes:
+    """Return the stored form of an authorization code."""
+    return hashlib.sha256(code.encode()).digest()
+
+
+def _derive_code(browser_secret: str, authorization_id: str, session: SessionKey) -> str:
+    message = b"code " + authorization_id.encode() + session.token_hash
+    digest = hmac.digest(browser_secret.encode(), message, "sha256")
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def _can_send_code(found: Authorization, now: int) -> bool:
+    return found.code_expires_at is not None and found.code_expires_at > now and found.redeemed_at is None
+
+
+def _page_state(found: Authorization, session: Session, now: int) -> PageState:
+    if found.ended_at is not None:
+        return "finished"
+    if found.code_expires_at is not None:
+        return "confirmed" if _can_send_code(found, now) else "finished"
+    if found.redeemed_at is not None:
+        return "device_done"
+    if found.expires_at <= now:
+        return "expired"
+    status = visible_status(session.status, session.expires_at, now)
+    if status == "pending":
+        return "waiting"
+    if status == "confirmed":
+        return "confirmed" if found.user_code is None else "device_done"
+    # A used session without a code was reported by its user.
+    return "expired" if status == "expired" else "cancelled"

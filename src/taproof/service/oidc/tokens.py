@@ -1,0 +1,296 @@
+"""Issue tokens for authorization codes and device codes, and answer with the claims of an access token.
+
+Sources: RFC 6749, sections 2.3, 4.1.3 and 5; RFC 6750; RFC 8628, sections 3.4 and 3.5; OpenID Connect Core 1.0.
+"""
+
+import base64
+import binascii
+import dataclasses
+import hmac
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import unquote_plus
+
+from taproof.core.clock import SECOND, Clock
+from taproof.core.code_challenge import challenge_digest, is_proven
+from taproof.core.encryption import Encryptor, associated_data_of
+from taproof.core.entropy import Entropy
+from taproof.core.identifiers import is_key, key_hash, new_key
+from taproof.core.model import MessengerIdentity, Session
+from taproof.core.oidc.claims import id_token_claims, user_claims
+from taproof.core.oidc.clients import SignInClient
+from taproof.core.oidc.errors import OAuthError
+from taproof.core.oidc.model import ACCESS_TOKEN_LIFETIME, DEVICE_INTERVAL, DEVICE_TOLERANCE, Authorization, NewTokens
+from taproof.core.oidc.requests import AuthorizationRequest
+from taproof.core.session_state import visible_status
+from taproof.service.oidc.devices import device_code_hash
+from taproof.service.oidc.keys import Signer, SigningKeys
+from taproof.service.oidc.sign_in import code_hash
+from taproof.storage.protocol import Storage
+
+_WRONG_CLIENT = "The client is unknown, or its secret is wrong. Copy client_id and client_secret from the console."
+_WRONG_CODE = "The code is unknown, has expired, was used before, or belongs to another client or redirect_uri."
+_WRONG_TOKEN = "The access token is unknown, has expired or was revoked. Sign in again."  # noqa: S105 — a sentence.
+_METHODS = {"basic": "client_secret_basic", "post": "client_secret_post", "none": "none"}
+
+
+class _Presented(NamedTuple):
+    """The credentials of a client, as a request presents them."""
+
+    method: str
+    client_id: str
+    secret: str | None
+
+
+class Tokens:
+    """Authenticates clients, issues tokens and reads them.
+
+    Args:
+        storage: the store.
+        encryptor: decrypts phone numbers.
+        keys: sign the ID tokens.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+        issuer: the service's base URL.
+        email_domain: the domain of synthetic e-mail addresses.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        keys: SigningKeys,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        issuer: str,
+        email_domain: str,
+    ) -> None:
+        self._storage = storage
+        self._encryptor = encryptor
+        self._keys = keys
+        self._clock = clock
+        self._entropy = entropy
+        self._issuer = issuer
+        self._email_domain = email_domain
+
+    async def authenticate_client(self, authorization: str | None, parameters: Mapping[str, str]) -> SignInClient:
+        """Return the client that sent a request to the token, PAR or device endpoint (RFC 6749, section 2.3.1).
+
+        Args:
+            authorization: the Authorization header; None if there is none.
+            parameters: the parameters in the body.
+
+        Raises:
+            OAuthError: the client is unknown, or does not prove its identity as its auth_method requires.
+        """
+        presented = _presented(authorization, parameters)
+        found = await self._storage.oidc_clients.read_client(presented.client_id)
+        if found is None:
+            raise OAuthError("invalid_client", _WRONG_CLIENT)
+        if found.secret_hash is not None:
+            secret = presented.secret
+            if secret is None or not hmac.compare_digest(key_hash(secret), found.secret_hash):
+                raise OAuthError("invalid_client", _WRONG_CLIENT)
+        # A wrong method is only named after the secret was checked.
+        if presented.method != found.client.auth_method:
+            method = _METHODS[found.client.auth_method]
+            raise OAuthError(
+                "invalid_client", f"This client must authenticate with {method}. Change its auth_method, or your setting."
+            )
+        return found
+
+    async def redeem_code(self, client: SignInClient, parameters: Mapping[str, str]) -> dict[str, Any]:
+        """Exchange an authorization code for tokens; return the response (RFC 6749, section 4.1.4).
+
+        Raises:
+            OAuthError: the code gives nothing. If it was used before, the tokens that it gave are revoked.
+        """
+        code = parameters.get("code")
+        if code is None:
+            raise OAuthError("invalid_request", "code is missing.")
+        hashed = code_hash(code)
+        found = await self._storage.authorizations.read_authorization_by_code(hashed)
+        if found is None or found.client_id != client.client.id:
+            raise OAuthError("invalid_grant", _WRONG_CODE)
+        now = self._clock()
+        if found.redeemed_at is not None:
+            await self._refuse_reuse(found, now)
+        request = AuthorizationRequest.load(found.request)
+        if parameters.get("redirect_uri") != request.redirect_uri:
+            raise OAuthError("invalid_grant", _WRONG_CODE)
+        _check_verifier(request, parameters.get("code_verifier"))
+        session = await self._require_session(found)
+        signer, identity = await self._prepare(client, session)
+        access_token = new_key("oat", self._entropy)
+        tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
+        if not await self._storage.authorizations.redeem_code(hashed, tokens, now):
+            current = await self._storage.authorizations.read_authorization_by_code(hashed)
+            if current is not None and current.redeemed_at is not None:
+                await self._refuse_reuse(current, now)
+            raise OAuthError("invalid_grant", _WRONG_CODE)
+        return self._issue(client, request, session, identity, signer, access_token, now)
+
+    async def _refuse_reuse(self, found: Authorization, now: int) -> None:
+        await self._storage.authorizations.revoke_tokens(found.id, now)
+        raise OAuthError("invalid_grant", _WRONG_CODE)
+
+    async def redeem_device_code(self, client: SignInClient, parameters: Mapping[str, str]) -> dict[str, Any]:
+        """Exchange a device code for tokens once the user has confirmed (RFC 8628, section 3.4).
+
+        Raises:
+            OAuthError: `authorization_pending` or `slow_down` while the device should try again; any other error is
+                final.
+        """
+        device_code = parameters.get("device_code")
+        if device_code is None:
+            raise OAuthError("invalid_request", "device_code is missing.")
+        now = self._clock()
+        since = now - DEVICE_INTERVAL * SECOND + DEVICE_TOLERANCE
+        polled = await self._storage.authorizations.poll_authorization(device_code_hash(device_code), now, since)
+        if polled is None or polled[0].client_id != client.client.id:
+            raise OAuthError("invalid_grant", "The device_code is unknown. Start again.")
+        found, too_soon = polled
+        _check_device(found, now)
+        if too_soon:
+            raise OAuthError("slow_down", f"Wait at least {DEVICE_INTERVAL} seconds between two requests.")
+        if found.session is None:
+            raise OAuthError("authorization_pending", "The user has not confirmed yet.")
+        session = await self._storage.sessions.read_session(found.session)
+        status = None if session is None else visible_status(session.status, session.expires_at, now)
+        if session is None or status in {"cancelled", "used"}:
+            raise OAuthError("access_denied", "The user cancelled the sign-in.")
+        if status != "confirmed":
+            # After an expired session, the user can start another one on the page.
+            raise OAuthError("authorization_pending", "The user has not confirmed yet.")
+        signer, identity = await self._prepare(client, session)
+        access_token = new_key("oat", self._entropy)
+        tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
+        if not await self._storage.authorizations.finish_authorization(found.id, found.session, now, tokens):
+            raise OAuthError("invalid_grant", "The device_code was used before, or the sign-in was reported.")
+        request = AuthorizationRequest.load(found.request)
+        return self._issue(client, request, session, identity, signer, access_token, now)
+
+    async def read_user(self, access_token: str) -> dict[str, Any]:
+        """Return the claims for an access token (OpenID Connect Core, section 5.3.2).
+
+        Raises:
+            OAuthError: `invalid_token`.
+        """
+        if not is_key(access_token, "oat"):
+            raise OAuthError("invalid_token", _WRONG_TOKEN)
+        found = await self._storage.authorizations.read_authorization_by_access_token(key_hash(access_token))
+        if found is None or found.revoked_at is not None:
+            raise OAuthError("invalid_token", _WRONG_TOKEN)
+        if found.access_expires_at is None or found.access_expires_at <= self._clock() or found.session is None:
+            raise OAuthError("invalid_token", _WRONG_TOKEN)
+        client = await self._storage.oidc_clients.read_client(found.client_id)
+        session = await self._storage.sessions.read_session(found.session)
+        if client is None or session is None or session.reported_at is not None:
+            raise OAuthError("invalid_token", _WRONG_TOKEN)
+        request = AuthorizationRequest.load(found.request)
+        return self._about_user(client, request, session, self._identity(session))
+
+    async def _require_session(self, found: Authorization) -> Session:
+        """Return the session of a code, which its user has not reported."""
+        session = None if found.session is None else await self._storage.sessions.read_session(found.session)
+        if session is None or session.reported_at is not None:
+            raise OAuthError("invalid_grant", "The user reported this sign-in.")
+        return session
+
+    async def _prepare(self, client: SignInClient, session: Session) -> tuple[Signer, MessengerIdentity]:
+        """Decrypt everything that a response needs, before the code is used up: see `SignInSessions`."""
+        return await self._keys.find_signer(client.client.signing_alg), self._identity(session)
+
+    def _identity(self, session: Session) -> MessengerIdentity:
+        assert session.identity is not None  # noqa: S101 — a session is consumed only after it was confirmed.
+        if session.encrypted_phone is None:
+            return session.identity
+        phone = self._encryptor.decrypt(session.encrypted_phone, associated_data_of("phone", session.id))
+        return dataclasses.replace(session.identity, messenger_phone=phone)
+
+    def _about_user(
+        self, client: SignInClient, request: AuthorizationRequest, session: Session, identity: MessengerIdentity
+    ) -> dict[str, Any]:
+        return user_claims(
+            identity,
+            request.scopes,
+            session.confirmed_at or 0,
+            email=client.client.email,
+            email_domain=self._email_domain,
+        )
+
+    def _issue(
+        self,
+        client: SignInClient,
+        request: AuthorizationRequest,
+        session: Session,
+        identity: MessengerIdentity,
+        signer: Signer,
+        access_token: str,
+        now: int,
+    ) -> dict[str, Any]:
+        claims = id_token_claims(
+            self._about_user(client, request, session, identity),
+            issuer=self._issuer,
+            client_id=client.client.id,
+            now=now,
+            lifetime=client.client.id_token_lifetime,
+            auth_time=session.confirmed_at or 0,
+            nonce=request.nonce,
+            access_token=access_token,
+        )
+        return {
+            "access_token": access_token,
+            "token_type": "Bearer",
+            "expires_in": ACCESS_TOKEN_LIFETIME // SECOND,
+            "id_token": signer.sign(claims),
+            "scope": " ".join(request.scopes),
+        }
+
+
+def _presented(authorization: str | None, parameters: Mapping[str, str]) -> _Presented:
+    """Return the credentials in a request, which must use one method only (RFC 6749, section 2.3)."""
+    if "client_assertion" in parameters or "client_assertion_type" in parameters:
+        raise OAuthError("invalid_client", "Client assertions are not supported. Use the client's secret.")
+    client_id, secret = parameters.get("client_id"), parameters.get("client_secret")
+    if authorization is not None:
+        basic_id, basic_secret = _read_basic(authorization)
+        if secret is not None or client_id not in {None, basic_id}:
+            raise OAuthError("invalid_request", "Send the client's credentials in one place only.")
+        return _Presented("basic", basic_id, basic_secret)
+    if client_id is None:
+        raise OAuthError("invalid_client", "client_id is missing. Send it in the body, or with HTTP Basic.")
+    return _Presented("none" if secret is None else "post", client_id, secret)
+
+
+def _read_basic(authorization: str) -> tuple[str, str]:
+    """Return the client id and secret of an Authorization header. Both are form-encoded (RFC 6749, section 2.3.1)."""
+    scheme, _, encoded = authorization.partition(" ")
+    try:
+        text = base64.b64decode(encoded.strip(), validate=True).decode()
+    except (binascii.Error, ValueError):
+        text = ""
+    client_id, separator, secret = text.partition(":")
+    if scheme.lower() != "basic" or not separator:
+        raise OAuthError("invalid_client", "The Authorization header is not valid HTTP Basic authentication.")
+    return unquote_plus(client_id), unquote_plus(secret)
+
+
+def _check_verifier(request: AuthorizationRequest, verifier: str | None) -> None:
+    """Refuse a wrong or missing code verifier, and one that was never announced (RFC 9700, section 2.1.1)."""
+    if request.code_challenge is None:
+        if verifier is not None:
+            raise OAuthError("invalid_grant", "code_verifier was sent, but the request had no code_challenge.")
+        return
+    if not is_proven(challenge_digest(request.code_challenge), verifier):
+        raise OAuthError("invalid_grant", "code_verifier is missing or does not match the code_challenge.")
+
+
+def _check_device(found: Authorization, now: int) -> None:
+    if found.redeemed_at is not None:
+        raise OAuthError("invalid_grant", "The device_code was used before.")
+    if found.ended_at is not None:
+        raise OAuthError("access_denied", "The user refused to sign in this device.")
+    if found.expires_at <= now:
+        raise OAuthError("expired_token", "The device_code has expired. Start again.")
