@@ -10,7 +10,7 @@ All code locks rows in one order, so that nodes cannot deadlock: first the table
 console.
 
 - sessions by day and hash; people; daily_counts by project and day; daily_users by developer and day; projects by id;
-  webhook_events by id; webhook_endpoints by project.
+  oidc_clients; webhook_events by id; webhook_endpoints by project.
 - the table developers; one developer; invitations; console_sessions by id; access_tokens.
 
 These rules complete the order:

@@ -1,0 +1,1 @@
+"""The rules of the OpenID provider: pure, as everything in `core/`."""

@@ -1,0 +1,1 @@
+"""The parts of the OpenID provider that differ on PostgreSQL."""
