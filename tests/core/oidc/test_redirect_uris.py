@@ -148,27 +148,7 @@ def test_a_request_repeats_a_registered_redirect_uri(subtests: pytest.Subtests) 
     assert not matches((), "https://app.example/cb")
 
 
-_TRICKS = (
-    "@",
-    "\\",
-    "#",
-    "?",
-    "/",
-    "//",
-    "/..",
-    "%2e",
-    "%00",
-    "%0d%0a",
-    "\t",
-    "\n",
-    "\0",
-    " ",
-    ":",
-    ":80",
-    ".",
-    "*",
-    "[",
-)
+_TRICKS = (*"@\\#?/:.*[ \t\n\0", "//", "/..", "%2e", "%00", "%0d%0a", ":80")
 _PIECES = st.sampled_from((*_TRICKS, "evil.example", "javascript:", "http://", "127.0.0.1", "。", "ﬀ", "\u202e", "1"))
 
 
