@@ -16,6 +16,7 @@ from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleS
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
 from taproof.core.model import MessengerIdentity, NewSession, Project, SessionKey
+from taproof.core.oidc.clients import AuthMethod, OidcClient
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
@@ -111,6 +112,25 @@ class Seed:
         )
         await self.storage.projects.create_project(project, self.key_hash(project))
         return project
+
+    async def client(self, project: Project, *, auth_method: AuthMethod = "basic", created_at: int = NOW) -> OidcClient:
+        """Store an OpenID Connect client, whose secret has the hash `b"h" * 32` unless it is public."""
+        has_secret = auth_method != "none"
+        client = OidcClient(
+            id=self.name("oidc"),
+            project_id=project.id,
+            name="Grafana",
+            redirect_uris=("https://grafana.example/login/generic_oauth",),
+            auth_method=auth_method,
+            signing_alg="RS256",
+            email="none",
+            id_token_lifetime=3600,
+            secret_preview="ocs_aaaa…zzzz" if has_secret else None,
+            created_at=created_at,
+        )
+        secret_hash = b"h" * 32 if has_secret else None
+        assert await self.storage.oidc_clients.create_client(project.developer_id, client, secret_hash)
+        return client
 
     @staticmethod
     def key_hash(project: Project) -> bytes:

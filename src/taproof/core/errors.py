@@ -69,6 +69,11 @@ class BotTokenRefused(TaproofError, code="bot_token_refused", status=400):
     meaning = "The messenger does not recognise this bot_token."
 
 
+class TooManyClients(TaproofError, code="too_many_clients", status=400):
+    sentence = "This project has reached the maximum number of OpenID Connect clients. Delete some that are not in use."
+    meaning = "The project has 50 OpenID Connect clients."
+
+
 class PlanLimitReached(TaproofError, code="plan_limit_reached", status=400):
     sentence = (
         "The developer's plan allows no more projects, or no more sign-ins this month. Delete an unused project, wait "
@@ -133,6 +138,11 @@ class NotFound(TaproofError, code="not_found", status=404):
 class ProjectNotFound(TaproofError, code="project_not_found", status=404):
     sentence = "There is no such project. Check the project id."
     meaning = "There is no project with this project_id, or it is not yours."
+
+
+class ClientNotFound(TaproofError, code="client_not_found", status=404):
+    sentence = "There is no such client. List a project's with GET /api/v1/dev/projects/:id/clients."
+    meaning = "There is no OpenID Connect client with this client_id in the project, or it is not yours."
 
 
 class SessionNotFound(TaproofError, code="session_not_found", status=404):

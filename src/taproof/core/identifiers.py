@@ -26,6 +26,7 @@ _SESSION_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 _PROJECT_ID: Final = re.compile(r"proj_[A-Za-z0-9]{16,40}")
 _SESSION_ID: Final = re.compile(r"sess_([A-Za-z0-9]{7})[A-Za-z0-9]{20}")
 _EVENT_ID: Final = re.compile(r"evt_[A-Za-z0-9]{16,40}")
+_CLIENT_ID: Final = re.compile(r"oidc_[A-Za-z0-9]{16,40}")
 _KEY: Final = re.compile(r"[A-Za-z0-9]{49}")
 
 
@@ -83,6 +84,11 @@ def is_event_id(value: str) -> bool:
     return _EVENT_ID.fullmatch(value) is not None
 
 
+def is_client_id(value: str) -> bool:
+    """Return whether `value` has the format of an OpenID Connect client's id."""
+    return _CLIENT_ID.fullmatch(value) is not None
+
+
 def new_session_token(now: int, entropy: Entropy) -> str:
     """Return a new session token: the base64url of 32 bytes, without padding.
 
@@ -113,7 +119,7 @@ _LAST_CHARACTERS: Final = frozenset("AEIMQUYcgkosw048")
 
 
 def new_key(prefix: str, entropy: Entropy) -> str:
-    """Return a new secret key (`sk`) or access token (`tap`): random letters and digits, and their CRC-32.
+    """Return a new secret key (`sk`), access token (`tap`) or client secret (`ocs`): letters and digits, and a CRC-32.
 
     With this checksum, a secret scanner can tell a key from other text without calling the service.
     """

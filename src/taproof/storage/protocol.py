@@ -63,6 +63,7 @@ from taproof.core.model import (
     Status,
     TurnOffReason,
 )
+from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret, OidcClient, SignInClient
 from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens, SigningKey
 
 CONSOLE_SESSIONS_KEPT: Final = 50
@@ -364,6 +365,59 @@ class ProjectStorage(Protocol):
 
     async def purge_deleted_projects(self, limit: int) -> int:
         """Erase at most about `limit` rows of deleted projects; return their number (0: none is left)."""
+
+
+class OidcClientStorage(Protocol):
+    """The OpenID Connect clients of projects. Deleting a project deletes its clients."""
+
+    async def create_client(
+        self,
+        developer_id: str,
+        client: OidcClient,
+        secret_hash: bytes | None,
+        *,
+        limit: int = CLIENT_LIMIT,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        """Store a client. Return False if this developer has no such project, or if it has `limit` clients."""
+
+    async def read_client(self, client_id: str) -> SignInClient | None:
+        """Return a client with its secret's hash and the data of its project. Every sign-in needs this read."""
+
+    async def list_clients(self, developer_id: str, project_id: str) -> list[OidcClient]:
+        """Return the clients of a developer's project, oldest first."""
+
+    async def update_client(
+        self,
+        developer_id: str,
+        project_id: str,
+        client_id: str,
+        changes: ClientChanges,
+        secret: ClientSecret | None = None,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> OidcClient | None:
+        """Change the fields that are not None. Return None if this developer's project has no such client.
+
+        If the new `auth_method` is "none", the client's secret is erased. Otherwise, a client that has no secret gets
+        `secret`. A change to an `auth_method` with a secret must give one, because the client may have none.
+        """
+
+    async def delete_client(
+        self, developer_id: str, project_id: str, client_id: str, *, entry: AuditEntry | None = None
+    ) -> bool:
+        """Delete a client. Return False if this developer's project has no such client."""
+
+    async def regenerate_client_secret(
+        self,
+        developer_id: str,
+        project_id: str,
+        client_id: str,
+        secret: ClientSecret,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        """Replace a client's secret. Return False if this developer's project has no such client with a secret."""
 
 
 class BotStorage(Protocol):
@@ -792,7 +846,9 @@ class AuthorizationStorage(Protocol):
     async def read_authorization_by_user_code(self, user_code: str, now: int) -> Authorization | None:
         """Return the sign-in with this user code, if it has not expired at `now` and no browser is bound to it."""
 
-    async def poll_authorization(self, device_code_hash: bytes, now: int, since: int) -> tuple[Authorization, bool] | None:
+    async def poll_authorization(
+        self, device_code_hash: bytes, now: int, since: int
+    ) -> tuple[Authorization, bool] | None:
         """Return the sign-in of a device, and whether the device has polled after `since`. Record the poll at `now`."""
 
     async def bind_browser(self, authorization_id: str, browser_hash: bytes, now: int) -> bool:
@@ -883,6 +939,7 @@ class Storage(Protocol):
 
     sessions: SessionStorage
     projects: ProjectStorage
+    oidc_clients: OidcClientStorage
     bots: BotStorage
     users: UserStorage
     deliveries: DeliveryStorage

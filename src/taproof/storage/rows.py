@@ -3,6 +3,7 @@
 A statement names its columns in the order of the model's fields. Flags are stored as 0 and 1.
 """
 
+import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from inspect import signature
@@ -27,6 +28,7 @@ from taproof.core.model import (
     SessionKey,
     SignInProject,
 )
+from taproof.core.oidc.clients import OidcClient, SignInClient
 from taproof.core.rights import read_scopes, scopes_text
 from taproof.core.session_state import visible_status
 
@@ -86,6 +88,7 @@ token_from = _reader(AccessToken, scopes=read_scopes)
 console_session_from = _reader(ConsoleSession, scopes=read_scopes)
 project_from = _reader(Project, **dict.fromkeys(PROJECT_FLAGS, bool), allowed_origins=lambda text: tuple(text.split()))
 sign_in_project_from = _reader(SignInProject, is_active=bool, public_access=bool, show_context=bool, match_code=bool)
+client_from = _reader(OidcClient, redirect_uris=lambda text: tuple(json.loads(text)))
 
 
 def _with_developer(
@@ -98,6 +101,13 @@ def _with_developer(
 
 token_and_developer_from = _with_developer(AccessToken, token_from)
 session_and_developer_from = _with_developer(ConsoleSession, console_session_from)
+
+
+def sign_in_client_from(row: Row) -> SignInClient:
+    """Return the client and its project's data, from a row of `READ_CLIENT`."""
+    *client, secret_hash, developer_id, project_name, is_active, public_access = row
+    of_project = (developer_id, project_name, bool(is_active), bool(public_access))
+    return SignInClient(client_from(client), secret_hash, *of_project)
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
@@ -166,6 +176,7 @@ _token_rest = _fields("created_at expires_at")
 _invitation_rest = _fields("email plan is_owner developer_id invited_by created_at expires_at inviter_id sign_in")
 _console_session_rest = _fields("developer_id created_at last_seen_at access_token_id address user_agent messenger_id")
 _project_rest = _fields("secret_key_preview encrypted_webhook_secret webhook_url created_at " + " ".join(PROJECT_FLAGS))
+_client_rest = _fields("auth_method signing_alg email id_token_lifetime secret_preview created_at")
 _change_flags = _fields(" ".join(PROJECT_FLAGS))
 _new_session = _fields("id created_at expires_at code_challenge bot_id context match_code match_choices project_id")
 _phone_request = _fields("session_id messenger_id bot_id encrypted_token asked_at expires_at")
@@ -204,6 +215,12 @@ def change_values(changes: ProjectChanges) -> Values:
     """Return the first values of `UPDATE_PROJECT`."""
     origins = None if changes.allowed_origins is None else " ".join(changes.allowed_origins)
     return (changes.name, changes.webhook_url, *_change_flags(changes), origins)
+
+
+def client_values(client: OidcClient) -> Values:
+    """Return the values of `CREATE_CLIENT`, without the secret's hash and the limit."""
+    named = (client.id, client.project_id, client.name, json.dumps(client.redirect_uris))
+    return (*named, *_client_rest(client))
 
 
 def new_session_values(session: NewSession, *, public: bool) -> Values:

@@ -16,6 +16,7 @@ from tests.storage.conformance.test_protocol import PARTS
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, Plan
 from taproof.core.errors import InvalidAccessToken, SignedOut
 from taproof.core.model import PageCursor, ProjectBot, ProjectChanges
+from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient
 from taproof.storage.export.format import TABLES
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import OpenedDay, Storage
@@ -314,6 +315,63 @@ async def delete_project(storage: Storage, seed: "Seed") -> Scene:
     )
 
 
+async def create_client(storage: Storage, seed: "Seed") -> Scene:
+    project, bob = await seed.project(), await seed.developer()
+    client = await seed.client(project)
+    new = replace(client, id="oidc_new")
+
+    def create(developer_id: str, client: OidcClient, limit: int = 2) -> Call:
+        return lambda entry: storage.oidc_clients.create_client(developer_id, client, b"n", limit=limit, entry=entry)
+
+    return Scene(
+        create(project.developer_id, new),
+        [create(bob.id, new), create(project.developer_id, new, 1), create(project.developer_id, client)],
+    )
+
+
+async def update_client(storage: Storage, seed: "Seed") -> Scene:
+    project, bob = await seed.project(), await seed.developer()
+    client = await seed.client(project)
+
+    def update(developer_id: str, client_id: str) -> Call:
+        changes = ClientChanges(auth_method="none")
+        return lambda entry: storage.oidc_clients.update_client(
+            developer_id, project.id, client_id, changes, entry=entry
+        )
+
+    return Scene(
+        update(project.developer_id, client.id), [update(bob.id, client.id), update(project.developer_id, "oidc_\0")]
+    )
+
+
+async def delete_client(storage: Storage, seed: "Seed") -> Scene:
+    project, bob = await seed.project(), await seed.developer()
+    client = await seed.client(project)
+
+    def delete(developer_id: str, client_id: str) -> Call:
+        return lambda entry: storage.oidc_clients.delete_client(developer_id, project.id, client_id, entry=entry)
+
+    return Scene(
+        delete(project.developer_id, client.id), [delete(bob.id, client.id), delete(project.developer_id, "oidc_\0")]
+    )
+
+
+async def regenerate_client_secret(storage: Storage, seed: "Seed") -> Scene:
+    project, bob = await seed.project(), await seed.developer()
+    client, public = await seed.client(project), await seed.client(project, auth_method="none")
+
+    def regenerate(developer_id: str, client_id: str) -> Call:
+        secret = ClientSecret(b"n" * 32, "ocs_n…n")
+        return lambda entry: storage.oidc_clients.regenerate_client_secret(
+            developer_id, project.id, client_id, secret, entry=entry
+        )
+
+    return Scene(
+        regenerate(project.developer_id, client.id),
+        [regenerate(bob.id, client.id), regenerate(project.developer_id, public.id)],
+    )
+
+
 async def turn_off_webhook(storage: Storage, seed: "Seed") -> Scene:
     project = await seed.project(webhook_url=URL)
     await seed.due_event(project)
@@ -422,6 +480,10 @@ SCENES: Final = {
         rotate_webhook_secret,
         promote_webhook_secret,
         delete_project,
+        create_client,
+        update_client,
+        delete_client,
+        regenerate_client_secret,
         turn_off_webhook,
         resend_delivery,
         set_bot,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from taproof.core.code_challenge import METHOD
-from taproof.core.oidc.model import SIGNING_ALGS
+from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.requests import RESPONSE_MODES, SCOPES
 
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"

@@ -43,8 +43,8 @@ class OAuthError(Exception):
 
     Args:
         error: the code that the RFC defines.
-        description: one sentence for the developer of the application. It contains only printable ASCII without `"` and
-            `\\` (RFC 6749, section 5.2).
+        description: one sentence for the developer of the application. It contains only printable ASCII without quotes
+            and backslashes (RFC 6749, section 5.2).
     """
 
     def __init__(self, error: OAuthErrorCode, description: str) -> None:

@@ -1,13 +1,11 @@
 """The stored values of the OpenID provider, as frozen values. Times are milliseconds since the epoch."""
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.model import SessionKey
-
-SigningAlg = Literal["RS256", "ES256"]
-SIGNING_ALGS: Final[tuple[SigningAlg, ...]] = ("RS256", "ES256")
+from taproof.core.oidc.clients import SigningAlg
 
 AUTHORIZATION_LIFETIME: Final = 30 * MINUTE
 """The time (ms) within which a sign-in must be finished, including every new start of an expired session."""

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from taproof.core.oidc.model import SigningAlg
+from taproof.core.oidc.clients import SigningAlg
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 

@@ -38,9 +38,7 @@ class Devices:
         entropy: returns random bytes.
     """
 
-    def __init__(
-        self, storage: Storage, sign_ins: OidcSignIns, base_url: str, clock: Clock, entropy: Entropy
-    ) -> None:
+    def __init__(self, storage: Storage, sign_ins: OidcSignIns, base_url: str, clock: Clock, entropy: Entropy) -> None:
         self._storage = storage
         self._sign_ins = sign_ins
         self._base_url = base_url

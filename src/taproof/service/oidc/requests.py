@@ -77,7 +77,9 @@ class AuthorizationRequests:
             OAuthError: the request has a fault; nothing is stored.
         """
         if "request_uri" in parameters:
-            raise OAuthError("invalid_request", "A pushed request must not contain request_uri (RFC 9126, section 2.1).")
+            raise OAuthError(
+                "invalid_request", "A pushed request must not contain request_uri (RFC 9126, section 2.1)."
+            )
         address = _return_address(client, parameters)
         try:
             _check(client, parameters, address)
@@ -99,8 +101,8 @@ def _return_address(found: SignInClient, parameters: Mapping[str, str]) -> Retur
         raise RefusedOnPage("invalid_request", "redirect_uri is missing.")
     if not matches(found.client.redirect_uris, redirect_uri):
         raise RefusedOnPage(
-            "invalid_request", "This redirect_uri is not registered for the client. Add it in the console, character by "
-            "character."
+            "invalid_request",
+            "This redirect_uri is not registered for the client. Add it in the console, character by character.",
         )
     return read_return_address(parameters, redirect_uri)
 

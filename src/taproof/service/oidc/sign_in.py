@@ -69,9 +69,10 @@ class OidcSignIns:
         storage: Storage,
         encryptor: Encryptor,
         sessions: SignInSessions,
-        waiting: Waiting,
         clock: Clock,
         entropy: Entropy,
+        *,
+        waiting: Waiting,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor

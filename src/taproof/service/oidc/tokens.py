@@ -42,6 +42,16 @@ class _Presented(NamedTuple):
     secret: str | None
 
 
+class _Answerable(NamedTuple):
+    """Everything that the response with the tokens needs, decrypted before the code is used up."""
+
+    client: SignInClient
+    request: AuthorizationRequest
+    session: Session
+    identity: MessengerIdentity
+    signer: Signer
+
+
 class Tokens:
     """Authenticates clients, issues tokens and reads them.
 
@@ -96,7 +106,8 @@ class Tokens:
         if presented.method != found.client.auth_method:
             method = _METHODS[found.client.auth_method]
             raise OAuthError(
-                "invalid_client", f"This client must authenticate with {method}. Change its auth_method, or your setting."
+                "invalid_client",
+                f"This client must authenticate with {method}. Change its auth_method, or your setting.",
             )
         return found
 
@@ -121,7 +132,7 @@ class Tokens:
             raise OAuthError("invalid_grant", _WRONG_CODE)
         _check_verifier(request, parameters.get("code_verifier"))
         session = await self._require_session(found)
-        signer, identity = await self._prepare(client, session)
+        answerable = await self._prepare(client, found, session)
         access_token = new_key("oat", self._entropy)
         tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
         if not await self._storage.authorizations.redeem_code(hashed, tokens, now):
@@ -129,7 +140,7 @@ class Tokens:
             if current is not None and current.redeemed_at is not None:
                 await self._refuse_reuse(current, now)
             raise OAuthError("invalid_grant", _WRONG_CODE)
-        return self._issue(client, request, session, identity, signer, access_token, now)
+        return self._issue(answerable, access_token, now)
 
     async def _refuse_reuse(self, found: Authorization, now: int) -> None:
         await self._storage.authorizations.revoke_tokens(found.id, now)
@@ -163,13 +174,12 @@ class Tokens:
         if status != "confirmed":
             # After an expired session, the user can start another one on the page.
             raise OAuthError("authorization_pending", "The user has not confirmed yet.")
-        signer, identity = await self._prepare(client, session)
+        answerable = await self._prepare(client, found, session)
         access_token = new_key("oat", self._entropy)
         tokens = NewTokens(key_hash(access_token), now + ACCESS_TOKEN_LIFETIME)
         if not await self._storage.authorizations.finish_authorization(found.id, found.session, now, tokens):
             raise OAuthError("invalid_grant", "The device_code was used before, or the sign-in was reported.")
-        request = AuthorizationRequest.load(found.request)
-        return self._issue(client, request, session, identity, signer, access_token, now)
+        return self._issue(answerable, access_token, now)
 
     async def read_user(self, access_token: str) -> dict[str, Any]:
         """Return the claims for an access token (OpenID Connect Core, section 5.3.2).
@@ -198,9 +208,11 @@ class Tokens:
             raise OAuthError("invalid_grant", "The user reported this sign-in.")
         return session
 
-    async def _prepare(self, client: SignInClient, session: Session) -> tuple[Signer, MessengerIdentity]:
-        """Decrypt everything that a response needs, before the code is used up: see `SignInSessions`."""
-        return await self._keys.find_signer(client.client.signing_alg), self._identity(session)
+    async def _prepare(self, client: SignInClient, found: Authorization, session: Session) -> _Answerable:
+        """Read the key and decrypt the phone number. If one cannot be decrypted, the code is not used up."""
+        signer = await self._keys.find_signer(client.client.signing_alg)
+        request = AuthorizationRequest.load(found.request)
+        return _Answerable(client, request, session, self._identity(session), signer)
 
     def _identity(self, session: Session) -> MessengerIdentity:
         assert session.identity is not None  # noqa: S101 — a session is consumed only after it was confirmed.
@@ -220,16 +232,8 @@ class Tokens:
             email_domain=self._email_domain,
         )
 
-    def _issue(
-        self,
-        client: SignInClient,
-        request: AuthorizationRequest,
-        session: Session,
-        identity: MessengerIdentity,
-        signer: Signer,
-        access_token: str,
-        now: int,
-    ) -> dict[str, Any]:
+    def _issue(self, answerable: _Answerable, access_token: str, now: int) -> dict[str, Any]:
+        client, request, session, identity, signer = answerable
         claims = id_token_claims(
             self._about_user(client, request, session, identity),
             issuer=self._issuer,

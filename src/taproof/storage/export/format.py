@@ -86,6 +86,10 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "next_webhook_secret_at:int? secrets_version:small allowed_origins:text bot_id:int? bot_username:text? "
         "encrypted_bot_token:bytes? bot_broken_at:int? " + " ".join(f"{flag}:small" for flag in PROJECT_FLAGS)
     ),
+    "oidc_clients": _columns(
+        "id:text project_id:text name:text redirect_uris:text auth_method:text signing_alg:text email:text "
+        "id_token_lifetime:small secret_hash:bytes? secret_preview:text? created_at:int"
+    ),
     "deleted_projects": _columns("id:text developer_id:text"),
     "sessions": _columns(
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "

@@ -154,6 +154,22 @@ CREATE TABLE projects (
 CREATE INDEX projects_by_developer ON projects (developer_id, created_at, id, name);
 CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
 
+-- The applications that sign in with OpenID Connect. Their project's row is deleted in the same transaction.
+CREATE TABLE oidc_clients (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  project_id TEXT COLLATE "C" NOT NULL,
+  name TEXT NOT NULL,
+  redirect_uris TEXT NOT NULL, -- A JSON array.
+  auth_method TEXT NOT NULL, -- basic, post or none.
+  signing_alg TEXT NOT NULL,
+  email TEXT NOT NULL, -- none or synthetic.
+  id_token_lifetime INTEGER NOT NULL, -- Seconds.
+  secret_hash BYTEA, -- Null for a client without a secret.
+  secret_preview TEXT,
+  created_at BIGINT NOT NULL
+);
+CREATE INDEX oidc_clients_by_project ON oidc_clients (project_id, created_at, id);
+
 -- The row of a deleted project moves here, so that no statement finds the project while housekeeping erases its data.
 -- It stays for a minute after everything is erased: a statement that began before the deletion may still commit.
 CREATE TABLE deleted_projects (

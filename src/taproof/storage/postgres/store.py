@@ -10,8 +10,9 @@ from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.deliveries import PostgresDeliveries
 from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
 from taproof.storage.postgres.erasure import PostgresErasure
-from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.oidc.authorizations import PostgresAuthorizations
+from taproof.storage.postgres.oidc.clients import PostgresOidcClients
+from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.sessions import PostgresSessions
 from taproof.storage.queries.audit import AuditQueries
@@ -34,11 +35,13 @@ class PostgresStorage:
         partitions = Partitions(database)
         sessions = PostgresSessions(database, partitions, clock, hears=not pgbouncer)
         projects = PostgresProjects(database)
+        clients = PostgresOidcClients(database)
         bots = PostgresBots(database)
         deliveries = PostgresDeliveries(database)
-        self._batching = (sessions, projects, bots, deliveries)
+        self._batching = (sessions, projects, clients, bots, deliveries)
         self.sessions: protocol.SessionStorage = sessions
         self.projects: protocol.ProjectStorage = projects
+        self.oidc_clients: protocol.OidcClientStorage = clients
         self.bots: protocol.BotStorage = bots
         self.users: protocol.UserStorage = UserQueries(database)
         self.deliveries: protocol.DeliveryStorage = deliveries

@@ -9,6 +9,7 @@ from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT
 from taproof.storage.queries.bots import is_taken, write_bot
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOINT, begin_ending, continue_ending
+from taproof.storage.queries.oidc.clients import DELETE_CLIENTS
 from taproof.storage.queries.rights import FIND_DEVELOPER
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import change_values, project_from, project_values
@@ -191,6 +192,7 @@ class ProjectQueries(Queries[AnyDatabase]):
         async def delete(transaction: Transaction) -> bool:
             if not await transaction.fetch(DELETE_PROJECT, developer_id, project_id):
                 return False
+            await transaction.fetch(DELETE_CLIENTS, project_id)
             await transaction.add(REMEMBER_DELETED_PROJECT, project_id, developer_id)
             await transaction.add_entry(entry)
             return True

@@ -14,6 +14,7 @@ from taproof.storage.queries.encrypted_values import EncryptedValueQueries
 from taproof.storage.queries.erasure import ErasureQueries
 from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.metadata import MetadataQueries
+from taproof.storage.queries.oidc.clients import OidcClientQueries
 from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
@@ -35,6 +36,7 @@ class SqliteStorage:
         self.database = database
         self.sessions: protocol.SessionStorage = SqliteSessions(database, counters, clock)
         self.projects: protocol.ProjectStorage = SqliteProjects(database)
+        self.oidc_clients: protocol.OidcClientStorage = OidcClientQueries(database)
         self.bots: protocol.BotStorage = BotQueries(database)
         self.users: protocol.UserStorage = UserQueries(database)
         self.deliveries: protocol.DeliveryStorage = SqliteDeliveries(database)

@@ -183,7 +183,12 @@ async def test_redeem_a_code_once(storage: Storage, other_node: Storage, seed: "
     winner = asked[results.index(True)]
     found = await storage.authorizations.read_authorization_by_access_token(winner.access_token_hash)
     assert found is not None
-    assert (found.id, found.redeemed_at, found.access_expires_at, found.revoked_at) == (new.id, NOW + 2, NOW + HOUR, None)
+    assert (found.id, found.redeemed_at, found.access_expires_at, found.revoked_at) == (
+        new.id,
+        NOW + 2,
+        NOW + HOUR,
+        None,
+    )
     assert await storage.authorizations.revoke_tokens(new.id, NOW + 3)
     assert not await storage.authorizations.revoke_tokens(new.id, NOW + 4)
     assert (await read(storage, new)).revoked_at == NOW + 3

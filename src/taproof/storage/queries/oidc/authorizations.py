@@ -141,4 +141,4 @@ def _authorization_from(row: Row) -> Authorization:
     """Return the sign-in of a row of `_COLUMNS`."""
     *named, day, token_hash = row[:9]
     session = None if token_hash is None else SessionKey(day, token_hash)
-    return Authorization(*named, session, *row[9:])
+    return Authorization(*[*named, session, *row[9:]])

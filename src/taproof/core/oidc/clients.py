@@ -1,0 +1,112 @@
+"""The applications that sign in with OpenID Connect: the clients of a project, and what a developer may set."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+from taproof.core.clock import HOUR, SECOND
+from taproof.core.errors import InvalidRequest
+from taproof.core.names import name_problem
+from taproof.core.oidc.redirect_uris import read_redirect_uris
+
+AuthMethod = Literal["basic", "post", "none"]
+"""How a client proves its identity at the token endpoint: with its secret in the Authorization header or in the body.
+"none" is a public client, which has no secret and must use PKCE (RFC 6749, section 2.1)."""
+SigningAlg = Literal["RS256", "ES256"]
+"""The algorithm that signs a client's ID tokens (RFC 7518)."""
+EmailClaim = Literal["none", "synthetic"]
+"""Whether ID tokens contain an e-mail address. "synthetic" is one that no message can be sent to."""
+
+AUTH_METHODS: Final[tuple[AuthMethod, ...]] = get_args(AuthMethod)
+SIGNING_ALGS: Final[tuple[SigningAlg, ...]] = get_args(SigningAlg)
+EMAIL_CLAIMS: Final[tuple[EmailClaim, ...]] = get_args(EmailClaim)
+CLIENT_LIMIT: Final = 50
+"""The maximum number of clients per project."""
+MIN_LIFETIME: Final = 300
+MAX_LIFETIME: Final = 24 * HOUR // SECOND
+"""The lifetime of an ID token, in seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class OidcClient:
+    """A client, without its secret: only a SHA-256 of it is stored.
+
+    `id_token_lifetime` is in seconds, `created_at` in ms. `secret_preview` is None for a public client.
+    """
+
+    id: str
+    project_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    auth_method: AuthMethod
+    signing_alg: SigningAlg
+    email: EmailClaim
+    id_token_lifetime: int
+    secret_preview: str | None
+    created_at: int
+
+
+class ClientSecret(NamedTuple):
+    """A client's secret as it is stored: its SHA-256, and the part that may be shown again."""
+
+    hash: bytes
+    preview: str
+
+
+class SignInClient(NamedTuple):
+    """A client with the data of its project that a sign-in needs. `secret_hash` is None for a public client."""
+
+    client: OidcClient
+    secret_hash: bytes | None
+    developer_id: str
+    project_name: str
+    is_active: bool
+    public_access: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ClientChanges:
+    """The fields that a developer can set. None leaves a field unchanged, or at its default in a new client."""
+
+    name: str | None = None
+    redirect_uris: tuple[str, ...] | None = None
+    auth_method: AuthMethod | None = None
+    signing_alg: SigningAlg | None = None
+    email: EmailClaim | None = None
+    id_token_lifetime: int | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Return the fields that are not None."""
+        fields = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        return {name: value for name, value in fields if value is not None}
+
+
+CLIENT_DEFAULTS: Final = ClientChanges(
+    auth_method="basic", signing_alg="RS256", email="none", id_token_lifetime=HOUR // SECOND
+)
+"""The settings of a new client for which the developer gives none."""
+
+
+def checked_changes(changes: ClientChanges) -> ClientChanges:
+    """Return changes as they will be stored.
+
+    Raises:
+        InvalidRequest: a field is invalid; the error's sentence names it.
+    """
+    name = None if changes.name is None else changes.name.strip()
+    if name is not None and (problem := name_problem(name)) is not None:
+        raise InvalidRequest(f"name {problem}.")
+    uris = None if changes.redirect_uris is None else read_redirect_uris(changes.redirect_uris)
+    lifetime = changes.id_token_lifetime
+    if lifetime is not None and not MIN_LIFETIME <= lifetime <= MAX_LIFETIME:
+        raise InvalidRequest(
+            f"id_token_lifetime must be a whole number of seconds from {MIN_LIFETIME} to {MAX_LIFETIME}."
+        )
+    for field, value, accepted in (
+        ("auth_method", changes.auth_method, AUTH_METHODS),
+        ("signing_alg", changes.signing_alg, SIGNING_ALGS),
+        ("email", changes.email, EMAIL_CLAIMS),
+    ):
+        if value is not None and value not in accepted:
+            raise InvalidRequest(f"{field} must be one of: {', '.join(accepted)}.")
+    return dataclasses.replace(changes, name=name, redirect_uris=uris)

@@ -1,0 +1,139 @@
+"""The OpenID Connect clients of a project and their secrets (contract.md, OpenID provider)."""
+
+import dataclasses
+from typing import Final
+
+from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer
+from taproof.core.clock import Clock
+from taproof.core.entropy import Entropy
+from taproof.core.errors import ClientNotFound, InvalidRequest, TooManyClients
+from taproof.core.identifiers import is_client_id, key_hash, key_preview, new_id, new_key
+from taproof.core.oidc.clients import (
+    CLIENT_DEFAULTS,
+    ClientChanges,
+    ClientSecret,
+    OidcClient,
+    checked_changes,
+)
+from taproof.service.audit import audit_entry
+from taproof.service.projects import read_owned_project
+from taproof.storage.protocol import Storage
+
+_PUBLIC: Final = 'This client has no secret, because its auth_method is "none".'
+
+
+class OidcClients:
+    """Creates, changes and deletes clients.
+
+    A method that takes a project id raises InvalidRequest if the id is malformed, and ProjectNotFound if the developer
+    has no such project. The same applies to a client id and ClientNotFound. A call that raises changes nothing.
+
+    A new secret is returned in plaintext, and cannot be retrieved later.
+    """
+
+    def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._entropy = entropy
+
+    async def create_client(
+        self, actor: Actor, project_id: str, wanted: ClientChanges
+    ) -> tuple[OidcClient, str | None]:
+        """Create a client, and return it with its secret; None for a public client.
+
+        Raises:
+            InvalidRequest: a field is invalid; the error's sentence names it.
+            TooManyClients: the project has `CLIENT_LIMIT` clients.
+        """
+        await read_owned_project(self._storage, actor.developer, project_id)
+        wanted = checked_changes(
+            dataclasses.replace(wanted, name=wanted.name or "", redirect_uris=wanted.redirect_uris or ())
+        )
+        settings = {**CLIENT_DEFAULTS.given(), **wanted.given()}
+        plaintext, secret = (None, None) if settings["auth_method"] == "none" else self._new_secret()
+        now = self._clock()
+        client = OidcClient(
+            id=new_id("oidc", self._entropy),
+            project_id=project_id,
+            secret_preview=secret.preview if secret else None,
+            created_at=now,
+            **settings,
+        )
+        entry = self._entry(actor, "client.created", client, settings, now)
+        secret_hash = secret.hash if secret else None
+        if not await self._storage.oidc_clients.create_client(actor.developer.id, client, secret_hash, entry=entry):
+            await read_owned_project(self._storage, actor.developer, project_id)  # It may have been deleted just now.
+            raise TooManyClients
+        return client, plaintext
+
+    async def list_clients(self, developer: Developer, project_id: str) -> list[OidcClient]:
+        """Return the clients of a project, oldest first."""
+        await read_owned_project(self._storage, developer, project_id)
+        return await self._storage.oidc_clients.list_clients(developer.id, project_id)
+
+    async def read_client(self, developer: Developer, project_id: str, client_id: str) -> OidcClient:
+        """Return one client."""
+        await read_owned_project(self._storage, developer, project_id)
+        if not is_client_id(client_id):
+            raise InvalidRequest("The client id in the path must be oidc_ followed by 16 to 40 letters and digits.")
+        found = await self._storage.oidc_clients.read_client(client_id)
+        if found is None or found.client.project_id != project_id:
+            raise ClientNotFound
+        return found.client
+
+    async def update_client(
+        self, actor: Actor, project_id: str, client_id: str, changes: ClientChanges
+    ) -> tuple[OidcClient, str | None]:
+        """Change the fields that are not None, and return the client with its new secret; None if it has no new one.
+
+        A public client gets a secret with an `auth_method` that needs one. With "none", its secret is erased.
+
+        Raises:
+            InsufficientScope: the acting credential may only read.
+            InvalidRequest: a field is invalid; the error's sentence names it.
+        """
+        actor.grant.require("write")  # Also for an empty request, because the response contains the whole client.
+        client = await self.read_client(actor.developer, project_id, client_id)
+        changes = checked_changes(changes)
+        # The client may become public after it was read, so any change to a method with a secret brings one.
+        plaintext, secret = self._new_secret() if changes.auth_method in {"basic", "post"} else (None, None)
+        details = changes.given()
+        entry = self._entry(actor, "client.updated", client, details, self._clock()) if details else None
+        owned = (actor.developer.id, project_id, client_id)
+        changed = await self._storage.oidc_clients.update_client(*owned, changes, secret, entry=entry)
+        if changed is None:
+            raise ClientNotFound
+        return changed, plaintext if secret is not None and changed.secret_preview == secret.preview else None
+
+    async def delete_client(self, actor: Actor, project_id: str, client_id: str) -> None:
+        """Delete a client. Applications that use it can no longer sign users in."""
+        client = await self.read_client(actor.developer, project_id, client_id)
+        entry = self._entry(actor, "client.deleted", client, {"name": client.name}, self._clock())
+        owned = (actor.developer.id, project_id, client_id)
+        if not await self._storage.oidc_clients.delete_client(*owned, entry=entry):
+            raise ClientNotFound
+
+    async def regenerate_client_secret(self, actor: Actor, project_id: str, client_id: str) -> str:
+        """Replace a client's secret, and return the new one. The old one stops working immediately.
+
+        Raises:
+            InvalidRequest: the client is public.
+        """
+        client = await self.read_client(actor.developer, project_id, client_id)
+        plaintext, secret = self._new_secret()
+        entry = self._entry(actor, "client.secret_regenerated", client, {"name": client.name}, self._clock())
+        owned = (actor.developer.id, project_id, client_id)
+        if not await self._storage.oidc_clients.regenerate_client_secret(*owned, secret, entry=entry):
+            await self.read_client(actor.developer, project_id, client_id)  # It may have been deleted just now.
+            raise InvalidRequest(_PUBLIC)
+        return plaintext
+
+    def _new_secret(self) -> tuple[str, ClientSecret]:
+        plaintext = new_key("ocs", self._entropy)
+        return plaintext, ClientSecret(key_hash(plaintext), key_preview(plaintext))
+
+    def _entry(
+        self, actor: Actor, action: AuditAction, client: OidcClient, details: dict[str, object], now: int
+    ) -> AuditEntry:
+        details = {"project_id": client.project_id, **details}
+        return audit_entry(actor, action, now, self._entropy, subject=client.id, details=details)

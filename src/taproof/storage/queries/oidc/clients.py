@@ -1,0 +1,109 @@
+"""The OpenID Connect clients of projects. Deleting a project deletes its clients: see `queries/projects.py`."""
+
+import json
+from typing import Final
+
+from taproof.core.accounts import AuditEntry
+from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret, OidcClient, SignInClient
+from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.transaction import Transaction
+from taproof.storage.rows import client_from, client_values, sign_in_client_from
+
+_COLUMNS: Final = (
+    *("id", "project_id", "name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime"),
+    *("secret_preview", "created_at"),
+)
+_CLIENT: Final = f"SELECT {', '.join(f'c.{name}' for name in _COLUMNS)}"
+# The lock makes a second call count after the first commits, and a deletion of the project find the new client.
+FIND_PROJECT: Final = "SELECT 1 FROM projects WHERE developer_id = $1 AND id = $2"
+CREATE_CLIENT: Final = f"""
+INSERT INTO oidc_clients ({", ".join(_COLUMNS)}, secret_hash)
+SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 2))}
+WHERE (SELECT COUNT(*) FROM oidc_clients WHERE project_id = $2) < ${len(_COLUMNS) + 2} RETURNING id"""
+SIGN_IN_CLIENT: Final = f"""{_CLIENT}, c.secret_hash, p.developer_id, p.name, p.is_active, p.public_access
+FROM oidc_clients c JOIN projects p ON p.id = c.project_id"""
+READ_CLIENT: Final = f"{SIGN_IN_CLIENT} WHERE c.id = $1"
+LIST_CLIENTS: Final = f"""{_CLIENT} FROM oidc_clients c JOIN projects p ON p.id = c.project_id
+WHERE p.developer_id = $1 AND c.project_id = $2 ORDER BY c.created_at, c.id"""
+_CHANGED: Final = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime")
+_METHOD: Final = f"COALESCE(${_CHANGED.index('auth_method') + 1}, auth_method)"
+# A client without a secret gets the given one with its new method. A client that has one keeps it.
+UPDATE_CLIENT: Final = f"""
+UPDATE oidc_clients SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))},
+  secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $7) END,
+  secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $8) END
+WHERE id = $9 AND project_id = $10 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $10 AND p.developer_id = $11)
+RETURNING {", ".join(_COLUMNS)}"""
+DELETE_CLIENT: Final = """
+DELETE FROM oidc_clients
+WHERE id = $1 AND project_id = $2 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $2 AND p.developer_id = $3)
+RETURNING id"""
+DELETE_CLIENTS: Final = "DELETE FROM oidc_clients WHERE project_id = $1"
+REPLACE_CLIENT_SECRET: Final = """
+UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2
+WHERE id = $3 AND project_id = $4 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $4 AND p.developer_id = $5)
+  AND auth_method <> 'none' RETURNING id"""
+
+
+class OidcClientQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.OidcClientStorage`."""
+
+    async def create_client(
+        self,
+        developer_id: str,
+        client: OidcClient,
+        secret_hash: bytes | None,
+        *,
+        limit: int = CLIENT_LIMIT,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        async def create(transaction: Transaction) -> bool:
+            if not await transaction.lock(FIND_PROJECT, developer_id, client.project_id):
+                return False
+            if not await transaction.add(CREATE_CLIENT, *client_values(client), secret_hash, limit):
+                return False
+            await transaction.add_entry(entry)
+            return True
+
+        return await self._database.in_transaction(create)
+
+    async def read_client(self, client_id: str) -> SignInClient | None:
+        found = await self._database.read(READ_CLIENT, client_id)
+        return sign_in_client_from(found[0]) if found else None
+
+    async def list_clients(self, developer_id: str, project_id: str) -> list[OidcClient]:
+        return [client_from(row) for row in await self._database.read(LIST_CLIENTS, developer_id, project_id)]
+
+    async def update_client(
+        self,
+        developer_id: str,
+        project_id: str,
+        client_id: str,
+        changes: ClientChanges,
+        secret: ClientSecret | None = None,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> OidcClient | None:
+        uris = None if changes.redirect_uris is None else json.dumps(changes.redirect_uris)
+        settings = (changes.auth_method, changes.signing_alg, changes.email, changes.id_token_lifetime)
+        values = (changes.name, uris, *settings, *(secret or (None, None)))
+        changed = await self._database.change(UPDATE_CLIENT, *values, client_id, project_id, developer_id, entry=entry)
+        return client_from(changed[0]) if changed else None
+
+    async def delete_client(
+        self, developer_id: str, project_id: str, client_id: str, *, entry: AuditEntry | None = None
+    ) -> bool:
+        owned = (client_id, project_id, developer_id)
+        return bool(await self._database.change(DELETE_CLIENT, *owned, entry=entry))
+
+    async def regenerate_client_secret(
+        self,
+        developer_id: str,
+        project_id: str,
+        client_id: str,
+        secret: ClientSecret,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> bool:
+        owned = (client_id, project_id, developer_id)
+        return bool(await self._database.change(REPLACE_CLIENT_SECRET, *secret, *owned, entry=entry))

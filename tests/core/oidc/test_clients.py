@@ -1,0 +1,43 @@
+"""What a developer may set on an OpenID Connect client."""
+
+import pytest
+
+from taproof.core.errors import InvalidRequest
+from taproof.core.oidc.clients import CLIENT_DEFAULTS, ClientChanges, checked_changes
+
+
+def test_changes_are_stored_trimmed_and_without_duplicates() -> None:
+    """None stays None, so that it leaves a field unchanged."""
+    uri = "https://app.example/cb"
+    given = ClientChanges("  Grafana ", (uri, uri), "post", "ES256", "synthetic", 300)
+    expected = ClientChanges("Grafana", (uri,), "post", "ES256", "synthetic", 300)
+    assert checked_changes(given) == expected
+    assert checked_changes(ClientChanges()) == ClientChanges()
+    assert ClientChanges().given() == {}
+    assert checked_changes(CLIENT_DEFAULTS).given() == {
+        "auth_method": "basic",
+        "signing_alg": "RS256",
+        "email": "none",
+        "id_token_lifetime": 3600,
+    }
+
+
+WRONG = (
+    (ClientChanges(name=" "), "name must have 1 to 100 characters"),
+    (ClientChanges(name="a" * 101), "name must have 1 to 100 characters"),
+    (ClientChanges(name="a\nb"), "name must not contain control characters"),
+    (ClientChanges(redirect_uris=()), "redirect_uris must contain 1 to 20"),
+    (ClientChanges(redirect_uris=("x",)), "redirect_uris: number 1 of the list must be absolute"),
+    (ClientChanges(id_token_lifetime=299), "id_token_lifetime must be a whole number of seconds from 300 to 86400"),
+    (ClientChanges(id_token_lifetime=86401), "id_token_lifetime"),
+    (ClientChanges(auth_method="private_key_jwt"), "auth_method must be one of: basic, post, none"),  # type: ignore[arg-type]
+    (ClientChanges(signing_alg="HS256"), "signing_alg must be one of: RS256, ES256"),  # type: ignore[arg-type]
+    (ClientChanges(email="real"), "email must be one of: none, synthetic"),  # type: ignore[arg-type]
+)
+
+
+def test_a_wrong_field_is_refused_with_its_name(subtests: pytest.Subtests) -> None:
+    """The sentence begins with the field, so that a person can correct it."""
+    for changes, problem in WRONG:
+        with subtests.test(problem), pytest.raises(InvalidRequest, match=f"^{problem}"):
+            checked_changes(changes)
