@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, Final
 
-import segno
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
@@ -25,13 +24,12 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.names import visible_name
 from taproof.http.errors import STATUS_HEADERS
+from taproof.http.qr_code import qr_code
 
 STATIC: Final = files("taproof.console") / "static"
 _FLASH_SECONDS: Final = 60
 """The lifetime of a notice for the next page. Browsers follow a redirect immediately."""
 _NO_FLASH: Final = {"notice": "", "problem": "", "secrets": [], "secrets_hint": ""}
-_QR_CODES: Final = 1024
-"""The number of QR codes that a process caches for pending sign-ins, at 2 KB each."""
 
 
 class PageRenderer:
@@ -127,16 +125,3 @@ def time_element(instant: int) -> Markup:
 def number(value: int) -> str:
     """Format a whole number with a thin space as the thousands separator."""
     return f"{value:,}".replace(",", "\u202f")
-
-
-@functools.lru_cache(maxsize=_QR_CODES)
-def qr_code(link: str) -> Markup:
-    """Draw `link` as a QR code in SVG, with a white margin so that it can also be scanned from a dark page.
-
-    Drawing blocks the event loop, so each link is drawn once, with a fixed mask. Trying all eight masks takes 6 ms.
-    """
-    drawn = segno.make_qr(link, error="l", boost_error=False, mask=0).svg_inline(
-        omitsize=True, svgclass="qr-code", lineclass=None, dark="#000", light="#fff"
-    )
-    # Safe without escaping: the SVG contains only digits and fixed names, not `link` itself.
-    return Markup(drawn.replace("<svg", '<svg role="img" aria-label="QR code of the link"', 1))  # noqa: S704

@@ -28,7 +28,7 @@ from taproof.console.access import (
 )
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
-from taproof.console.rendering import PageRenderer, qr_code
+from taproof.console.rendering import PageRenderer
 from taproof.console.waiting import show_state
 from taproof.core.accounts import AccessToken, Developer, Invitation
 from taproof.core.errors import (
@@ -46,6 +46,7 @@ from taproof.core.errors import (
 from taproof.core.model import DeveloperSignIn, MessengerIdentity, Status
 from taproof.core.names import isolated_name
 from taproof.http.limits.rates import RateLimits
+from taproof.http.qr_code import qr_code
 from taproof.service.console.sign_in import CONSOLE, INVITATION, DeveloperSignIns, Purpose
 from taproof.service.developers import Developers, checked_email
 from taproof.service.invitations import Invitations

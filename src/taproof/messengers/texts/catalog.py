@@ -4,12 +4,11 @@ A sentence is plain text that is sent as HTML, so it contains no `<`, `>` or `&`
 plural forms. Names, times and places are inserted as isolates, so their position in a right-to-left sentence is free.
 """
 
-import dataclasses
-import string
-import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Final
+
+from taproof.core.text_files import read_text_file
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,47 +129,8 @@ class Texts:
 
 
 def load_texts(file_name: str, content: str) -> Texts:
-    """Return the texts of one language file.
-
-    Raises:
-        ValueError: the file is not TOML, a key is missing or unknown, or a sentence has other placeholders than
-            declared. The message of either error names the file and the key.
-        TypeError: a value is not a string, or not a table.
-    """
-    try:
-        table = tomllib.loads(content)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{file_name} is not valid TOML: {error}.") from error
-    texts: Texts = _load_section(Texts, table, f"{file_name}: ")
-    return texts
-
-
-def _load_section(section: type[Any], table: dict[str, Any], key_path: str) -> Any:
-    kinds = {field.name: field.type for field in dataclasses.fields(section)}
-    for key in (*table, *kinds):
-        if key not in kinds:
-            raise ValueError(f"{key_path}{key} is not a known key.")
-        if key not in table:
-            raise ValueError(f"{key_path}{key} is missing.")
-    return section(**{key: _load_value(kind, table[key], f"{key_path}{key}") for key, kind in kinds.items()})
-
-
-def _load_value(kind: Any, value: object, key_path: str) -> Any:
-    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
-        if not isinstance(value, dict):
-            raise TypeError(f"{key_path} must be a table.")
-        return _load_section(kind, value, f"{key_path}.")
-    if not isinstance(value, str):
-        raise TypeError(f"{key_path} must be a string.")
-    expected = set(get_args(kind)[1:])
-    try:
-        found = {name for _, name, _, _ in string.Formatter().parse(value) if name is not None}
-    except ValueError as error:
-        raise ValueError(f"{key_path} has a brace that is not closed or not opened.") from error
-    if found != expected:
-        must = ", ".join(f"{{{name}}}" for name in sorted(expected)) or "none"
-        raise ValueError(f"{key_path} must have exactly these placeholders: {must}.")
-    return value
+    """Return the texts of one language file; `core.text_files` lists the errors."""
+    return read_text_file(Texts, file_name, content)
 
 
 FALLBACK: Final = "en"

@@ -1,0 +1,204 @@
+"""Render templates into pages, and list the headers and the files that the pages need.
+
+A template receives `texts`, the language's sentences, and `say` and `plain`, which insert the names into a sentence: for
+HTML, and for `<title>`, which has no elements. Everything is escaped.
+"""
+
+import functools
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any, Final, Literal, get_args
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from taproof.core.names import isolated_name, visible_name
+from taproof.http.qr_code import qr_code
+from taproof.oidc.pages.texts.catalog import LANGUAGES
+
+SignInState = Literal["waiting", "cancelled", "expired", "finished", "device_done", "unavailable"]
+UnavailableReason = Literal["paused", "bot_broken", "limit", "try_later", "blocked"]
+ProblemKey = Literal["unknown_client", "redirect_uri", "request", "unknown_sign_in", "too_many", "failure"]
+DeviceProblem = Literal["unknown", "too_many"]
+
+_STATIC: Final = files("taproof.oidc.pages") / "static"
+_TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_FILES: Final = {
+    file.name: (file.read_bytes(), _TYPES[file.name[file.name.rindex(".") :]]) for file in _STATIC.iterdir()
+}
+_DEVICE_CODE_EXAMPLE: Final = "WDJB-MJHT"
+"""The user code of the examples in RFC 8628."""
+_NAME: Final = Markup("<bdi>{}</bdi>")
+_SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SignInView:
+    """What the sign-in page shows.
+
+    Args:
+        state: the state of the sign-in.
+        authorization_id: the part of the page's path that names the authorization.
+        project_name: the project's name, as its developer wrote it.
+        client_name: the client's name, likewise.
+        deeplink: the link that opens the messenger. It is needed in the state `waiting`, and shown if the bot is blocked.
+        match_code: the number to choose in the messenger, if the project uses match codes.
+        seconds_left: the time until the sign-in expires, in the state `waiting`.
+        reason: the reason for the state `unavailable`.
+        can_start_again: whether the page offers to start again, unless the state is `waiting`.
+        application_url: whether there is a page of the application to go back to; the device grant has none.
+    """
+
+    state: SignInState
+    authorization_id: str
+    project_name: str
+    client_name: str
+    deeplink: str | None
+    match_code: str | None
+    seconds_left: int
+    reason: UnavailableReason | None
+    can_start_again: bool
+    application_url: bool
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the user can still decide, so that the page has to notice it."""
+        return self.state == "waiting" or (self.state == "unavailable" and self.reason == "blocked")
+
+    @property
+    def sentence(self) -> str:
+        """The key of the sentence below the heading, in the section of the texts that `state` names."""
+        if self.state == "finished":
+            return "text_with_client" if self.application_url else "text"
+        return {"waiting": "lead", "unavailable": self.reason or "try_later"}.get(self.state, "text")
+
+
+class Pages:
+    """Renders the pages.
+
+    Args:
+        base_path: the path of the OpenID endpoints.
+        device_path: the path of the page on which users type the code of a device.
+    """
+
+    def __init__(self, base_path: str = "/oidc", device_path: str = "/device") -> None:
+        self._base_path = base_path
+        self._environment = Environment(
+            loader=PackageLoader("taproof.oidc.pages"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._environment.globals |= {
+            "base_path": base_path,
+            "device_path": device_path,
+            "static": self._static_url,
+            "qr_code": qr_code,
+            "isolate": _NAME.format,
+        }
+
+    def sign_in(self, view: SignInView, language: str) -> bytes:
+        """Return the sign-in page. The page reloads itself when its state changes."""
+        names = {"project": view.project_name, "client": view.client_name}
+        return self._render("sign_in.html", language, names, view=view)
+
+    def form_post(self, action: str, fields: Mapping[str, str], language: str) -> bytes:
+        """Return the page that posts `fields` to the application (OAuth 2.0 Form Post Response Mode)."""
+        return self._render("form_post.html", language, {}, action=action, fields=fields)
+
+    def problem(self, sentence_key: ProblemKey, detail: str, language: str) -> bytes:
+        """Return the page for a request that must not be answered with a redirect; `detail` is technical English."""
+        return self._render("problem.html", language, {}, sentence_key=sentence_key, detail=detail)
+
+    def device_code(self, language: str, user_code: str = "", problem: DeviceProblem | None = None) -> bytes:
+        """Return the form for the code that a device shows; `problem` says why `user_code` was not accepted."""
+        return self._render(
+            "device_code.html", language, {}, user_code=user_code, problem=problem, example=_DEVICE_CODE_EXAMPLE
+        )
+
+    def device_confirm(self, language: str, user_code: str, project_name: str, client_name: str) -> bytes:
+        """Return the question whether the code is shown on the user's own device (RFC 8628, section 5.4)."""
+        names = {"project": project_name, "client": client_name}
+        return self._render(
+            "device_confirm.html",
+            language,
+            names,
+            user_code=user_code,
+            project_name=project_name,
+            client_name=client_name,
+        )
+
+    @staticmethod
+    def headers(form_action_origin: str | None = None) -> list[tuple[bytes, bytes]]:
+        """Return the headers of every page.
+
+        Args:
+            form_action_origin: the redirect URI or its origin, for a page whose form leads there: directly
+                (`form_post`), or by a redirect (`sign_in`, to leave the sign-in).
+
+        Chromium applies form-action to every redirect after a form, and applications often redirect on to another
+        origin. So the whole scheme is allowed. Also, a policy cannot name an IPv6 address such as `[::1]`.
+
+        Raises:
+            ValueError: `form_action_origin` has no scheme.
+        """
+        form_action = "'self'"
+        if form_action_origin is not None:
+            match = _SCHEME.match(form_action_origin)
+            if match is None:
+                raise ValueError("The redirect URI has no scheme.")
+            form_action += f" {match[0].lower()}"
+        policy = (
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+            f"form-action {form_action}; base-uri 'none'; frame-ancestors 'none'"
+        )
+        return [
+            (b"content-security-policy", policy.encode()),
+            (b"x-content-type-options", b"nosniff"),
+            (b"x-frame-options", b"DENY"),
+            (b"referrer-policy", b"no-referrer"),
+            (b"cross-origin-opener-policy", b"same-origin"),
+            (b"cross-origin-resource-policy", b"same-origin"),
+            (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
+            (b"cache-control", b"no-store"),
+        ]
+
+    @staticmethod
+    def static_file(name: str) -> tuple[bytes, str] | None:
+        """Return the content and the content type of a file below `{base_path}/static/`; None if there is none.
+
+        Pages link to files by URLs that change with the content, so browsers can cache the files forever.
+        """
+        return _FILES.get(name)
+
+    def _static_url(self, name: str) -> str:
+        return f"{self._base_path}/static/{name}?{_digest(name)}"
+
+    def _render(self, template: str, language: str, names: Mapping[str, str], **context: Any) -> bytes:
+        own = {
+            "language": language,
+            "texts": LANGUAGES[language],
+            "say": functools.partial(_say, names),
+            "plain": functools.partial(_plain, names),
+        }
+        return self._environment.get_template(template).render(own | context).encode()
+
+
+@functools.cache
+def _digest(name: str) -> str:
+    return hashlib.sha256(_FILES[name][0]).hexdigest()[:12]
+
+
+def _say(names: Mapping[str, str], sentence: str, **parts: object) -> Markup:
+    """Return a sentence for HTML with the names, isolated, and other parts of the page in their places."""
+    shown = {key: _NAME.format(visible_name(name)) for key, name in names.items()}
+    return escape(sentence).format(**shown, **parts)
+
+
+def _plain(names: Mapping[str, str], sentence: str) -> str:
+    """Return a sentence with the names as plain text."""
+    return sentence.format(**{key: isolated_name(name) for key, name in names.items()})

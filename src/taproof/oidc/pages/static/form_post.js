@@ -1,0 +1,3 @@
+// Sends the form of the page. Without this script, the user does it with the button.
+
+document.getElementById("form-post").requestSubmit();

@@ -1,0 +1,113 @@
+// The sign-in page: waits for a change of the sign-in's state, reloads the page then, and counts down. Without this
+// script, the page reloads itself every few seconds.
+
+/** The longest time in milliseconds that one call may take. The service answers earlier if nothing changes. */
+const CALL_TIMEOUT = 40_000;
+/** A call that is answered sooner, without a change, did not wait: the service is busy. */
+const SHORT_CALL = 1_000;
+const PAUSE = 2_000;
+const LONGEST_PAUSE = 30_000;
+
+const status = document.getElementById("status");
+const waitingText = status.textContent;
+const { statusUrl, seen, offline } = status.dataset;
+
+let call = null;
+let timer = 0;
+let failures = 0;
+
+/** A failed call; `pause` is the time in milliseconds that the service asks for, or 0. */
+class CallFailed extends Error {
+  constructor(pause = 0) {
+    super();
+    this.pause = pause;
+  }
+}
+
+/** Return the state of the sign-in, or null if this browser may not read it any more; wait while it is the one seen. */
+async function readState(signal) {
+  const response = await fetch(`${statusUrl}?seen=${encodeURIComponent(seen)}`, {
+    headers: { Accept: "application/json" },
+    cache: "no-store",
+    signal,
+  });
+  if ([408, 425, 429].includes(response.status) || response.status >= 500) {
+    throw new CallFailed(1_000 * (Number(response.headers.get("Retry-After")) || 0));
+  }
+  return response.ok ? (await response.json()).state : null;
+}
+
+async function ask() {
+  clearTimeout(timer);
+  call?.abort();
+  const controller = new AbortController();
+  call = controller;
+  const timeout = setTimeout(() => controller.abort(), CALL_TIMEOUT);
+  const asked = performance.now();
+  let pause = 0;
+  try {
+    const state = await readState(controller.signal);
+    if (controller !== call) {
+      return;
+    }
+    failures = 0;
+    if (state !== seen) {
+      // The reloaded page says why the state cannot be read. The pause limits how often that could repeat.
+      setTimeout(() => location.reload(), state === null ? PAUSE : 0);
+      return;
+    }
+    say(waitingText);
+    pause = performance.now() - asked < SHORT_CALL ? PAUSE : 0;
+  } catch (error) {
+    if (controller !== call) {
+      return; // A newer call has replaced this one.
+    }
+    say(offline);
+    // Many pages must not come back at the same moment after an interruption.
+    const backoff = Math.min(LONGEST_PAUSE, 1_000 * 2 ** failures) * (0.5 + Math.random() / 2);
+    failures += 1;
+    pause = Math.max(backoff, error.pause ?? 0);
+  } finally {
+    clearTimeout(timeout);
+  }
+  timer = setTimeout(ask, pause);
+}
+
+/** Change the status line, unless it is the same: screen readers would repeat it. */
+function say(text) {
+  if (status.textContent !== text) {
+    status.textContent = text;
+  }
+}
+
+function countDown(timeLeft) {
+  const end = performance.now() + 1_000 * Number(timeLeft.dataset.secondsLeft);
+  const show = () => {
+    const seconds = Math.max(0, Math.ceil((end - performance.now()) / 1_000));
+    timeLeft.textContent = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, "0")}`;
+    if (seconds === 0) {
+      clearInterval(countdown);
+      ask();
+    }
+  };
+  const countdown = setInterval(show, 1_000);
+  show();
+}
+
+document.addEventListener("visibilitychange", () => {
+  // A call of a page in the background may be dead: phones cut its connection while the messenger is in front.
+  if (document.visibilityState === "visible") {
+    ask();
+  }
+});
+addEventListener("online", ask);
+addEventListener("pageshow", (event) => {
+  if (event.persisted) {
+    location.reload();
+  }
+});
+const timeLeft = document.getElementById("time-left");
+if (timeLeft) {
+  countDown(timeLeft);
+}
+ask();
