@@ -6,7 +6,7 @@ from starlette.requests import Request
 from tests.console.browsing import Shown
 from tests.console.conftest import BASE_URL, SESSION_COOKIE, Installation, Visitor
 
-from taproof.console.access import read_cookie
+from taproof.http.cookies import read_cookie
 
 NAME = b"__Host-taproof_session"
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taproof.console.access import delete_cookie, read_cookie, set_cookie
 from taproof.core.clock import SECOND, Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed
+from taproof.http.cookies import delete_cookie, read_cookie, set_cookie
 
 _UNTIL: Final = "until"
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.errors import InternalError, StoreUnavailable, TaproofError
 from taproof.http.errors import error_response, retry_after, send_error
+from taproof.http.same_origin import is_same_origin
 
 ShowFailure = Callable[[Request, TaproofError, int], Awaitable[Response]]
 
@@ -84,15 +85,3 @@ def _shown(error: Exception) -> TaproofError:
         return StoreUnavailable() if isinstance(error, StoreUnavailable) else error
     error_response(error)
     return InternalError()
-
-
-def is_same_origin(request: Request) -> bool:
-    """Return whether a page of this origin sent the request, by headers that page scripts cannot set.
-
-    Browsers without `Sec-Fetch-Site` send `Origin` with every form. A request with neither is refused: only browsers
-    have the console's cookies.
-    """
-    site = request.headers.get("sec-fetch-site")
-    if site is not None:
-        return site == "same-origin"
-    return request.headers.get("origin") == f"{request.scope['scheme']}://{request.headers.get('host', '')}"

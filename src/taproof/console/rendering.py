@@ -17,12 +17,13 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from taproof.console.access import SESSION_COOKIE, SIGN_IN, Visitor, delete_cookie
+from taproof.console.access import SESSION_COOKIE, SIGN_IN, Visitor
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.core.clock import SECOND, Clock, iso8601
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.names import visible_name
+from taproof.http.cookies import delete_cookie
 from taproof.http.errors import STATUS_HEADERS
 from taproof.http.qr_code import qr_code
 

@@ -24,7 +24,6 @@ from taproof.console.access import (
     client_address,
     requester_on_page,
     safe_next,
-    set_cookie,
 )
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
@@ -45,6 +44,7 @@ from taproof.core.errors import (
 )
 from taproof.core.model import DeveloperSignIn, MessengerIdentity, Status
 from taproof.core.names import isolated_name
+from taproof.http.cookies import set_cookie
 from taproof.http.limits.rates import RateLimits
 from taproof.http.qr_code import qr_code
 from taproof.service.console.sign_in import CONSOLE, INVITATION, DeveloperSignIns, Purpose

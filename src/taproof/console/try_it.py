@@ -13,12 +13,13 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.console.access import HOME, Access, Visitor, delete_cookie, read_cookie, requester_on_page, set_cookie
+from taproof.console.access import HOME, Access, Visitor, requester_on_page
 from taproof.console.rendering import PageRenderer
 from taproof.console.waiting import COOKIE_SECONDS, show_state
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
 from taproof.core.model import MessengerIdentity, Project, Status
+from taproof.http.cookies import delete_cookie, read_cookie, set_cookie
 from taproof.sdk.proof import ProofError, verify_proof
 from taproof.service.console.sign_in import DeveloperSignIns, Trial
 from taproof.service.projects import Projects

@@ -36,6 +36,7 @@ from taproof.http.limits.pages import PageLimit
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
+from taproof.oidc.app import OpenidProvider
 from taproof.runtime.bot_runtime import BotRuntime, connect_messenger
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
@@ -199,6 +200,9 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
         limits=services.limits,
     ).build_app()
     login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
+    provider = OpenidProvider(
+        services.openid, system_clock, issuer=settings.base_url, limits=services.limits, metrics=services.metrics
+    )
     operations = build_operations(storage.ping, services.metrics, developer_api)
     return Router(
         SessionApi(services.sign_in_sessions, services.waiting, projects, services.metrics, services.limits),
@@ -209,6 +213,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
             "/api/v1/login": login.start,
             "/api/v1/login/token": login.create_token,
             "/sdk/*": SdkFiles(version("taproof")),
+            **provider.apps,
             **others,
         },
     )

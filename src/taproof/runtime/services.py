@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
 
@@ -21,6 +22,7 @@ from taproof.core.entropy import system_entropy
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.messengers.telegram.accounts import fetch_account
+from taproof.oidc.app import ProviderServices
 from taproof.runtime.bot_runtime import open_bot_api
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.geoip import place_finder
@@ -35,6 +37,11 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.installation import check_mode
 from taproof.service.invitations import Invitations
+from taproof.service.oidc.devices import Devices
+from taproof.service.oidc.keys import SigningKeys
+from taproof.service.oidc.requests import AuthorizationRequests
+from taproof.service.oidc.sign_in import OidcSignIns
+from taproof.service.oidc.tokens import Tokens
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignInSessions
@@ -70,6 +77,7 @@ class Services:
     deliveries: Deliveries
     webhooks: Webhooks
     webhook_client: WebhookClient
+    openid: ProviderServices
     recorded: asyncio.Event
     """Set when an event may be due, so that this process's sender checks immediately."""
     metrics: Metrics
@@ -148,6 +156,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             ),
             webhooks=webhooks,
             webhook_client=client,
+            openid=_provider_services(settings, storage, encryptor, sign_in_sessions, waiting),
             recorded=recorded,
             metrics=metrics,
             limits=RateLimits(
@@ -160,6 +169,28 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 developer_write=settings.developer_write_limit,
             ),
         )
+
+
+def _provider_services(
+    settings: Settings, storage: Storage, encryptor: Encryptor, sessions: SignInSessions, waiting: Waiting
+) -> ProviderServices:
+    keys = SigningKeys(storage, encryptor, system_clock, system_entropy)
+    sign_ins = OidcSignIns(storage, encryptor, sessions, system_clock, system_entropy, waiting=waiting)
+    return ProviderServices(
+        requests=AuthorizationRequests(storage, system_clock, system_entropy),
+        sign_ins=sign_ins,
+        tokens=Tokens(
+            storage,
+            encryptor,
+            keys,
+            system_clock,
+            system_entropy,
+            issuer=settings.base_url,
+            email_domain=urlsplit(settings.base_url).hostname or "localhost",
+        ),
+        devices=Devices(storage, sign_ins, settings.base_url, system_clock, system_entropy),
+        keys=keys,
+    )
 
 
 def _deeplinks(settings: Settings) -> Deeplinks:

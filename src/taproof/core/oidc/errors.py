@@ -29,6 +29,8 @@ OAuthErrorCode = Literal[
     "unsupported_response_type",
 ]
 
+PageFault = Literal["unknown_client", "redirect_uri", "request"]
+
 _STATUSES: Final[Mapping[str, int]] = {
     "invalid_client": 401,
     "invalid_token": 401,
@@ -66,22 +68,11 @@ class RefusedOnPage(OAuthError):
     """An authorization request that must not be answered with a redirect.
 
     The client or the redirect URI is wrong, so the redirect could lead to an attacker (RFC 6749, section 4.1.2.1).
-    """
-
-
-class RefusedByRedirect(OAuthError):
-    """An authorization request that is answered at the client's redirect URI.
 
     Args:
-        redirect_uri: one of the client's redirect URIs.
-        response_mode: `query` or `form_post`.
-        state: the client's state; None if it sent none.
+        fault: what the page explains to the user.
     """
 
-    def __init__(
-        self, error: OAuthErrorCode, description: str, redirect_uri: str, response_mode: str, state: str | None
-    ) -> None:
+    def __init__(self, fault: PageFault, error: OAuthErrorCode, description: str) -> None:
         super().__init__(error, description)
-        self.redirect_uri = redirect_uri
-        self.response_mode = response_mode
-        self.state = state
+        self.fault: Final = fault

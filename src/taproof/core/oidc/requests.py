@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Final, Literal, NamedTuple, Self, get_args
 
 from taproof.core.code_challenge import METHOD, challenge_digest
-from taproof.core.oidc.errors import OAuthError, RefusedByRedirect
+from taproof.core.oidc.errors import OAuthError
 
 Scope = Literal["openid", "profile", "email", "phone"]
 ResponseMode = Literal["query", "form_post"]
@@ -45,6 +45,11 @@ class AuthorizationRequest:
     code_challenge: str | None = None
     ui_locales: str = ""
 
+    @property
+    def return_address(self) -> "ReturnAddress":
+        """The place to which the answer goes."""
+        return ReturnAddress(self.redirect_uri, self.response_mode, self.state)
+
     def dump(self) -> str:
         """Return the stored form."""
         return json.dumps({name: value for name, value in asdict(self).items() if value})
@@ -64,9 +69,13 @@ class ReturnAddress(NamedTuple):
     response_mode: ResponseMode = "query"
     state: str | None = None
 
-    def refuse(self, error: OAuthError) -> RefusedByRedirect:
-        """Return the error as an answer at this address."""
-        return RefusedByRedirect(error.error, error.description, *self)
+
+class RefusedByRedirect(OAuthError):
+    """An authorization request that is answered with an error at the client's redirect URI."""
+
+    def __init__(self, error: OAuthError, address: ReturnAddress) -> None:
+        super().__init__(error.error, error.description)
+        self.address: Final = address
 
 
 def read_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

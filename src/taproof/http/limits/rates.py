@@ -172,6 +172,12 @@ class RateLimits:
         self._refused[name].inc()
         return seconds(wait)
 
+    # ---- generate, from the pages of the OpenID provider
+
+    def count_generate(self, scope: Scope, project_id: str) -> None:
+        """Count a session that a page starts, as a call to generate/public. Raise RateLimited if there are too many."""
+        GenerateCall(self, scope, _unsent, public=True).count(project_id)
+
     # ---- the console, and the login from a terminal
 
     def count_sign_in(self, scope: Scope) -> None:
@@ -259,6 +265,10 @@ class GenerateCall:
                 fields.append(_EXPOSE)
             message = {**message, "headers": [*message["headers"], *fields]}
         await self._send(message)
+
+
+async def _unsent(_: Message) -> None:
+    """Send nothing: a page has no rate limit headers."""
 
 
 def _burst_of_all(rate: Rate) -> Gcra:

@@ -14,7 +14,7 @@ from taproof.core.rate_limit import Gcra
 LINES: Final = Gcra(10, MINUTE, 10)
 """The rate limit for log entries: enough to see attempts and their origin, and at most a few megabytes a day."""
 
-CredentialKind = Literal["access_token", "secret_key", "invitation", "messenger_account"]
+CredentialKind = Literal["access_token", "secret_key", "client_secret", "invitation", "messenger_account"]
 
 _log = structlog.get_logger(__name__)
 

@@ -89,12 +89,6 @@ class SigningKeys:
         await self._read_keys(now)
         return rotated
 
-    async def maintain_keys(self) -> None:
-        """Create the next keys if they are missing, and erase keys that no valid ID token needs."""
-        now = self._clock()
-        await self._read_keys(now)
-        await self._storage.signing_keys.purge_signing_keys(now - PUBLISHED_AFTER)
-
     async def _current_keys(self, now: int) -> list[SigningKey]:
         if not 0 <= now - self._read_at < _RELOAD_EVERY:
             async with self._reading:

@@ -15,6 +15,7 @@ from taproof.core.oidc.redirect_uris import matches
 from taproof.core.oidc.requests import (
     REQUEST_URI_PREFIX,
     AuthorizationRequest,
+    RefusedByRedirect,
     ReturnAddress,
     check_request,
     read_return_address,
@@ -44,10 +45,12 @@ class AuthorizationRequests:
         """
         client_id = parameters.get("client_id")
         if client_id is None:
-            raise RefusedOnPage("invalid_request", "client_id is missing.")
+            raise RefusedOnPage("request", "invalid_request", "client_id is missing.")
         found = await self._storage.oidc_clients.read_client(client_id)
         if found is None:
-            raise RefusedOnPage("invalid_request", "There is no client with this client_id. Copy it from the console.")
+            raise RefusedOnPage(
+                "unknown_client", "invalid_request", "There is no client with this client_id. Copy it from the console."
+            )
         if parameters.get("request_uri", "").startswith(REQUEST_URI_PREFIX):
             parameters = await self._take_pushed(client_id, parameters["request_uri"])
         address = _return_address(found, parameters)
@@ -56,7 +59,7 @@ class AuthorizationRequests:
                 raise OAuthError("request_uri_not_supported", "Push the request first (RFC 9126), or send parameters.")  # noqa: TRY301
             return found, _check(found, parameters, address)
         except OAuthError as error:
-            raise address.refuse(error) from None
+            raise RefusedByRedirect(error, address) from None
 
     async def _take_pushed(self, client_id: str, request_uri: str) -> dict[str, str]:
         """Return the pushed parameters. Those that the browser sends beside them do not count (RFC 9126, section 4)."""
@@ -65,7 +68,9 @@ class AuthorizationRequests:
         )
         if stored is None:
             raise RefusedOnPage(
-                "invalid_request_uri", "This request_uri has expired, was used before or belongs to another client."
+                "request",
+                "invalid_request_uri",
+                "This request_uri has expired, was used before or belongs to another client.",
             )
         pushed: dict[str, str] = json.loads(stored)
         return pushed
@@ -98,9 +103,10 @@ class AuthorizationRequests:
 def _return_address(found: SignInClient, parameters: Mapping[str, str]) -> ReturnAddress:
     redirect_uri = parameters.get("redirect_uri")
     if redirect_uri is None:
-        raise RefusedOnPage("invalid_request", "redirect_uri is missing.")
+        raise RefusedOnPage("request", "invalid_request", "redirect_uri is missing.")
     if not matches(found.client.redirect_uris, redirect_uri):
         raise RefusedOnPage(
+            "redirect_uri",
             "invalid_request",
             "This redirect_uri is not registered for the client. Add it in the console, character by character.",
         )

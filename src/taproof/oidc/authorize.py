@@ -1,0 +1,251 @@
+"""The authorization endpoint and the sign-in page (RFC 6749, section 3.1; OpenID Connect Core 1.0, section 3.1.2)."""
+
+from functools import partial
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from taproof.core.clock import SECOND, Clock
+from taproof.core.errors import (
+    BotBroken,
+    MessengerUnavailable,
+    PlanLimitReached,
+    ProjectNotFound,
+    ProjectPaused,
+    RateLimited,
+    TaproofError,
+)
+from taproof.core.oidc.errors import OAuthError, RefusedOnPage
+from taproof.core.oidc.model import AUTHORIZATION_LIFETIME
+from taproof.core.oidc.requests import AuthorizationRequest, RefusedByRedirect, ReturnAddress
+from taproof.core.origins import NotAnOrigin, read_origin
+from taproof.core.request_context import Requester
+from taproof.http.cookies import read_cookie, set_cookie
+from taproof.http.errors import RawHeaders, error_response, retry_after
+from taproof.http.limits.rates import RateLimits
+from taproof.http.metrics import Metrics
+from taproof.http.requester import requester_of, until_gone
+from taproof.http.same_origin import is_same_origin
+from taproof.oidc.answers import authorization_answer, json_answer, page_answer, read_form, read_query, redirect_answer
+from taproof.oidc.pages.language import choose_language
+from taproof.oidc.pages.rendering import Pages, ProblemKey, SignInState, SignInView, UnavailableReason
+from taproof.service.oidc.requests import AuthorizationRequests
+from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
+
+WAIT_SECONDS: Final = 25
+"""The longest time that the page's script waits for a change, in seconds."""
+COOKIE_SECONDS: Final = AUTHORIZATION_LIFETIME // SECOND
+_UNAVAILABLE: Final[dict[type[TaproofError], UnavailableReason]] = {
+    ProjectPaused: "paused",
+    BotBroken: "bot_broken",
+    PlanLimitReached: "limit",
+}
+_DESCRIPTIONS: Final[dict[UnavailableReason, str]] = {
+    "paused": "The project is paused, so no sign-in can be started.",
+    "bot_broken": "The bot of the project does not work, so no sign-in can be started.",
+    "limit": "The plan of the project allows no more sign-ins.",
+    "try_later": "The messenger cannot be reached. Try again in a moment.",
+}
+
+
+class SignInPages:
+    """Serves the authorization endpoint and the page that it leads to.
+
+    Args:
+        requests: read authorization requests.
+        sign_ins: create and finish sign-ins.
+        pages: render the pages.
+        issuer: the service's base URL.
+        clock: returns the time in ms.
+        limits: the rate limits of clients.
+        metrics: count new sessions.
+    """
+
+    def __init__(
+        self,
+        requests: AuthorizationRequests,
+        sign_ins: OidcSignIns,
+        pages: Pages,
+        issuer: str,
+        clock: Clock,
+        *,
+        limits: RateLimits,
+        metrics: Metrics,
+    ) -> None:
+        self._requests = requests
+        self._sign_ins = sign_ins
+        self._pages = pages
+        self._issuer = issuer
+        self._clock = clock
+        self._limits = limits
+        self._metrics = metrics
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes."""
+        page = "/oidc/authorize/{authorization_id}"
+        return [
+            Route("/oidc/authorize", self._authorize, methods=["GET", "POST"]),
+            Route(page, self._show),
+            Route(f"{page}/status", self._read_state),
+            Route(f"{page}/start-again", self._start_again, methods=["POST"]),
+            Route(f"{page}/leave", self._leave, methods=["POST"]),
+        ]
+
+    async def _authorize(self, request: Request) -> Response:
+        """Check an authorization request, start the sign-in and lead to its page."""
+        try:
+            if request.method == "POST":
+                parameters = await read_form(request)
+            else:
+                parameters = read_query(request.scope["query_string"].decode("latin-1"))
+            client, wanted = await self._requests.read_request(parameters)
+        except RefusedByRedirect as error:
+            return self._return(request, error.address, error.to_answer())
+        except OAuthError as error:
+            fault = error.fault if isinstance(error, RefusedOnPage) else "request"
+            return self.show_problem(request, fault, error.description, error.status)
+        try:
+            self._limits.count_generate(request.scope, client.client.project_id)
+            begun = await self._sign_ins.begin_sign_in(client, wanted, _requester(request, wanted))
+        except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
+            description = _DESCRIPTIONS[_UNAVAILABLE.get(type(error), "try_later")]
+            return self._refuse(request, wanted, OAuthError("temporarily_unavailable", description))
+        self._metrics.sessions_created.inc()
+        return self.lead_to_page(request, begun)
+
+    def lead_to_page(self, request: Request, begun: BegunSignIn) -> Response:
+        """Return the redirect to the page of a new sign-in, which it binds to the browser."""
+        response = redirect_answer(f"{self._issuer}/oidc/authorize/{begun.id}")
+        set_cookie(request, response, _cookie(begun.id), begun.browser_secret, max_age=COOKIE_SECONDS)
+        return response
+
+    async def _show(self, request: Request) -> Response:
+        """Show the sign-in page, or lead back to the application with the code."""
+        found = await self._find(request)
+        if found is None:
+            return self._unknown(request)
+        seen, secret = found
+        if seen.state == "confirmed" and request.method == "GET":
+            code = await self._sign_ins.finish_sign_in(seen, secret)
+            if code is not None:
+                wanted = seen.request
+                return self._return(request, wanted.return_address, {"code": code}, wanted.ui_locales)
+            # Another tab was faster, or the session was reported just now: show what became of it.
+            found = await self._find(request)
+            if found is None:
+                return self._unknown(request)
+            seen, _ = found
+        return self._page(request, seen)
+
+    def _page(self, request: Request, seen: SeenSignIn, unavailable: UnavailableReason | None = None) -> Response:
+        now = self._clock()
+        state: SignInState = "finished" if seen.state == "confirmed" else seen.state
+        view = SignInView(
+            "unavailable" if unavailable is not None else state,
+            seen.authorization.id,
+            seen.client.project_name,
+            seen.client.client.name,
+            seen.deeplink,
+            seen.match_code,
+            max(0, (seen.session_expires_at - now) // SECOND),
+            unavailable,
+            seen.can_start_again,
+            bool(seen.request.redirect_uri),
+        )
+        page = self._pages.sign_in(view, self.language(request, seen.request.ui_locales))
+        return page_answer(page, form_action=seen.request.redirect_uri or None)
+
+    async def _read_state(self, request: Request) -> Response:
+        """Return the state of the sign-in for the page's script, which waits while it is the one it has seen."""
+        found = await self._find(request)
+        if found is None:
+            return json_answer({"state": None}, 404)
+        seen, _ = found
+        if seen.state == "waiting" and request.query_params.get("seen") == "waiting":
+            await self._sign_ins.wait_for_decision(seen, WAIT_SECONDS, partial(until_gone, request.receive))
+            found = await self._find(request)
+        return json_answer({"state": found[0].state if found is not None else None})
+
+    async def _start_again(self, request: Request) -> Response:
+        found = await self._find_for_form(request)
+        if isinstance(found, Response):
+            return found
+        seen = found
+        try:
+            self._limits.count_generate(request.scope, seen.client.client.project_id)
+            await self._sign_ins.start_again(seen, _requester(request, seen.request))
+        except (ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
+            return self._page(request, seen, _UNAVAILABLE.get(type(error), "try_later"))
+        return redirect_answer(f"{self._issuer}/oidc/authorize/{seen.authorization.id}")
+
+    async def _leave(self, request: Request) -> Response:
+        found = await self._find_for_form(request)
+        if isinstance(found, Response):
+            return found
+        seen = found
+        page = f"{self._issuer}/oidc/authorize/{seen.authorization.id}"
+        if not await self._sign_ins.leave_sign_in(seen) or not seen.request.redirect_uri:
+            return redirect_answer(page)
+        refusal = OAuthError("access_denied", "The user went back without signing in.")
+        return self._refuse(request, seen.request, refusal)
+
+    async def _find(self, request: Request) -> tuple[SeenSignIn, str] | None:
+        """Return the sign-in of this page and the secret in its cookie; None in another browser."""
+        authorization_id = request.path_params["authorization_id"]
+        secret = read_cookie(request, _cookie(authorization_id))
+        seen = None if secret is None else await self._sign_ins.read_sign_in(authorization_id, secret)
+        return None if seen is None or secret is None else (seen, secret)
+
+    async def _find_for_form(self, request: Request) -> SeenSignIn | Response:
+        """Return the sign-in on whose page a form was sent, or the response if it was not sent there."""
+        found = await self._find(request) if is_same_origin(request) else None
+        return self._unknown(request) if found is None else found[0]
+
+    def _unknown(self, request: Request) -> Response:
+        return self.show_problem(request, "unknown_sign_in", "No cookie of this browser belongs to this sign-in.", 404)
+
+    def _refuse(self, request: Request, wanted: AuthorizationRequest, error: OAuthError) -> Response:
+        return self._return(request, wanted.return_address, error.to_answer(), wanted.ui_locales)
+
+    def _return(
+        self, request: Request, address: ReturnAddress, fields: dict[str, str], ui_locales: str = ""
+    ) -> Response:
+        """Return the authorization response, with the state and the issuer (RFC 9207)."""
+        if address.state is not None:
+            fields = fields | {"state": address.state}
+        language = self.language(request, ui_locales)
+        return authorization_answer(self._pages, language, address, fields | {"iss": self._issuer})
+
+    def language(self, request: Request, ui_locales: str = "") -> str:
+        """Return the language of a page."""
+        return choose_language(ui_locales, request.headers.get("accept-language"))
+
+    def show_problem(
+        self, request: Request, key: ProblemKey, detail: str, status: int, headers: RawHeaders | None = None
+    ) -> Response:
+        """Return the page for a request that leads nowhere."""
+        return page_answer(self._pages.problem(key, detail, self.language(request)), status, headers)
+
+    async def show_failure(self, request: Request, error: Exception) -> Response:
+        """Return the page for a failed request."""
+        status, _, _ = error_response(error)
+        if isinstance(error, RateLimited):
+            return self.show_problem(request, "too_many", error.sentence, status, retry_after(error))
+        sentence = error.sentence if isinstance(error, TaproofError) and status != 500 else "Internal error."
+        return self.show_problem(request, "failure" if status >= 500 else "request", sentence, status)
+
+
+def _cookie(authorization_id: str) -> str:
+    return f"oidc_{authorization_id}"
+
+
+def _requester(request: Request, wanted: AuthorizationRequest) -> Requester:
+    """Return the requester that the messenger's prompt shows: the application's site, where the user came from."""
+    scheme, separator, rest = wanted.redirect_uri.partition("://")
+    try:
+        origin = read_origin(f"{scheme}{separator}{rest.partition('/')[0].partition('?')[0]}")
+    except NotAnOrigin:
+        origin = None
+    return requester_of(request.scope)._replace(origin=origin)

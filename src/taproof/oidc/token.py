@@ -1,0 +1,127 @@
+"""The endpoints that clients call: token, userinfo, pushed authorization requests and device authorization.
+
+Sources: RFC 6749, section 3.2; RFC 6750; RFC 8628; RFC 9126; OpenID Connect Core 1.0, section 5.3.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from taproof.core.oidc.clients import SignInClient
+from taproof.core.oidc.discovery import CODE_GRANT, DEVICE_GRANT
+from taproof.core.oidc.errors import OAuthError
+from taproof.http.errors import NO_PAGE, RawHeaders, bearer_token
+from taproof.http.limits.rates import RateLimits
+from taproof.oidc.answers import ANY_ORIGIN, challenge, failure_answer, json_answer, read_form
+from taproof.service.oidc.devices import Devices
+from taproof.service.oidc.requests import AuthorizationRequests
+from taproof.service.oidc.tokens import Tokens
+
+Serve = Callable[[Request], Awaitable[Response]]
+
+_PREFLIGHT: Final[RawHeaders] = [
+    *ANY_ORIGIN,
+    (b"access-control-allow-methods", b"GET, POST"),
+    (b"access-control-allow-headers", b"Authorization, Content-Type, DPoP"),
+    (b"access-control-max-age", b"86400"),
+    (b"content-length", b"0"),
+    *NO_PAGE,
+]
+_EXPOSED: Final[RawHeaders] = [
+    *ANY_ORIGIN,
+    (b"access-control-expose-headers", b"Retry-After, WWW-Authenticate"),
+]
+
+
+class ClientEndpoints:
+    """Serves the calls of clients. Any origin may call token and userinfo, because clients without a secret do."""
+
+    def __init__(self, tokens: Tokens, requests: AuthorizationRequests, devices: Devices, limits: RateLimits) -> None:
+        self._tokens = tokens
+        self._requests = requests
+        self._devices = devices
+        self._limits = limits
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes."""
+        return [
+            Route("/oidc/token", self._issue_tokens, methods=["POST"]),
+            Route("/oidc/userinfo", self._read_user, methods=["GET", "POST"]),
+            Route("/oidc/par", self._push_request, methods=["POST"]),
+            Route("/oidc/device_authorization", self._begin_device, methods=["POST"]),
+            *(Route(f"/oidc/{name}", _preflight, methods=["OPTIONS"]) for name in ("token", "userinfo")),
+        ]
+
+    async def _issue_tokens(self, request: Request) -> Response:
+        async def issue(client: SignInClient, parameters: dict[str, str]) -> dict[str, Any]:
+            grant = parameters.get("grant_type")
+            if grant == CODE_GRANT:
+                return await self._tokens.redeem_code(client, parameters)
+            if grant == DEVICE_GRANT:
+                return await self._tokens.redeem_device_code(client, parameters)
+            if grant is None:
+                raise OAuthError("invalid_request", "grant_type is missing.")
+            raise OAuthError("unsupported_grant_type", f"grant_type must be {CODE_GRANT} or {DEVICE_GRANT}.")
+
+        return await self._answer_client(request, issue, headers=_EXPOSED)
+
+    async def _push_request(self, request: Request) -> Response:
+        return await self._answer_client(request, self._requests.push_request, status=201)
+
+    async def _begin_device(self, request: Request) -> Response:
+        async def begin(client: SignInClient, parameters: dict[str, str]) -> dict[str, Any]:
+            self._limits.count_generate(request.scope, client.client.project_id)
+            return await self._devices.begin_device(client, parameters.get("scope", ""))
+
+        return await self._answer_client(request, begin)
+
+    async def _answer_client(
+        self,
+        request: Request,
+        answer: Callable[[SignInClient, dict[str, str]], Awaitable[dict[str, Any]]],
+        status: int = 200,
+        headers: RawHeaders | None = None,
+    ) -> Response:
+        """Authenticate the client, and answer its call."""
+        try:
+            parameters = await read_form(request)
+            client = await self._tokens.authenticate_client(_one_header(request, b"authorization"), parameters)
+            return json_answer(await answer(client, parameters), status, headers)
+        except Exception as error:  # noqa: BLE001 — a bug must be logged and answered in the shape of OAuth errors.
+            if isinstance(error, OAuthError) and error.error == "invalid_client":
+                self._limits.refused_credentials.note("client_secret", request.scope)
+            return failure_answer(error, [*(headers or []), *challenge(error, "Basic")])
+
+    async def _read_user(self, request: Request) -> Response:
+        access_token = bearer_token(request.scope)
+        try:
+            if access_token is None and request.method == "POST" and "content-type" in request.headers:
+                access_token = (await read_form(request)).get("access_token")
+            if access_token is None:
+                # Without a token, the response names no error (RFC 6750, section 3.1).
+                error = OAuthError("invalid_token", "Send the access token: Authorization: Bearer oat_...")
+                return failure_answer(error, [*_EXPOSED, (b"www-authenticate", b"Bearer")])
+            return json_answer(await self._tokens.read_user(access_token), headers=_EXPOSED)
+        except Exception as error:  # noqa: BLE001 — as in `_answer_client`.
+            return failure_answer(error, [*_EXPOSED, *challenge(error, "Bearer")])
+
+
+async def _preflight(_: Request) -> Response:
+    response = Response(b"", 200)
+    response.raw_headers = _PREFLIGHT
+    return response
+
+
+def _one_header(request: Request, name: bytes) -> str | None:
+    """Return a header's value.
+
+    Raises:
+        OAuthError: there are several, and each reader could use another one.
+    """
+    values = [value for key, value in request.scope["headers"] if key == name]
+    if len(values) > 1:
+        raise OAuthError("invalid_request", "Send one Authorization header.")
+    return values[0].decode("latin-1") if values else None
