@@ -193,6 +193,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
         services.deliveries,
         audit=services.audit,
         bots=services.bots,
+        clients=services.oidc_clients,
         plans=services.plans,
         erasure=services.erasure,
         metrics=services.metrics,

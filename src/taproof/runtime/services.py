@@ -35,6 +35,7 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.installation import check_mode
 from taproof.service.invitations import Invitations
+from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignInSessions
@@ -58,6 +59,7 @@ class Services:
     decisions: Decisions
     developers: Developers
     projects: Projects
+    oidc_clients: OidcClients
     plans: Plans
     erasure: Erasure
     bots: Bots
@@ -117,6 +119,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             ),
             developers=Developers(storage, system_clock, system_entropy),
             projects=projects,
+            oidc_clients=OidcClients(storage, system_clock, system_entropy),
             plans=plans,
             erasure=Erasure(storage, system_clock, system_entropy),
             bots=Bots(
