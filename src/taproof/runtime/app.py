@@ -162,6 +162,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         deliveries=services.deliveries,
         audit=services.audit,
         bots=services.bots,
+        clients=services.oidc_clients,
         plans=services.plans,
         erasure=services.erasure,
         console_sessions=services.console_sessions,
