@@ -52,6 +52,7 @@ def openapi() -> dict[str, Any]:
             *[unused] * 5,
             audit=unused,
             bots=unused,
+            clients=unused,
             plans=unused,
             erasure=unused,
             metrics=metrics,

@@ -47,6 +47,7 @@ def openapi() -> dict[str, Any]:
             *[unused] * 5,
             audit=unused,
             bots=unused,
+            clients=unused,
             plans=unused,
             erasure=unused,
             metrics=Metrics(CollectorRegistry(), "0.1.0"),

@@ -32,6 +32,7 @@ from taproof.service.bots import BotAccount, Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
+from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.list import SessionReader
@@ -215,6 +216,7 @@ def documented() -> DocumentedAnswers:
         *[unused] * 5,
         audit=unused,
         bots=unused,
+        clients=unused,
         plans=unused,
         erasure=unused,
         metrics=metrics,
@@ -243,6 +245,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
         Deliveries(storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded),
         audit=AuditLog(storage),
         bots=make_bots(storage, encryptor, clock, projects, bot_father),
+        clients=OidcClients(storage, clock, system_entropy),
         plans=plans,
         erasure=Erasure(storage, clock, system_entropy),
         metrics=metrics,

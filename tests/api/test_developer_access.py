@@ -10,6 +10,7 @@ from tests.api.conftest import START, Api, acting, assert_error
 from taproof.core.errors import StoreUnavailable
 
 NO_PROJECT = "proj_0000000000000000000000"
+NO_CLIENT = "oidc_0000000000000000000000"
 NO_DELIVERY = "evt_0000000000000000000000"
 NO_SESSION = "sess_000000000000000000000000000"
 ENDPOINTS = [
@@ -20,6 +21,12 @@ ENDPOINTS = [
     ("PATCH", "/projects/{project}"),
     ("DELETE", "/projects/{project}"),
     ("POST", "/projects/{project}/regenerate"),
+    ("GET", "/projects/{project}/clients"),
+    ("POST", "/projects/{project}/clients"),
+    ("GET", "/projects/{project}/clients/{client}"),
+    ("PATCH", "/projects/{project}/clients/{client}"),
+    ("DELETE", "/projects/{project}/clients/{client}"),
+    ("POST", "/projects/{project}/clients/{client}/regenerate"),
     ("GET", "/projects/{project}/webhook-secret"),
     ("POST", "/projects/{project}/webhook-secret/rotate"),
     ("POST", "/projects/{project}/webhook-secret/promote"),
@@ -47,14 +54,18 @@ OWNED = [
 ]
 UNKNOWN = {
     "project": NO_PROJECT,
+    "client": NO_CLIENT,
     "token": "tok_x",
     "delivery": NO_DELIVERY,
     "session": NO_SESSION,
     "messenger": "9",
 }
+NEW_CLIENT = {"name": "Grafana", "redirect_uris": ["https://grafana.example/login/generic_oauth"]}
 VALID_BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/projects"): {"name": "Acme"},
     ("PATCH", "/projects/{project}"): {"name": "Taken over"},
+    ("POST", "/projects/{project}/clients"): NEW_CLIENT,
+    ("PATCH", "/projects/{project}/clients/{client}"): {"name": "Taken over"},
     ("POST", "/tokens"): {"name": "ci"},
 }
 
@@ -127,7 +138,8 @@ async def test_the_scheme_is_read_without_case(api: Api, scheme: str) -> None:
 async def dump(api: Api, project_id: str, token: str) -> Any:
     """Return everything of a project's that a call could change."""
     deliveries = await api.call("GET", f"/projects/{project_id}/deliveries", token)
-    return await api.storage.projects.read_project(project_id), deliveries.json()
+    clients = await api.call("GET", f"/projects/{project_id}/clients", token)
+    return await api.storage.projects.read_project(project_id), deliveries.json(), clients.json()
 
 
 @pytest.mark.parametrize(("method", "path"), OWNED)
@@ -140,10 +152,12 @@ async def test_another_developers_anything_is_not_found(api: Api, method: str, p
     [ada_access] = await api.developers.list_access_tokens(ada.id)
     await api.signin.create_session(project["id"], public=True)
     [session] = (await api.call("GET", "/sessions", ada_token)).json()["sessions"]
+    client = await api.post(f"/projects/{project['id']}/clients", ada_token, NEW_CLIENT)
     before = await dump(api, project["id"], ada_token)
+    names = {"project": project["id"], "client": client["client_id"], "token": ada_access.id}
     response = await api.call(
         method,
-        path.format(project=project["id"], token=ada_access.id, delivery=delivery["id"], session=session["id"]),
+        path.format(**names, delivery=delivery["id"], session=session["id"]),
         eve_token,
         json=VALID_BODIES.get((method, path)),
     )
@@ -182,6 +196,7 @@ async def test_unknown_addresses_are_404(api: Api, path: str) -> None:
         ("OPTIONS", "/projects", "GET, POST"),
         ("POST", "/projects/x", "DELETE, GET, PATCH"),
         ("GET", "/projects/x/regenerate", "POST"),
+        ("PUT", "/projects/x/clients/y", "DELETE, GET, PATCH"),
         ("POST", "/projects/x/deliveries", "GET"),
         ("POST", "/deliveries/x", "GET"),
         ("GET", "/deliveries/x/resend", "POST"),

@@ -4,7 +4,7 @@ import itertools
 from typing import Any
 
 from tests.api.conftest import Api, acting, assert_error
-from tests.api.test_developer_access import ENDPOINTS, VALID_BODIES, dump
+from tests.api.test_developer_access import ENDPOINTS, NEW_CLIENT, VALID_BODIES, dump
 
 from taproof.core.rights import SCOPES
 
@@ -24,8 +24,10 @@ async def test_each_route_needs_its_scope(api: Api) -> None:
     await api.signin.create_session(project["id"], public=True)
     [session] = (await api.call("GET", "/sessions", token)).json()["sessions"]
     other = await api.post("/tokens", token, {"name": "other"})
+    client = await api.post(f"/projects/{project['id']}/clients", token, NEW_CLIENT)
     names = {
         "project": project["id"],
+        "client": client["client_id"],
         "delivery": delivery["id"],
         "session": session["id"],
         "token": other["id"],

@@ -40,6 +40,7 @@ from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
+from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
 from taproof.service.sessions.create_and_verify import CreatedSession
@@ -179,6 +180,7 @@ async def open_console(directory: Path, clock: ManualClock, *, in_sandbox: bool 
         ),
         audit=AuditLog(storage),
         bots=make_bots(storage, encryptor, clock, projects, bot_father),
+        clients=OidcClients(storage, clock, system_entropy),
         plans=plans,
         erasure=Erasure(storage, clock, system_entropy),
         console_sessions=ConsoleSessions(storage, clock, system_entropy),

@@ -16,6 +16,7 @@ from tests.console.conftest import ADA, BASE_URL, Installation, Visitor
 
 from taproof.console.guard import SECURITY_HEADERS, Guard
 from taproof.core.accounts import Actor
+from taproof.core.oidc.clients import ClientChanges
 from taproof.http.limits.pages import PageLimit
 
 HOSTILE = '<script>alert("1")</script>&amp;\u202egpj.exe\'"{{7*7}}'
@@ -73,7 +74,11 @@ async def place(console: Installation, visitor: Visitor, tmp_path: Path) -> Plac
         visitor.developer, project.id, event_type=None, state=None, limit=1, cursor=None
     )
     browsers = await console.services.console_sessions.list_console_sessions(visitor.developer)
+    client, _ = await console.services.clients.create_client(
+        actor, project.id, ClientChanges(name=HOSTILE, redirect_uris=("https://app.example/cb",))
+    )
     ids = {
+        "client_id": client.id,
         "project_id": project.id,
         "session_id": sessions.sessions[0].id,
         "delivery_id": deliveries.deliveries[0].record.event_id,

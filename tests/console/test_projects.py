@@ -13,6 +13,7 @@ from taproof.console.app import Console
 from taproof.console.projects import PAGE_SIZE
 from taproof.core.errors import InvalidSecretKey, ProjectNotFound
 from taproof.core.model import Project, ProjectChanges
+from taproof.core.oidc.clients import ClientChanges
 from taproof.service import projects
 
 LIST = "/console/projects"
@@ -192,7 +193,7 @@ async def test_the_overview_shows_the_project_and_no_secret(visitor: Visitor, co
     assert project.secret_key_preview in shown.text
     assert secrets.secret_key not in shown.html
     assert not secrets_in(shown)
-    for page in ("settings", "try", "webhooks"):
+    for page in ("settings", "try", "webhooks", "clients"):
         assert shown.all(f".//nav//a[@href='{LIST}/{project.id}/{page}']")
 
 
@@ -323,6 +324,11 @@ def routes(console: Console) -> list[tuple[str, str]]:
     ]
 
 
+def named(name: str) -> ClientChanges:
+    """Return an OpenID Connect client with this name."""
+    return ClientChanges(name=name, redirect_uris=("https://app.example/cb",))
+
+
 ODD_NAMES = [
     "<script>alert(1)</script>",
     "Shop\u202egnp.exe\u2066",
@@ -341,7 +347,9 @@ async def test_an_odd_name_is_only_text_everywhere(console: Installation, name: 
         sent = await console.services.deliveries.send_test(visitor.actor, project.id)
         paths = [path for method, path in routes(console.app) if method == "GET" and not path.endswith("/state")]
         assert len(paths) >= 6
-        filled = [path.format(project_id=project.id, delivery_id=sent.record.event_id) for path in paths]
+        client, _ = await console.services.clients.create_client(visitor.actor, project.id, named(name))
+        ids = {"delivery_id": sent.record.event_id, "client_id": client.id}
+        filled = [path.format(project_id=project.id, **ids) for path in paths]
         shown = [await visitor.get(path) for path in (LIST, *filled)]
         # Waiting for a decision, refused forms, and the list once the project is deleted.
         await visitor.post(f"{LIST}/{project.id}/try")
@@ -382,6 +390,7 @@ async def test_nobody_reaches_the_projects_of_another(
     await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
     sent = await console.services.deliveries.send_test(visitor.actor, project.id)
     services = console.services
+    client, _ = await services.clients.create_client(visitor.actor, project.id, named("Secret app"))
 
     async def everything() -> list[object]:
         return [
@@ -391,6 +400,7 @@ async def test_nobody_reaches_the_projects_of_another(
             await services.deliveries.list_deliveries(
                 visitor.developer, project.id, event_type=None, state=None, limit=200, cursor=None
             ),
+            await services.clients.list_clients(visitor.developer, project.id),
             await services.audit.list_audit_entries(visitor.developer, limit=200, cursor=None),
             await services.audit.list_audit_entries(stranger.developer, limit=200, cursor=None),
             len(console.receiver.sent),
@@ -406,10 +416,10 @@ async def test_nobody_reaches_the_projects_of_another(
     }
     tried = 0
     for method, route in routes(console.app):
-        path = route.format(project_id=project.id, delivery_id=sent.record.event_id)
+        path = route.format(project_id=project.id, delivery_id=sent.record.event_id, client_id=client.id)
         shown = await (stranger.get(path) if method == "GET" else stranger.post(path, fields))
         assert shown.status == 404, (method, route)
-        assert "Secret shop" not in shown.html
+        assert not {"Secret shop", "Secret app"} & set(re.findall("Secret [a-z]+", shown.html))
         assert not secrets_in(shown)
         tried += 1
     assert tried >= 16
@@ -423,7 +433,7 @@ async def test_nobody_gets_in_without_signing_in(visitor: Visitor, anonymous: Br
     project, secrets = await visitor.create_project("Shop", webhook_url="https://shop.example/h")
     sent = await console.services.deliveries.send_test(visitor.actor, project.id)
     for method, route in [*routes(console.app), ("GET", LIST), ("GET", f"{LIST}/new"), ("POST", LIST)]:
-        path = route.format(project_id=project.id, delivery_id=sent.record.event_id)
+        path = route.format(project_id=project.id, delivery_id=sent.record.event_id, client_id="oidc_x")
         fields = {"name": "Mine", "confirmation": project.id, "overlap_hours": "24"}
         shown = await (anonymous.get(path) if method == "GET" else anonymous.post(path, fields))
         assert shown.status == 303, (method, route)

@@ -8,6 +8,7 @@ from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 from taproof.core.accounts import AccessToken
 from taproof.core.clock import DAY
 from taproof.core.errors import InvalidAccessToken
+from taproof.core.oidc.clients import ClientChanges
 from taproof.service import developers
 
 TOKENS = "/console/tokens"
@@ -247,9 +248,15 @@ async def test_a_session_without_the_scope_tokens(console: Installation, visitor
     assert {token.name for token in tokens} == {"leaked", "mine"}
 
 
+CLIENT = {"auth_method": "basic", "signing_alg": "RS256", "email": "none", "id_token_lifetime": "3600"}
+
+
 async def test_a_session_that_may_only_read(console: Installation, visitor: Visitor) -> None:
     """Without the scope, every form except signing out is refused with a page that names the scope."""
     project, _ = await visitor.create_project("Shop", webhook_url="https://example.com/")
+    client, _ = await console.services.clients.create_client(
+        visitor.actor, project.id, ClientChanges(name="App", redirect_uris=("https://app.example/",))
+    )
     browser = await came_in(console, visitor, scope_write="")
     home = f"/console/projects/{project.id}"
     assert (await browser.get(home)).status == 200
@@ -261,6 +268,10 @@ async def test_a_session_that_may_only_read(console: Installation, visitor: Visi
         (f"{home}/bot", {"bot_token": "1:a"}),
         (f"{home}/bot/remove", {}),
         (f"{home}/try", {}),
+        (f"{home}/clients", {"name": "Grafana", "redirect_uris": "https://grafana.example/", **CLIENT}),
+        (f"{home}/clients/{client.id}", {"name": "Renamed"}),
+        (f"{home}/clients/{client.id}/regenerate", {}),
+        (f"{home}/clients/{client.id}/delete", {}),
         (f"{home}/webhooks/secret", {}),
         (f"{home}/webhooks/rotate", {"overlap_hours": "24"}),
         (f"{home}/webhooks/promote", {}),
@@ -275,6 +286,7 @@ async def test_a_session_that_may_only_read(console: Installation, visitor: Visi
             failures.append((path, shown.status, shown.location, shown.text[:200]))
     assert failures == []
     assert await console.services.projects.list_projects(visitor.developer) == [project]
+    assert await console.services.clients.list_clients(visitor.developer, project.id) == [client]
     assert (await browser.post("/console/sign-out")).location == "/console/sign-in"
 
 

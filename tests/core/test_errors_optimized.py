@@ -36,7 +36,14 @@ declared = {
 }
 answers = {error.code: repr(error_response(error())) for error in API_ERRORS}
 app = DeveloperApi(
-    *[None] * 5, audit=None, bots=None, plans=None, erasure=None, metrics=Metrics(CollectorRegistry(), "1"), limits=None
+    *[None] * 5,
+    audit=None,
+    bots=None,
+    clients=None,
+    plans=None,
+    erasure=None,
+    metrics=Metrics(CollectorRegistry(), "1"),
+    limits=None,
 ).build_app()
 responses = build_openapi(app)["components"]["responses"]
 print(json.dumps({"declared": declared, "answers": answers, "responses": responses}))

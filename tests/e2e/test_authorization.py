@@ -17,6 +17,8 @@ MARK = "Wyvern"
 BODIES: dict[str, dict[str, Any]] = {
     "create_project": {"name": "Taken over"},
     "update_project": {"name": "Taken over", "webhook_url": "https://evil.example.com/", "is_active": False},
+    "create_client": {"name": "Taken over", "redirect_uris": ["https://evil.example.com/"]},
+    "update_client": {"name": "Taken over", "redirect_uris": ["https://evil.example.com/"], "auth_method": "none"},
     "create_access_token": {"name": "Taken over"},
 }
 OF_EVERYBODY = {"read_account", "list_projects", "create_project", "list_sessions", "read_analytics"}
@@ -38,6 +40,7 @@ class Property:
 
     owner: Developer
     project: OwnProject
+    client_id: str
     token_id: str
     session_id: str
     messenger_id: str
@@ -52,6 +55,7 @@ class Property:
             [{name: value for name, value in token.items() if name != "last_used_at"} for token in tokens],
             self.owner.ask("GET", f"/sessions?limit=200&project_id={self.project.id}"),
             self.owner.ask("GET", f"/projects/{self.project.id}/webhook-secret"),
+            self.owner.ask("GET", f"/projects/{self.project.id}/clients"),
             self.owner.ask("GET", f"/projects/{self.project.id}/deliveries"),
             self.owner.ask("GET", "/audit?limit=200"),
         )
@@ -71,11 +75,16 @@ def owned(developer: Developer) -> Iterator[Property]:
             time.sleep(0.05)
         session_id = developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"][0]["id"]
         token = developer.ask("POST", "/tokens", json={"name": f"{MARK} token"})
+        new = {"name": f"{MARK} app", "redirect_uris": [f"https://{MARK}.example/"]}
+        oidc = developer.ask("POST", f"/projects/{project.id}/clients", json=new)
         account = developer.ask("GET", "/me")
         secrets = {MARK.lower(), project.id, session_id, delivery_id, token["id"], token["access_token"]}
         secrets |= {project.secret_key, project.webhook_secret, project.created["secret_key_preview"], token["preview"]}
         secrets |= {user.messenger_id, account["id"], account["email"], developer.access_token}
-        yield Property(developer, project, token["id"], session_id, user.messenger_id, delivery_id, secrets)
+        secrets |= {oidc["client_id"], oidc["client_secret"], oidc["client_secret_preview"]}
+        yield Property(
+            developer, project, oidc["client_id"], token["id"], session_id, user.messenger_id, delivery_id, secrets
+        )
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +96,7 @@ def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
         for method, operation in methods.items()
         if path.startswith("/api/v1/dev/")
     ]
-    assert len(found) == 22
+    assert len(found) == 28
     return found
 
 
@@ -98,6 +107,7 @@ def calls(
     for name, method, path in operations:
         address = path.format(
             project_id=owned.project.id,
+            client_id=owned.client_id,
             token_id=owned.token_id,
             session_id=owned.session_id,
             messenger_id=owned.messenger_id,
@@ -144,6 +154,7 @@ def wrong_credentials(owned: Property) -> dict[str, str | None]:
         "SQL": "Bearer ' OR 1=1 --",
         "revoked": f"Bearer {revoked['access_token']}",
         "expired": f"Bearer {expired['access_token']}",
+        "client id": f"Bearer {owned.client_id}",
         "secret key": f"Bearer {owned.project.secret_key}",
         "webhook secret": f"Bearer {owned.project.webhook_secret}",
         "project id": f"Bearer {owned.project.id}",

@@ -11,10 +11,14 @@ from tests.e2e.conftest import Developer, OwnProject, Service
 from tests.e2e.test_spec_tables import assert_error
 
 JSON = "application/json"
-ENDPOINTS = ("generate/public", "verify/public", "generate", "verify", "POST project", "PATCH project", "POST token")
+ENDPOINTS = (
+    *("generate/public", "verify/public", "generate", "verify", "POST project", "PATCH project", "POST client"),
+    *("PATCH client", "POST token"),
+)
 PUBLIC = ("generate/public", "verify/public")
 KEYED = ("generate", "verify")
 DEVELOPERS = ENDPOINTS[4:]
+CLIENT_FIELDS = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime")
 FIELDS: dict[str, tuple[str, ...]] = {
     "generate/public": ("project_id",),
     "verify/public": ("project_id", "session_token"),
@@ -22,6 +26,8 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "verify": ("session_token", "project_id"),
     "POST project": ("name", "webhook_url", "public_access", "collect_phone"),
     "PATCH project": ("name", "webhook_url", "is_active", "public_access", "collect_phone"),
+    "POST client": CLIENT_FIELDS,
+    "PATCH client": CLIENT_FIELDS,
     "POST token": ("name", "expires_at"),
 }
 
@@ -34,13 +40,16 @@ class Endpoints:
 
     def __init__(self, project: OwnProject) -> None:
         self.project = project
+        new = {"name": "Unchanged", "redirect_uris": ["https://app.example/"]}
+        self.client_id = project.developer.ask("POST", f"/projects/{project.id}/clients", json=new)["client_id"]
         self.session_token = project.generate()["session_token"]
 
     def valid(self, endpoint: str) -> dict[str, Any]:
         """Return a body that the endpoint accepts."""
         if endpoint in PUBLIC + KEYED:
             return {"project_id": self.project.id, "session_token": self.session_token}
-        return {"name": "Changed"}
+        uris = {"redirect_uris": ["https://changed.example/"]} if endpoint == "POST client" else {}
+        return {"name": "Changed", **uris}
 
     def send(
         self,
@@ -58,8 +67,10 @@ class Endpoints:
         if endpoint in DEVELOPERS:
             headers |= developer.headers
             method, _, what = endpoint.partition(" ")
-            path = {"project": "/projects", "token": "/tokens"}[what]
-            path = f"/api/v1/dev{path}" + (f"/{self.project.id}" if method == "PATCH" else "")
+            clients = f"/projects/{self.project.id}/clients"
+            path = {"project": "/projects", "client": clients, "token": "/tokens"}[what]
+            one = {"project": self.project.id, "client": self.client_id}.get(what)
+            path = f"/api/v1/dev{path}" + (f"/{one}" if method == "PATCH" else "")
         else:
             method, path = "POST", f"/api/v1/{endpoint}"
             if endpoint in KEYED:
@@ -73,6 +84,7 @@ class Endpoints:
         return (
             developer.ask("GET", "/projects"),
             [{name: value for name, value in token.items() if name != "last_used_at"} for token in tokens],
+            developer.ask("GET", f"/projects/{self.project.id}/clients"),
             developer.ask("GET", f"/sessions?limit=200&project_id={self.project.id}"),
         )
 
@@ -203,6 +215,8 @@ def test_mistyped_field(endpoints: Endpoints, endpoint: str, field: str) -> None
         ("verify/public", "session_token"),
         ("verify", "session_token"),
         ("POST project", "name"),
+        ("POST client", "name"),
+        ("POST client", "redirect_uris"),
         ("POST token", "name"),
     ],
 )
@@ -303,6 +317,8 @@ def test_ids_in_the_path(endpoints: Endpoints, project_id: str) -> None:
         ("PATCH", ""),
         ("DELETE", ""),
         ("POST", "/regenerate"),
+        ("GET", "/clients"),
+        ("GET", "/clients/oidc_0000000000000000000000"),
         ("GET", "/webhook-secret"),
         ("POST", "/webhook-secret/rotate"),
         ("POST", "/webhook-secret/promote"),
@@ -312,6 +328,17 @@ def test_ids_in_the_path(endpoints: Endpoints, project_id: str) -> None:
         response = developer.call(method, path + below, json={"name": "Changed"} if method == "PATCH" else None)
         assert response.status_code == (404 if project_id == "proj_" + "0" * 22 or "%2f" in project_id else 400)
         assert_error(response, response.status_code, response.headers["x-error-code"])
+
+
+@pytest.mark.parametrize("client_id", ["x", "oidc_", "oidc_" + "0" * 22, "oidc_%00", "oidc_%ED%A0%80", "x" * 4_000])
+def test_client_ids(endpoints: Endpoints, client_id: str) -> None:
+    """A malformed id of a client is 400 and an unknown one 404 (contract, Everywhere)."""
+    path = f"/projects/{endpoints.project.id}/clients/{client_id}"
+    for method, below in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/regenerate")):
+        body = {"json": {"name": "Changed"}} if method == "PATCH" else {}
+        response = endpoints.project.developer.call(method, path + below, **body)
+        is_unknown = client_id == "oidc_" + "0" * 22
+        assert_error(response, 404 if is_unknown else 400, "client_not_found" if is_unknown else "invalid_request")
 
 
 @pytest.mark.parametrize("token_id", ["x", "tok_", "tok_" + "0" * 22, "tok_%00", "tok_%ED%A0%80", "x" * 4_000, "'--"])

@@ -25,6 +25,7 @@ DOCUMENT = build_openapi(
         *[_NO_SERVICE] * 5,
         audit=_NO_SERVICE,
         bots=_NO_SERVICE,
+        clients=_NO_SERVICE,
         plans=_NO_SERVICE,
         erasure=_NO_SERVICE,
         metrics=Metrics(CollectorRegistry(), "0"),
@@ -65,6 +66,11 @@ def make_real(case: schemathesis.Case[Any], target: OwnProject, delivery_id: str
     changes = operation in {"update_project", "delete_project", "regenerate_secrets", "rotate_webhook_secret"}
     if "project_id" in case.path_parameters:
         case.path_parameters["project_id"] = (developer.create_project() if changes else target).id
+    if "client_id" in case.path_parameters:
+        new = {"name": "Grafana", "redirect_uris": ["https://grafana.example/"]}
+        case.path_parameters["client_id"] = developer.ask("POST", f"/projects/{target.id}/clients", json=new)[
+            "client_id"
+        ]
     if "delivery_id" in case.path_parameters:
         case.path_parameters["delivery_id"] = delivery_id
     if "token_id" in case.path_parameters:
@@ -96,6 +102,11 @@ def test_every_answer_is_documented(
     if case.operation.definition.raw["operationId"] == "create_access_token" and answer.status_code < 300:
         # A developer may have a hundred, and the cases of another operation create some too.
         target.developer.ask("DELETE", f"/tokens/{answer.json()['id']}")
+    if "/clients" in case.operation.path:
+        # A project may have fifty.
+        clients = f"/projects/{target.id}/clients"
+        for client in target.developer.ask("GET", clients)["clients"]:
+            target.developer.ask("DELETE", f"{clients}/{client['client_id']}")
 
 
 @pytest.mark.parametrize("username", [None, "documented"])

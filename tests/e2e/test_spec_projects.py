@@ -236,6 +236,8 @@ def test_counts(project: OwnProject, phone: Phone) -> None:
 def test_delete(developer: Developer, project: OwnProject, phone: Phone, service: Service) -> None:
     """DELETE returns {deleted: true}; afterwards nothing of the project is answered or stored (spec)."""
     undecided, confirmed = project.generate(), project.generate()
+    new = {"name": "Grafana", "redirect_uris": ["https://grafana.example/"]}
+    oidc = developer.ask("POST", f"/projects/{project.id}/clients", json=new)
     phone.sign_in(confirmed)
     phone.open(undecided["deeplink"])
     before = developer.ask("GET", "/analytics")
@@ -246,6 +248,8 @@ def test_delete(developer: Developer, project: OwnProject, phone: Phone, service
         ("PATCH", ""),
         ("DELETE", ""),
         ("POST", "/regenerate"),
+        ("GET", "/clients"),
+        ("GET", f"/clients/{oidc['client_id']}"),
         ("GET", "/webhook-secret"),
         ("POST", "/webhook-secret/rotate"),
         ("POST", "/webhook-secret/promote"),

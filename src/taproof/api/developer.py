@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from taproof.api import parameters, project_fields, schemas, serializers
 from taproof.api.audit import AuditPageAnswer, show_entry
+from taproof.api.clients import ClientEndpoints
 from taproof.api.parameters import Caller, Cursor, Limit, OneProject, Writer, json_body
 from taproof.api.project_fields import RotateWebhookSecret, RotationAnswer
 from taproof.core.accounts import Actor, Developer
@@ -35,6 +36,7 @@ from taproof.service.bots import Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
+from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects, Rotation
 from taproof.service.sessions.list import SessionReader
@@ -57,6 +59,7 @@ class DeveloperApi:
         *,
         audit: AuditLog,
         bots: Bots,
+        clients: OidcClients,
         plans: Plans,
         erasure: Erasure,
         metrics: Metrics,
@@ -69,6 +72,7 @@ class DeveloperApi:
         self._deliveries = deliveries
         self._audit = audit
         self._bots = bots
+        self._clients = ClientEndpoints(clients)
         self._plans = plans
         self._erasure = erasure
         self._metrics = metrics
@@ -372,6 +376,7 @@ class DeveloperApi:
         add("Projects", "PATCH", project, self.update_project, project_fields.UpdateProject)
         add("Projects", "DELETE", project, self.delete_project)
         add("Projects", "POST", f"{project}/regenerate", self.regenerate_secrets)
+        self._clients.add_routes(add)
         webhooks = "Webhook secret and deliveries"
         secret = f"{project}/webhook-secret"
         add(webhooks, "GET", secret, self.read_webhook_secret)

@@ -39,6 +39,7 @@ _MUST: Final = {
     "to_plan": ("PLAN", "must be free, pro or business"),
     "limit": ("--limit", "must be a whole number from 1 to 10000"),
     "expires_days": ("--expires-days", "must be a whole number of days from 1 to 3650"),
+    "id_token_lifetime": ("--id-token-lifetime", "must be a whole number of seconds from 300 to 86400"),
     "listen_port": ("--port", "must be a whole number from 0 to 65535"),
     "answer_status": ("--status", "must be an HTTP status from 200 to 599"),
 }

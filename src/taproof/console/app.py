@@ -15,6 +15,7 @@ from taproof.console.access import HOME, Access
 from taproof.console.account import AccountPages
 from taproof.console.analytics import AnalyticsPages
 from taproof.console.audit import AuditPages
+from taproof.console.clients import ClientPages
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.erasure import ErasurePages
 from taproof.console.guard import Guard
@@ -46,6 +47,7 @@ from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
+from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.list import SessionReader
@@ -65,6 +67,7 @@ class ConsoleServices:
     deliveries: Deliveries
     audit: AuditLog
     bots: Bots
+    clients: OidcClients
     plans: Plans
     erasure: Erasure
     console_sessions: ConsoleSessions
@@ -127,6 +130,7 @@ class Console:
             TokenPages(access, pages, developers, clock),
             AuditPages(access, pages, services.audit, developers, projects),
             ProjectPages(access, pages, projects, services.bots, plans, quick_start),
+            ClientPages(access, pages, services.clients, base_url),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
             WebhookPages(access, pages, projects, deliveries),
             self.live,  # Must precede the session page, whose route would also match this path.

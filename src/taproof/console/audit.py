@@ -35,6 +35,10 @@ PHRASES: Final[Mapping[AuditAction, str]] = {
     "project.updated": "Changed a project's settings",
     "project.secrets_regenerated": "Replaced a project's secret key and webhook secret",
     "project.deleted": "Deleted a project",
+    "client.created": "Created an OpenID Connect client",
+    "client.updated": "Changed an OpenID Connect client",
+    "client.secret_regenerated": "Replaced the secret of an OpenID Connect client",
+    "client.deleted": "Deleted an OpenID Connect client",
     "webhook_secret.rotated": "Started to rotate a project's webhook secret",
     "webhook_secret.promoted": "Finished rotating a project's webhook secret",
     "webhook_secret.revealed": "Viewed a project's webhook secret",
@@ -103,6 +107,7 @@ class AuditPages:
 
 def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], projects: Mapping[str, str]) -> ShownEntry:
     subject, link = entry.subject, ""
+    details = json.loads(entry.details)
     if subject in projects:
         subject, link = projects[subject], f"/console/projects/{subject}"
     elif subject in tokens:
@@ -113,10 +118,12 @@ def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], proje
         link = "/console/account"
     elif entry.action == "delivery.resent":
         link = f"/console/deliveries/{subject}"
+    elif entry.action.startswith("client.") and (project_id := details.get("project_id")) in projects:
+        link = f"/console/projects/{project_id}/clients"
     elif entry.action == "developer.invited" and visitor.developer.is_owner:
         link = "/console/team"
-    details = [_detail(field, value) for field, value in json.loads(entry.details).items() if value is not None]
-    return ShownEntry(entry, subject, link, details)
+    shown = [_detail(field, value) for field, value in details.items() if value is not None]
+    return ShownEntry(entry, subject, link, shown)
 
 
 def _detail(field: str, value: Any) -> tuple[str, str]:

@@ -37,6 +37,7 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.installation import check_mode
 from taproof.service.invitations import Invitations
+from taproof.service.oidc.clients import OidcClients
 from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
@@ -65,6 +66,7 @@ class Services:
     decisions: Decisions
     developers: Developers
     projects: Projects
+    oidc_clients: OidcClients
     plans: Plans
     erasure: Erasure
     bots: Bots
@@ -125,6 +127,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             ),
             developers=Developers(storage, system_clock, system_entropy),
             projects=projects,
+            oidc_clients=OidcClients(storage, system_clock, system_entropy),
             plans=plans,
             erasure=Erasure(storage, system_clock, system_entropy),
             bots=Bots(

@@ -5,6 +5,7 @@ from typing import Any, Final
 from taproof.core.accounts import AccessToken, Developer
 from taproof.core.clock import iso8601
 from taproof.core.model import PROJECT_FLAGS, Project, TurnOffReason
+from taproof.core.oidc.clients import OidcClient
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.projects import ProjectSecrets
 
@@ -53,6 +54,26 @@ def project(found: Project) -> dict[str, Any]:
 def created_project(created: Project, secrets: ProjectSecrets) -> dict[str, Any]:
     """Return a new project with its secrets."""
     return {**project(created), "webhook_secret": secrets.webhook_secret, "secret_key": secrets.secret_key}
+
+
+def client(found: OidcClient) -> dict[str, Any]:
+    """Return an OpenID Connect client without its secret."""
+    return {
+        "client_id": found.id,
+        "name": found.name,
+        "redirect_uris": list(found.redirect_uris),
+        "auth_method": found.auth_method,
+        "signing_alg": found.signing_alg,
+        "email": found.email,
+        "id_token_lifetime": found.id_token_lifetime,
+        "client_secret_preview": found.secret_preview,
+        "created_at": iso8601(found.created_at),
+    }
+
+
+def client_with_secret(found: OidcClient, secret: str | None) -> dict[str, Any]:
+    """Return an OpenID Connect client and, if it has a new one, its secret."""
+    return client(found) | ({} if secret is None else {"client_secret": secret})
 
 
 def access_token(found: AccessToken) -> dict[str, Any]:

@@ -28,6 +28,8 @@ def addresses(sandbox: Service, client: httpx.Client) -> list[str]:
         project.generate()
         received.wait_for(2)
         developer.ask("POST", "/tokens", json={"name": LONG})
+    new = {"name": LONG, "redirect_uris": [f"https://{'very-' * 11}long.example/login/generic_oauth"]}
+    client_id = developer.ask("POST", f"/projects/{project.id}/clients", json=new)["client_id"]
     session = developer.ask("GET", "/sessions", params={"status": "confirmed"})["sessions"][0]
     event = developer.ask("GET", f"/projects/{project.id}/deliveries")["deliveries"][0]
     own = f"/console/projects/{project.id}"
@@ -37,6 +39,8 @@ def addresses(sandbox: Service, client: httpx.Client) -> list[str]:
         own,
         f"{own}/settings",
         f"{own}/webhooks",
+        f"{own}/clients",
+        f"{own}/clients/{client_id}",
         f"{own}/try",
         f"/console/deliveries/{event['id']}",
         "/console/sessions",

@@ -34,6 +34,10 @@ _TAGS: Final = [
     {"name": "Account", "description": "The account that the access token belongs to."},
     {"name": "Projects", "description": "Each session belongs to a project. Each project has its own secrets."},
     {
+        "name": "OpenID Connect clients",
+        "description": "The applications that sign a project's users in with OpenID Connect.",
+    },
+    {
         "name": "Webhook secret and deliveries",
         "description": "Rotate the secret, list and resend deliveries, and send a test.",
     },
@@ -63,6 +67,7 @@ _ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
 _SHARED: Final = (*_ANYWHERE, "StoreUnavailable")
 _BAD_REQUESTS: Final = {
     "create_project": "BadProject",
+    "create_client": "BadClient",
     "update_project": "BadProjectChange",
     "create_access_token": "BadAccessToken",
     "rotate_webhook_secret": "BadRotation",
@@ -73,11 +78,12 @@ _BAD_REQUESTS: Final = {
 """The 400 response of each developer endpoint whose 400 response is not BadRequest."""
 _NOT_FOUND: Final = {
     "project_id": "ProjectNotFound",
+    "client_id": "ProjectOrClientNotFound",
     "token_id": "AccessTokenNotFound",
     "session_id": "SessionNotFound",
     "delivery_id": "DeliveryNotFound",
 }
-"""The 404 response of endpoints with this parameter."""
+"""The 404 response of endpoints with this parameter. If there are several, the last one's response covers all."""
 _ASKS_MESSENGER: Final = frozenset({"create_project", "update_project"})
 
 
@@ -116,7 +122,7 @@ def _complete(operation: dict[str, Any]) -> None:
         possible.append("InsufficientScope")
     if "requestBody" in operation:
         possible.append("PayloadTooLarge")
-    possible += [_NOT_FOUND[each["name"]] for each in parameters if each["name"] in _NOT_FOUND]
+    possible += [_NOT_FOUND[each["name"]] for each in parameters if each["name"] in _NOT_FOUND][-1:]
     operation["responses"].pop("422", None)
     operation["responses"] |= failures(*possible)
     operation["security"] = [{"accessToken": []}]

@@ -13,6 +13,7 @@ _BAD_REQUEST_ERRORS: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
     "BadRotation": (errors.RotationUnderWay,),
     "BadPromotion": (errors.NoRotation,),
     "BadProject": (errors.BotTokenRefused, errors.BotTaken, errors.PlanLimitReached, errors.TooManyProjects),
+    "BadClient": (errors.TooManyClients,),
     "BadProjectChange": (errors.BotTokenRefused, errors.BotTaken),
     "BadAccessToken": (errors.TooManyAccessTokens,),
     "BadLogin": (
@@ -43,6 +44,7 @@ _SINGLE: Final[tuple[type[errors.TaproofError], ...]] = (
 _FAILURES: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
     **{name: (errors.InvalidRequest, *each, errors.HttpsRequired) for name, each in _BAD_REQUEST_ERRORS.items()},
     **{error.__name__: (error,) for error in _SINGLE},
+    "ProjectOrClientNotFound": (errors.ProjectNotFound, errors.ClientNotFound),
     "ProjectOrSessionNotFound": (errors.ProjectNotFound, errors.SessionNotFound),
     "StoreOrMessengerUnavailable": (errors.StoreUnavailable, errors.MessengerUnavailable),
 }

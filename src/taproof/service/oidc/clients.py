@@ -75,7 +75,7 @@ class OidcClients:
         """Return one client."""
         await read_owned_project(self._storage, developer, project_id)
         if not is_client_id(client_id):
-            raise InvalidRequest("The client id in the path must be oidc_ followed by 16 to 40 letters and digits.")
+            raise InvalidRequest("The client id must be oidc_ followed by 16 to 40 letters and digits.")
         found = await self._storage.oidc_clients.read_client(client_id)
         if found is None or found.client.project_id != project_id:
             raise ClientNotFound

@@ -1,0 +1,71 @@
+"""The form of an OpenID Connect client: its values, the input, and the resulting changes."""
+
+from typing import Any, Final
+
+from taproof.console.forms import Form
+from taproof.core.errors import InvalidRequest, TaproofError
+from taproof.core.names import visible_name
+from taproof.core.oidc.clients import CLIENT_DEFAULTS, ClientChanges, OidcClient
+
+_IN_WORDS: Final = {
+    "name ": "The name ",
+    "redirect_uris": "Redirect URIs",
+    "id_token_lifetime ": "The lifetime of ID tokens ",
+}
+"""The beginnings of API error sentences about a field, with the form's own wording."""
+NEW: Final = {"name": "", "redirect_uris": (), **CLIENT_DEFAULTS.given()}
+"""The form values for a new client."""
+_CHOICES: Final = ("auth_method", "signing_alg", "email")
+
+
+def shown(client: OidcClient) -> dict[str, Any]:
+    """Return the form values for a client."""
+    values = {field: getattr(client, field) for field in NEW}
+    return values | {"name": visible_name(client.name)}
+
+
+def typed(form: Form, prefix: str = "") -> dict[str, Any]:
+    """Return the input, to show it again. With the prefix `was_`, return the values that the form showed."""
+    return {
+        "name": visible_name(form[f"{prefix}name"]),
+        "redirect_uris": tuple(form[f"{prefix}redirect_uris"].split()),
+        **{field: form[prefix + field] for field in (*_CHOICES, "id_token_lifetime")},
+    }
+
+
+def new(form: Form) -> ClientChanges:
+    """Return the settings of a new client.
+
+    Raises:
+        InvalidRequest: the lifetime is not a number.
+    """
+    return _changes(typed(form) | {"name": form["name"]})
+
+
+def changes(form: Form) -> ClientChanges:
+    """Return only the fields that the visitor changed. Another page can have changed the other fields meanwhile.
+
+    Raises:
+        InvalidRequest: the lifetime is not a number.
+    """
+    # Use the name as typed: invisible characters are refused, not dropped.
+    before = typed(form, "was_") | {"name": form["was_name"]}
+    after = typed(form) | {"name": form["name"]}
+    return _changes({field: value for field, value in after.items() if value != before[field]})
+
+
+def _changes(values: dict[str, Any]) -> ClientChanges:
+    lifetime = values.get("id_token_lifetime")
+    if lifetime is not None:
+        if not (lifetime.isascii() and lifetime.isdigit() and len(lifetime) <= 9):
+            raise InvalidRequest("id_token_lifetime must be a whole number of seconds.")
+        values = values | {"id_token_lifetime": int(lifetime)}
+    return ClientChanges(**values)
+
+
+def in_words(error: TaproofError) -> str:
+    """Return an error's sentence, with the field name used in the form."""
+    for field, words in _IN_WORDS.items():
+        if error.sentence.startswith(field):
+            return words + error.sentence.removeprefix(field)
+    return error.sentence

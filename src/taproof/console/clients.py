@@ -1,0 +1,158 @@
+"""The OpenID Connect pages of a project: its clients, with the values to paste into each application."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console import client_form
+from taproof.console.access import HOME, Access, Visitor
+from taproof.console.client_form import in_words
+from taproof.console.forms import read_form
+from taproof.console.rendering import PageRenderer
+from taproof.core.errors import ClientNotFound, InvalidRequest, TooManyClients
+from taproof.core.identifiers import is_client_id
+from taproof.core.model import Project
+from taproof.core.names import isolated_name
+from taproof.core.oidc.clients import CLIENT_LIMIT, MAX_LIFETIME, MIN_LIFETIME, ClientChanges, OidcClient
+from taproof.core.oidc.redirect_uris import REDIRECT_URIS_LIMIT
+from taproof.service.oidc.clients import OidcClients
+
+_SHOWN_ONCE: Final = (
+    "It is shown only once. Paste it into the application's settings, or store it with your server's other secrets."
+)
+_ADDRESSES: Final = {
+    "Discovery URL": "/.well-known/openid-configuration",
+    "Authorization endpoint": "/oidc/authorize",
+    "Token endpoint": "/oidc/token",
+    "Userinfo endpoint": "/oidc/userinfo",
+    "Keys (JWKS)": "/oidc/jwks",
+}
+"""The addresses that applications ask for beside the issuer, by their usual names."""
+_LIMITS: Final = {"uris": REDIRECT_URIS_LIMIT, "min_lifetime": MIN_LIFETIME, "max_lifetime": MAX_LIFETIME}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientPages:
+    """Shows, creates, changes and deletes the clients of a project."""
+
+    access: Access
+    pages: PageRenderer
+    clients: OidcClients
+    base_url: str
+    """The issuer."""
+
+    def routes(self) -> list[Route]:
+        """Return the routes of these pages."""
+        on_project = self.access.on_project
+        clients = f"{HOME}/{{project_id}}/clients"
+        client = f"{clients}/{{client_id}}"
+        return [
+            Route(clients, on_project(self._list), methods=["GET"]),
+            Route(clients, on_project(self._create), methods=["POST"]),
+            Route(client, on_project(self._show), methods=["GET"]),
+            Route(client, on_project(self._update), methods=["POST"]),
+            Route(f"{client}/regenerate", on_project(self._regenerate), methods=["POST"]),
+            Route(f"{client}/delete", on_project(self._delete), methods=["POST"]),
+        ]
+
+    async def _list(
+        self,
+        request: Request,
+        visitor: Visitor,
+        project: Project,
+        *,
+        typed: Mapping[str, Any] = client_form.NEW,
+        error: str = "",
+    ) -> Response:
+        context = {
+            "project": project,
+            "clients": await self.clients.list_clients(visitor.developer, project.id),
+            "client_limit": CLIENT_LIMIT,
+            "values": self._values(),
+            "typed": typed,
+            "limits": _LIMITS,
+            "error": error,
+        }
+        return self.pages.render(request, "clients.html", context, status=400 if error else 200)
+
+    async def _create(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        form = await read_form(request)
+        try:
+            client, secret = await self.clients.create_client(visitor.actor, project.id, client_form.new(form))
+        except (InvalidRequest, TooManyClients) as error:
+            return await self._list(request, visitor, project, typed=client_form.typed(form), error=in_words(error))
+        return self._redirect(request, client, "Client created. Paste the values below into the application.", secret)
+
+    async def _show(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        return self._page(request, project, await self._client(request, visitor, project))
+
+    async def _update(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        form = await read_form(request)
+        client = await self._client(request, visitor, project)
+        try:
+            changes = client_form.changes(form)
+            if changes == ClientChanges():
+                return self._redirect(request, client, "Nothing was changed.")
+            client, secret = await self.clients.update_client(visitor.actor, project.id, client.id, changes)
+        except InvalidRequest as error:
+            typed, was = client_form.typed(form), client_form.typed(form, "was_")
+            return self._page(request, project, client, typed=typed, was=was, error=in_words(error))
+        return self._redirect(request, client, "Saved.", secret)
+
+    async def _regenerate(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        await read_form(request)
+        client = await self._client(request, visitor, project)
+        try:
+            secret = await self.clients.regenerate_client_secret(visitor.actor, project.id, client.id)
+        except InvalidRequest as error:  # It became public in another tab.
+            return self._page(request, project, client, error=in_words(error))
+        return self._redirect(request, client, "The secret was replaced, and the old one no longer works.", secret)
+
+    async def _delete(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        await read_form(request)
+        client = await self._client(request, visitor, project)
+        await self.clients.delete_client(visitor.actor, project.id, client.id)
+        notice = f"{isolated_name(client.name)} was deleted. Nobody can sign in to it any more."
+        return self.pages.redirect(request, f"{HOME}/{project.id}/clients", notice=notice)
+
+    async def _client(self, request: Request, visitor: Visitor, project: Project) -> OidcClient:
+        client_id: str = request.path_params["client_id"]
+        if not is_client_id(client_id):
+            raise ClientNotFound
+        return await self.clients.read_client(visitor.developer, project.id, client_id)
+
+    def _page(
+        self,
+        request: Request,
+        project: Project,
+        client: OidcClient,
+        *,
+        typed: Mapping[str, Any] | None = None,
+        was: Mapping[str, Any] | None = None,
+        error: str = "",
+    ) -> Response:
+        """Show a client. After an error, show the input `typed` instead of the values `was`."""
+        kept = client_form.shown(client)
+        context = {
+            "project": project,
+            "client": client,
+            "values": self._values(),
+            "typed": typed or kept,
+            "was": was or kept,
+            "limits": _LIMITS,
+            "error": error,
+        }
+        return self.pages.render(request, "client.html", context, status=400 if error else 200)
+
+    def _redirect(self, request: Request, client: OidcClient, notice: str, secret: str | None = None) -> Response:
+        path = f"{HOME}/{client.project_id}/clients/{client.id}"
+        secrets = None if secret is None else [("Client secret", secret)]
+        return self.pages.redirect(request, path, notice=notice, secrets=secrets, secrets_hint=_SHOWN_ONCE)
+
+    def _values(self) -> dict[str, str]:
+        """Return the values that are the same for all clients, by label."""
+        return {"Issuer": self.base_url, **{label: self.base_url + path for label, path in _ADDRESSES.items()}}

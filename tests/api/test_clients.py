@@ -1,0 +1,142 @@
+"""The endpoints of OpenID Connect clients (contract.md, OpenID provider)."""
+
+from typing import Any
+
+import pytest
+from tests.api.conftest import START, Api, assert_error
+from tests.api.test_developer_access import NEW_CLIENT, NO_CLIENT
+
+from taproof.core.clock import iso8601
+from taproof.core.identifiers import is_client_id, is_key
+from taproof.core.oidc.clients import CLIENT_LIMIT
+
+
+class Clients:
+    """The clients of one project of the developer with this access token."""
+
+    def __init__(self, api: Api, token: str, project_id: str) -> None:
+        self.api = api
+        self.token = token
+        self.path = f"/projects/{project_id}/clients"
+
+    async def ask(self, method: str, below: str = "", body: Any = None) -> Any:
+        """Return what a successful answer holds."""
+        response = await self.api.call(method, self.path + below, self.token, json=body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    async def refused(self, method: str, below: str, body: Any, code: str = "invalid_request") -> str:
+        response = await self.api.call(method, self.path + below, self.token, json=body)
+        return assert_error(response, 404 if code.endswith("_not_found") else 400, code)
+
+
+@pytest.fixture
+async def clients(api: Api) -> Clients:
+    _, token = await api.sign_up("ada@example.com")
+    return Clients(api, token, (await api.post("/projects", token, {"name": "Acme"}))["id"])
+
+
+async def test_a_client_from_creation_to_deletion(clients: Clients) -> None:
+    """Creation shows the secret once; later answers have the fields of a client and no secret."""
+    created = await clients.ask("POST", "", NEW_CLIENT | {"name": "  Grafana "})
+    secret = created.pop("client_secret")
+    assert is_key(secret, "ocs")
+    assert is_client_id(created["client_id"])
+    assert created == {
+        "client_id": created["client_id"],
+        "name": "Grafana",
+        "redirect_uris": NEW_CLIENT["redirect_uris"],
+        "auth_method": "basic",
+        "signing_alg": "RS256",
+        "email": "none",
+        "id_token_lifetime": 3600,
+        "client_secret_preview": f"{secret[:8]}…{secret[-4:]}",
+        "created_at": iso8601(START),
+    }
+    one = f"/{created['client_id']}"
+    assert await clients.ask("GET", one) == created
+    settings = {"signing_alg": "ES256", "email": "synthetic", "id_token_lifetime": 86_400}
+    settings |= {"name": "New", "redirect_uris": ["com.example.app:/cb", "http://127.0.0.1/"], "auth_method": "post"}
+    assert await clients.ask("PATCH", one, settings) == created | settings
+    assert await clients.ask("PATCH", one, {}) == created | settings
+    assert await clients.ask("GET") == {"clients": [created | settings]}
+    assert await clients.ask("DELETE", one) == {"deleted": True}
+    assert await clients.ask("GET") == {"clients": []}
+    for method, below in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/regenerate")):
+        await clients.refused(method, one + below, {} if method == "PATCH" else None, "client_not_found")
+
+
+async def test_a_secret_is_shown_when_it_is_new(clients: Clients) -> None:
+    """A public client has none, gets one with another auth_method, and loses it again; regenerate replaces it."""
+    public = await clients.ask("POST", "", NEW_CLIENT | {"auth_method": "none"})
+    assert (public["client_secret_preview"], "client_secret" in public) == (None, False)
+    one = f"/{public['client_id']}"
+    assert "no secret" in await clients.refused("POST", f"{one}/regenerate", None)
+    changed = await clients.ask("PATCH", one, {"auth_method": "basic"})
+    first = changed.pop("client_secret")
+    assert changed["client_secret_preview"] == f"{first[:8]}…{first[-4:]}"
+    assert await clients.ask("PATCH", one, {"auth_method": "post"}) == changed | {"auth_method": "post"}
+    replaced = await clients.ask("POST", f"{one}/regenerate")
+    assert list(replaced) == ["client_secret"]
+    assert replaced["client_secret"] != first
+    assert (await clients.ask("GET", one))["client_secret_preview"].endswith(replaced["client_secret"][-4:])
+    assert await clients.ask("PATCH", one, {"auth_method": "none"}) == public
+
+
+async def test_a_client_belongs_to_the_project_in_the_path(clients: Clients) -> None:
+    """Through another project of the same developer it is not found, and stays."""
+    created = await clients.ask("POST", "", NEW_CLIENT)
+    other = await clients.api.post("/projects", clients.token, {"name": "Other"})
+    through = Clients(clients.api, clients.token, other["id"])
+    one = f"/{created['client_id']}"
+    for method, below in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("POST", "/regenerate")):
+        body = {"name": "Taken"} if method == "PATCH" else None
+        await through.refused(method, one + below, body, "client_not_found")
+        await clients.refused(method, f"/{NO_CLIENT}{below}", body, "client_not_found")
+    assert "client id" in await clients.refused("GET", "/oidc_x", None)
+    created.pop("client_secret")
+    assert await clients.ask("GET", one) == created
+
+
+BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
+    ({"name": ""}, "name must have"),
+    ({"redirect_uris": "https://app.example/"}, "redirect_uris must be a list of strings."),
+    ({"redirect_uris": [1]}, "redirect_uris must be a list of strings."),
+    ({"redirect_uris": None}, "redirect_uris must be a list of strings."),
+    ({"redirect_uris": []}, "redirect_uris must contain 1 to 20"),
+    ({"redirect_uris": ["https://app.example/"] * 21}, "redirect_uris must contain 1 to 20"),
+    ({"redirect_uris": ["javascript:alert(1)"]}, "redirect_uris: number 1 of the list must begin with https://"),
+    ({"auth_method": "private_key_jwt"}, "auth_method must be basic, post or none."),
+    ({"auth_method": None}, "auth_method must be basic, post or none."),
+    ({"signing_alg": "none"}, "signing_alg must be RS256 or ES256."),
+    ({"email": "ada@example.com"}, "email must be none or synthetic."),
+    ({"id_token_lifetime": "3600"}, "id_token_lifetime must be a whole number."),
+    ({"id_token_lifetime": True}, "id_token_lifetime must be a whole number."),
+    ({"id_token_lifetime": 299}, "id_token_lifetime must be a whole number of seconds from 300 to 86400."),
+    ({"client_secret": "mine"}, "client_secret is not a field of this request."),
+]
+
+
+async def test_a_bad_field_is_400_and_changes_nothing(clients: Clients, subtests: pytest.Subtests) -> None:
+    """The sentence names the field, in a new client and in a change of one; a valid field beside it is not stored."""
+    created = await clients.ask("POST", "", NEW_CLIENT)
+    created.pop("client_secret")
+    for fields, sentence in BAD_FIELDS:
+        with subtests.test(sentence):
+            assert sentence in await clients.refused("POST", "", NEW_CLIENT | fields)
+            body = {"name": "New", "auth_method": "none"} | fields
+            assert sentence in await clients.refused("PATCH", f"/{created['client_id']}", body)
+    for missing in NEW_CLIENT:
+        body = {name: value for name, value in NEW_CLIENT.items() if name != missing}
+        assert await clients.refused("POST", "", body) == f"{missing} is required."
+    assert await clients.ask("GET") == {"clients": [created]}
+
+
+async def test_a_project_has_at_most_fifty_clients(clients: Clients) -> None:
+    """The next one is refused, and the audit log does not mention it."""
+    for _ in range(CLIENT_LIMIT):
+        await clients.ask("POST", "", NEW_CLIENT)
+    await clients.refused("POST", "", NEW_CLIENT, "too_many_clients")
+    assert len((await clients.ask("GET"))["clients"]) == CLIENT_LIMIT
+    audit = (await clients.api.call("GET", "/audit?limit=200", clients.token)).json()["entries"]
+    assert [each["action"] for each in audit].count("client.created") == CLIENT_LIMIT

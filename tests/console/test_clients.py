@@ -1,0 +1,192 @@
+"""The OpenID Connect pages of a project: its clients, their secrets, and the values to paste."""
+
+import re
+
+import pytest
+from tests.console.browsing import Shown
+from tests.console.conftest import BASE_URL, Installation, Visitor
+
+from taproof.core.identifiers import is_key, key_hash
+from taproof.core.model import Project, ProjectChanges
+from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, OidcClient
+
+URI = "https://grafana.example/login/generic_oauth"
+SECRET = re.compile(r"\bocs_[A-Za-z0-9]{10,}")
+
+
+def page_of(project: Project, client: OidcClient | None = None) -> str:
+    return f"/console/projects/{project.id}/clients" + (f"/{client.id}" if client else "")
+
+
+async def new_client(
+    console: Installation, visitor: Visitor, project: Project, changes: ClientChanges | None = None
+) -> tuple[OidcClient, str | None]:
+    """Create a client through the service."""
+    changes = changes or ClientChanges(name="Grafana", redirect_uris=(URI,))
+    return await console.services.clients.create_client(visitor.actor, project.id, changes)
+
+
+async def stored(console: Installation, visitor: Visitor, project: Project) -> list[OidcClient]:
+    return await console.services.clients.list_clients(visitor.developer, project.id)
+
+
+def copied(shown: Shown) -> dict[str, str]:
+    """Return the values with a copy button, by the label that the button says."""
+    ids = {button.get("data-copy", "")[1:]: button for button in shown.all(".//button[@data-copy]")}
+    return {
+        "".join(button.itertext()).removeprefix("Copy").lstrip(": "): "".join(shown.one(f".//*[@id='{id}']").itertext())
+        for id, button in ids.items()  # noqa: A001 — an element's id.
+    }
+
+
+ADDRESSES = {
+    "Issuer": BASE_URL,
+    "Discovery URL": f"{BASE_URL}/.well-known/openid-configuration",
+    "Authorization endpoint": f"{BASE_URL}/oidc/authorize",
+    "Token endpoint": f"{BASE_URL}/oidc/token",
+    "Userinfo endpoint": f"{BASE_URL}/oidc/userinfo",
+    "Keys (JWKS)": f"{BASE_URL}/oidc/jwks",
+}
+
+
+async def test_a_new_client_shows_what_to_paste(
+    visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its page has every value with a copy button; the secret is there once, and in no address, log or list."""
+    project, _ = await visitor.create_project()
+    page = page_of(project)
+    assert copied(await visitor.get(page)) == ADDRESSES
+    answer = await visitor.submit(page, page, name=" Grafana ", redirect_uris=f"{URI}\r\n\r\nhttp://localhost/cb\r\n")
+    shown = await visitor.follow(answer)
+    [client] = await stored(console, visitor, project)
+    assert (client.name, client.redirect_uris) == ("Grafana", (URI, "http://localhost/cb"))
+    assert (client.auth_method, client.signing_alg, client.id_token_lifetime) == ("basic", "RS256", 3600)
+    [secret] = SECRET.findall(shown.html)
+    assert is_key(secret, "ocs")
+    found = await console.storage.oidc_clients.read_client(client.id)
+    assert found is not None
+    assert found.secret_hash == key_hash(secret)
+    values = {"Client id": client.id, "Client secret": secret, "Scopes": "openid profile"}
+    assert copied(shown) == values | ADDRESSES
+    assert shown.response.headers["cache-control"] == "no-store"
+    assert answer.location == page_of(project, client)
+    for again in (await visitor.get(page_of(project, client)), await visitor.get(page)):
+        assert not SECRET.findall(again.html)
+        assert client.secret_preview in again.text
+    assert secret not in str(answer.response.headers) + "".join(capfd.readouterr())
+
+
+async def test_a_client_without_a_secret(visitor: Visitor, console: Installation) -> None:
+    """A public client shows none; choosing a method with a secret shows a new one once, and none erases it."""
+    project, _ = await visitor.create_project()
+    public = ClientChanges(name="App", redirect_uris=("com.example.app:/cb",), auth_method="none")
+    client, _ = await new_client(console, visitor, project, public)
+    page = page_of(project, client)
+    shown = await visitor.get(page)
+    assert "None: the application must use PKCE" in shown.text
+    assert not shown.all(f".//form[@action='{page}/regenerate']")
+    assert (await visitor.get(page_of(project))).rows()[0][2] == "None"
+    shown = await visitor.follow(await visitor.submit(page, page, auth_method="post"))
+    [secret] = SECRET.findall(shown.html)
+    shown = await visitor.follow(await visitor.submit(page, f"{page}/regenerate"))
+    assert SECRET.findall(shown.html) != [secret]
+    assert "The secret was replaced" in shown.text
+    shown = await visitor.follow(await visitor.submit(page, page, auth_method="none"))
+    assert not SECRET.findall(shown.html)
+    assert await stored(console, visitor, project) == [client]
+    refused = await visitor.post(f"{page}/regenerate")
+    assert (refused.status, "has no secret" in refused.text) == (400, True)
+
+
+async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, console: Installation) -> None:
+    """Only fields that differ from the values shown are changed, so an outdated form undoes nothing."""
+    project, _ = await visitor.create_project()
+    client, _ = await new_client(console, visitor, project)
+    page = page_of(project, client)
+    stale = (await visitor.get(page)).fields(page)
+    update = console.services.clients.update_client
+    await update(
+        visitor.actor, project.id, client.id, ClientChanges(email="synthetic", redirect_uris=("https://a.b/",))
+    )
+    shown = await visitor.follow(await visitor.post(page, stale | {"name": "New", "id_token_lifetime": "300"}))
+    assert "Saved." in shown.text
+    [changed] = await stored(console, visitor, project)
+    assert (changed.name, changed.email, changed.redirect_uris) == ("New", "synthetic", ("https://a.b/",))
+    assert changed.id_token_lifetime == 300
+    assert not SECRET.findall(shown.html)
+    assert "Nothing was changed." in (await visitor.follow(await visitor.submit(page, page))).text
+
+
+async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: Installation) -> None:
+    """The sentence has the form's own words, and nothing is stored."""
+    project, _ = await visitor.create_project()
+    client, _ = await new_client(console, visitor, project)
+    for typed, sentence in (
+        ({"name": "x" * 101}, "The name must have 1 to 100 characters."),
+        ({"redirect_uris": "javascript:alert(1)"}, "Redirect URIs: number 1 of the list must begin with https://"),
+        ({"redirect_uris": " "}, "Redirect URIs must contain 1 to 20 addresses."),
+        ({"id_token_lifetime": "1e3"}, "The lifetime of ID tokens must be a whole number of seconds."),
+        ({"id_token_lifetime": "299"}, "The lifetime of ID tokens must be a whole number of seconds from 300 to"),
+        ({"auth_method": "x"}, "auth_method must be one of: basic, post, none."),
+    ):
+        for page in (page_of(project), page_of(project, client)):
+            valid = {"name": "Other", "redirect_uris": URI}
+            shown = await visitor.submit(page, page, **(valid | typed))
+            assert shown.status == 400, typed
+            assert sentence in shown.texts(".//p[@role='alert']")[0]
+            assert shown.fields(page)["name"] == (valid | typed)["name"]
+    assert await stored(console, visitor, project) == [client]
+
+
+async def test_deleting_a_client(visitor: Visitor, console: Installation) -> None:
+    """It leaves the list, and its pages are 404, as are those of another project's or a made-up client."""
+    project, _ = await visitor.create_project()
+    client, _ = await new_client(console, visitor, project)
+    other, _ = await visitor.create_project("Other")
+    foreign, _ = await new_client(console, visitor, other)
+    page = page_of(project, client)
+    shown = await visitor.follow(await visitor.submit(page, f"{page}/delete"))
+    assert "Grafana\u2069 was deleted." in shown.text
+    assert "This project has no clients yet." in shown.text
+    for gone in (page, page_of(project, foreign), page_of(project) + "/oidc_x"):
+        assert (await visitor.get(gone)).status == 404
+        for below in ("", "/regenerate", "/delete"):
+            assert (await visitor.post(gone + below, {"name": "Taken"})).status == 404
+    assert await stored(console, visitor, other) == [foreign]
+
+
+async def test_the_page_says_what_a_project_limits(visitor: Visitor, console: Installation) -> None:
+    """Without public access, clients need a secret; with phone numbers there is a scope; fifty clients are all."""
+    project, _ = await visitor.create_project()
+    client, _ = await new_client(console, visitor, project)
+    hints = ("only clients with a secret", "Add phone for the phone number")
+    assert not [hint for hint in hints if hint in (await visitor.get(page_of(project, client))).text]
+    changes = ProjectChanges(public_access=False, collect_phone=True)
+    await console.services.projects.update_project(visitor.actor, project.id, changes)
+    assert not [hint for hint in hints if hint not in (await visitor.get(page_of(project, client))).text]
+    for _ in range(CLIENT_LIMIT - 1):
+        await new_client(console, visitor, project)
+    shown = await visitor.get(page_of(project))
+    assert f"This project has {CLIENT_LIMIT} clients, which is the maximum." in shown.text
+    assert not shown.all(f".//form[@action='{page_of(project)}']")
+    fields = {"name": "One more", "redirect_uris": URI, "auth_method": "basic", "signing_alg": "RS256"}
+    refused = await visitor.post(page_of(project), fields | {"email": "none", "id_token_lifetime": "3600"})
+    assert (refused.status, "maximum number of OpenID Connect clients" in refused.text) == (400, True)
+
+
+async def test_the_audit_log_links_to_the_clients(visitor: Visitor, console: Installation) -> None:
+    """Each change has its words, and leads to the list of the project's clients."""
+    project, _ = await visitor.create_project()
+    client, _ = await new_client(console, visitor, project)
+    page = page_of(project, client)
+    for action in (page, f"{page}/regenerate", f"{page}/delete"):
+        console.clock.now += 1
+        await visitor.submit(page, action, **({"name": "New"} if action == page else {}))
+    shown = await visitor.get("/console/audit")
+    assert [row[2] for row in shown.rows() if "OpenID" in row[2]] == [
+        "Deleted an OpenID Connect client",
+        "Replaced the secret of an OpenID Connect client",
+        "Changed an OpenID Connect client",
+        "Created an OpenID Connect client",
+    ]
+    assert len(shown.all(f".//td//a[@href='{page_of(project)}']")) == 4
