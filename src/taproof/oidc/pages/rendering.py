@@ -1,7 +1,7 @@
 """Render templates into pages, and list the headers and the files that the pages need.
 
 A template receives `texts`, the language's sentences, and `say` and `plain`, which insert the names into a sentence:
-for HTML, and for `<title>`, which has no elements. Everything is escaped.
+`say` for HTML, `plain` for `<title>`, which contains no elements. Everything is escaped.
 """
 
 import functools
@@ -44,7 +44,7 @@ class SignInView:
         authorization_id: the part of the page's path that names the authorization.
         project_name: the project's name, as its developer wrote it.
         client_name: the client's name, likewise.
-        deeplink: the link that opens the messenger. It is needed in the state `waiting`.
+        deeplink: the link that opens the messenger. Needed in the state `waiting`; also shown if the bot is blocked.
         match_code: the number to choose in the messenger, if the project uses match codes.
         seconds_left: the time until the sign-in expires, in the state `waiting`.
         reason: the reason for the state `unavailable`.
