@@ -6,6 +6,7 @@ const CALL_TIMEOUT = 40_000;
 /** A call that is answered sooner, without a change, did not wait: the service is busy. */
 const SHORT_CALL = 1_000;
 const PAUSE = 2_000;
+const SHORTEST_VISIT = 1_000;
 const LONGEST_PAUSE = 30_000;
 
 const status = document.getElementById("status");
@@ -24,7 +25,7 @@ class CallFailed extends Error {
   }
 }
 
-/** Return the state of the sign-in, or null if this browser may not read it any more; wait while it is the one seen. */
+/** Return the state of the sign-in, when it is no longer the one seen; null if this browser may not read it. */
 async function readState(signal) {
   const response = await fetch(`${statusUrl}?seen=${encodeURIComponent(seen)}`, {
     headers: { Accept: "application/json" },
@@ -52,8 +53,9 @@ async function ask() {
     }
     failures = 0;
     if (state !== seen) {
-      // The reloaded page says why the state cannot be read. The pause limits how often that could repeat.
-      setTimeout(() => location.reload(), state === null ? PAUSE : 0);
+      // The reloaded page shows the new state, or why it cannot be read. If it showed this one again, by a fault, the
+      // page would reload again: at most once a second.
+      timer = setTimeout(() => location.reload(), SHORTEST_VISIT - performance.now());
       return;
     }
     say(waitingText);

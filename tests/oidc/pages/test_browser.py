@@ -1,0 +1,237 @@
+"""The pages in Chromium: accessible, allowed by their own policy, aware of changes, and a way to the application."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+from playwright.async_api import Browser, expect
+from tests.axe import DESKTOP, PHONE, Theme, assert_accessible, violations
+from tests.oidc.pages.views import EACH, PAGES, a_view
+
+from taproof.oidc.pages.rendering import SignInState
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+Headers = list[tuple[bytes, bytes]]
+THEMES: tuple[Theme, Theme] = ("light", "dark")
+LAYOUTS = (
+    "waiting",
+    "match code",
+    "blocked",
+    "expired",
+    "finished",
+    "form post",
+    "problem redirect_uri",
+    "device code None",
+    "device code unknown",
+    "device confirm",
+)
+"""The pages that differ in more than their sentences."""
+
+
+@dataclass
+class Site:
+    """The provider at 127.0.0.1, and at localhost an application, which redirects to its home at another port."""
+
+    port: int = 0
+    home_port: int = 0
+    page: bytes = b""
+    headers: Headers = field(default_factory=PAGES.headers)
+    state: SignInState | None = None
+    """What the status call answers. None: it waits for ever."""
+    failures: list[int] = field(default_factory=list)
+    """The HTTP statuses of the next status calls."""
+    calls: list[str] = field(default_factory=list)
+    """The query of each status call."""
+    received: dict[str, str] = field(default_factory=dict)
+    """The fields that the application got by POST."""
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/page"
+
+    @property
+    def callback(self) -> str:
+        return f"http://localhost:{self.port}/callback"
+
+    def show(self, state: SignInState, headers: Headers | None = None) -> None:
+        self.page, self.state, self.headers = PAGES.sign_in(a_view(state), "en"), state, headers or PAGES.headers()
+        self.changed.set()
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path.startswith("/oidc/static/"):
+            content, content_type = PAGES.static_file(request.path.rpartition("/")[2]) or (b"", "")
+            return web.Response(body=content, headers={"Content-Type": content_type})
+        if request.path.endswith("/status"):
+            self.calls.append(request.query_string)
+            if self.failures:
+                return web.Response(status=self.failures.pop(0))
+            while self.state in {None, request.query["seen"]}:
+                self.changed.clear()
+                await self.changed.wait()
+            return web.json_response({"state": self.state})
+        if request.path.endswith("/leave"):
+            return web.Response(status=303, headers={"Location": f"{self.callback}?error=access_denied"})
+        if request.path == "/callback":
+            self.received = {name: str(value) for name, value in (await request.post()).items()}
+            return web.Response(status=303, headers={"Location": f"http://127.0.0.1:{self.home_port}/home"})
+        if request.path == "/home":
+            return web.Response(text="Home")
+        headers = {name.decode(): value.decode() for name, value in self.headers}
+        return web.Response(body=self.page, headers=headers | {"Content-Type": "text/html; charset=utf-8"})
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def site() -> AsyncIterator[Site]:
+    site = Site()
+    runner = web.ServerRunner(web.Server(site.answer, handler_cancellation=True), shutdown_timeout=0)
+    await runner.setup()
+    for _ in range(2):
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+    site.port, site.home_port = (address[1] for address in runner.addresses)
+    yield site
+    await runner.cleanup()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+async def test_contrast_is_measured(browser: Browser, site: Site, theme: Theme) -> None:
+    """axe-core finds text with too little contrast in either theme, so the next test can be trusted."""
+    page = await browser.new_page(base_url=site.url, reduced_motion="reduce", bypass_csp=True)
+    site.show("expired")
+    await page.goto(site.url)
+    assert await violations(page, theme) == []
+    await page.add_style_tag(content=".lead { color: var(--line) }")
+    assert [each["id"] for each in await violations(page, theme)] == ["color-contrast"]
+    await page.close()
+
+
+@pytest.mark.parametrize("language", ["en", "fa"])
+async def test_axe(browser: Browser, site: Site, language: str) -> None:
+    """axe-core finds nothing on any kind of page, in both themes, on a phone and on a desktop, in either direction."""
+    # The script would leave the page that posts its form. Other tests run the scripts.
+    context = await browser.new_context(reduced_motion="reduce", bypass_csp=True)
+    await context.route("**/form_post.js?*", lambda route: route.abort())
+    page = await context.new_page()
+    for name in LAYOUTS:
+        site.page = EACH[name](language)
+        await page.goto(site.url)
+        await assert_accessible(page)
+    await context.close()
+
+
+async def test_layout(browser: Browser, site: Site) -> None:
+    """A desktop shows the link and the QR code without scrolling; a phone shows the link first. Targets are large."""
+    page = await browser.new_page(viewport=DESKTOP)
+    site.show("waiting")
+    await page.goto(site.url)
+    link, code = page.get_by_role("link", name="Open the messenger"), page.get_by_role("img")
+    await expect(code).to_be_in_viewport(ratio=1)
+    await expect(link).to_be_in_viewport(ratio=1)
+    await page.set_viewport_size(PHONE)
+    await expect(link).to_be_in_viewport(ratio=1)
+    link_box, code_box = await link.bounding_box(), await code.bounding_box()
+    assert link_box is not None
+    assert code_box is not None
+    assert link_box["y"] + link_box["height"] < code_box["y"]
+    heights = await page.evaluate("[...document.querySelectorAll('a, button')].map((each) => each.offsetHeight)")
+    assert min(heights) >= 44
+    await page.close()
+
+
+async def test_policy_allows_the_pages(browser: Browser, site: Site) -> None:
+    """No page asks for anything that its own policy forbids."""
+    page = await browser.new_page()
+    errors: list[str] = []
+    page.on("console", lambda message: errors.append(message.text))
+    page.on("pageerror", lambda error: errors.append(error.message))
+    for name, render in EACH.items():
+        if name != "form post":  # It leaves at once; test_form_post shows that it is allowed to.
+            site.page = render("en")
+            await page.goto(site.url)
+    assert errors == []
+    await page.close()
+
+
+async def test_a_change_is_shown(browser: Browser, site: Site) -> None:
+    """The page waits with the state that it shows, says when the service cannot be reached, and reloads on a change."""
+    page = await browser.new_page()
+    await page.clock.install()
+    site.show("waiting")
+    site.failures = [503, 429]
+    await page.goto(site.url)
+    status = page.get_by_role("status")
+    await expect(status).to_have_text("No connection. Trying again…")
+    while site.failures:
+        await page.clock.run_for(1_000)
+    await page.clock.run_for(2_000)
+    await page.clock.resume()
+    site.show("cancelled")
+    await expect(page.get_by_role("heading")).to_have_text("Sign-in cancelled")
+    assert set(site.calls) == {"seen=waiting"}
+    assert len(site.calls) == 3
+    await page.close()
+
+
+async def test_a_refused_call_reloads_the_page(browser: Browser, site: Site) -> None:
+    """If this browser may no longer read the state, the reloaded page says so."""
+    page = await browser.new_page()
+    site.show("waiting")
+    site.failures = [404]
+    await page.goto(site.url)
+    site.page = PAGES.problem("unknown_sign_in", "", "en")
+    await expect(page.get_by_role("heading")).to_have_text("Sign-in is not possible")
+    await page.close()
+
+
+async def test_the_time_is_counted_down(browser: Browser, site: Site) -> None:
+    """The time left is shown in seconds. When it is over, the page asks again at once."""
+    page = await browser.new_page()
+    await page.clock.install()
+    site.show("waiting")
+    site.page = PAGES.sign_in(a_view(seconds_left=65), "en")
+    await page.goto(site.url)
+    timer = page.get_by_role("timer")
+    await expect(timer).to_have_text("1:05")
+    await page.clock.run_for(6_000)
+    await expect(timer).to_have_text("0:59")
+    site.page = PAGES.sign_in(a_view(seconds_left=3), "en")
+    await page.reload()
+    async with page.expect_request(lambda request: "/status" in request.url):
+        await page.clock.run_for(3_000)
+    await expect(timer).to_have_text("0:00")
+    await page.close()
+
+
+async def test_leaving_reaches_the_application(browser: Browser, site: Site) -> None:
+    """The form to leave leads through the application to another origin. Chromium blocks that unless it is allowed."""
+    page = await browser.new_page()
+    site.show("cancelled", PAGES.headers(site.callback))
+    await page.goto(site.url)
+    await page.get_by_role("button", name="Back to Grafana").click()
+    await page.wait_for_url(f"http://127.0.0.1:{site.home_port}/home")
+    narrow = [(name, value.replace(b" http:;", b" http://localhost:*;")) for name, value in site.headers]
+    for headers in (PAGES.headers(), narrow):
+        site.show("cancelled", headers)
+        await page.goto(site.url)
+        async with page.expect_console_message(lambda message: "form-action" in message.text):
+            await page.get_by_role("button", name="Back to Grafana").click()
+        assert page.url == site.url
+    await page.close()
+
+
+@pytest.mark.parametrize("javascript", [True, False])
+async def test_form_post(browser: Browser, site: Site, *, javascript: bool) -> None:
+    """The script submits the form; without JavaScript, the user does it with the button."""
+    fields = {"code": "c&d=\"'", "state": "<s> ü+%20"}
+    site.page, site.headers = PAGES.form_post(site.callback, fields, "en"), PAGES.headers(site.callback)
+    page = await browser.new_page(java_script_enabled=javascript)
+    await page.goto(site.url, wait_until="commit")
+    if not javascript:
+        await page.get_by_role("button", name="Continue").click()
+    await page.wait_for_url(f"http://127.0.0.1:{site.home_port}/home")
+    assert site.received == fields
+    await page.close()
