@@ -33,8 +33,10 @@ class Client:
         return client_id
 
     @property
-    def auth(self) -> tuple[str, str] | None:
-        return (self.id, self.created["client_secret"]) if self.created["auth_method"] == "basic" else None
+    def auth(self) -> httpx.Auth:
+        """HTTP Basic authentication; none for a client without a secret."""
+        secret = self.created.get("client_secret")
+        return httpx.Auth() if secret is None else httpx.BasicAuth(self.id, secret)
 
     def request(self, **changed: str | None) -> dict[str, str]:
         """Return the parameters of an authorization request; a changed one with the value None is left out."""
@@ -58,7 +60,7 @@ class Client:
             "code": code,
             "redirect_uri": self.created["redirect_uris"][0],
             "code_verifier": self.verifier,
-            **({} if self.auth else {"client_id": self.id}),
+            **({"client_id": self.id} if self.created["auth_method"] == "none" else {}),
         } | changed
         data = {name: value for name, value in form.items() if value is not None}
         return self.http.post("/oidc/token", data=data, auth=self.auth)

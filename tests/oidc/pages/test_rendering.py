@@ -195,10 +195,9 @@ def test_headers() -> None:
         headers = dict(Pages.headers(origin))
         assert headers[b"content-security-policy"].decode() == policy.format(sources)
     assert headers[b"x-frame-options"] == b"DENY"
-    assert headers[b"referrer-policy"] == b"no-referrer"
+    assert headers[b"referrer-policy"] == b"same-origin"
     assert headers[b"x-content-type-options"] == b"nosniff"
     assert headers[b"cache-control"] == b"no-store"
-    assert headers[b"cross-origin-opener-policy"] == b"same-origin"
     for bad in ("", "/cb", "; script-src *;:", " https://shop.example"):
         with pytest.raises(ValueError, match="no scheme"):
             Pages.headers(bad)
