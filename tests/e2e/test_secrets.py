@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import Developer, Service, StartService, launch, make_phone
 
 BOT_TOKEN = re.compile(rb"\d{8,}(?::|%3A)[A-Za-z0-9_-]{30,}")
-SECRET = re.compile(rb"(?:sk|tap|whsec)_[A-Za-z0-9+/]{12,}")
+SECRET = re.compile(rb"(?:sk|tap|ocs|whsec)_[A-Za-z0-9+/]{12,}")
 JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")
 
 
@@ -43,6 +43,8 @@ def collect_errors(client: httpx.Client, canaries: Canaries, developer: Develope
             client.post("/sandbox/users/1001/open", json={"deeplink": f"http://elsewhere/{secret}"}),
             developer.call("GET", f"/projects/{secret}"),
             developer.call("DELETE", f"/tokens/{secret}"),
+            developer.call("DELETE", f"/projects/{project_id}/clients/{secret}"),
+            developer.call("POST", f"/projects/{project_id}/clients", json={"name": "n", "redirect_uris": [secret]}),
             developer.call("GET", f"/sessions?cursor={secret}&status={secret}&limit={secret}"),
             developer.call("POST", "/projects", json={"name": "x" * 101, secret: 1}),
             developer.call("PATCH", f"/projects/{project_id}", json={"webhook_url": f"gopher://{secret}"}),
@@ -88,6 +90,13 @@ def _use_everything(client: httpx.Client, found: Canaries) -> None:
     developer.ask("GET", f"/projects/{project.id}/deliveries")
     found.secrets |= {developer.ask("POST", f"/projects/{project.id}/webhook-secret/promote")["webhook_secret"]}
     new = developer.ask("POST", f"/projects/{project.id}/regenerate")
+    clients = f"/projects/{project.id}/clients"
+    new_client = {"name": "Canary", "redirect_uris": ["https://app.example/"]}
+    oidc = developer.ask("POST", clients, json=new_client)
+    one = f"{clients}/{oidc['client_id']}"
+    found.secrets |= {oidc["client_secret"], developer.ask("POST", f"{one}/regenerate")["client_secret"]}
+    developer.ask("PATCH", one, json={"auth_method": "none"})
+    found.secrets |= {developer.ask("PATCH", one, json={"auth_method": "post"})["client_secret"]}
     token = developer.ask("POST", "/tokens", json={"name": "canary"})
     Developer(client, token["access_token"]).ask("GET", "/me")
     found.secrets |= {project.secret_key, project.webhook_secret, *new.values()}

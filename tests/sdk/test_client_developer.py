@@ -90,6 +90,37 @@ def test_the_life_of_a_project(client: EitherClient) -> None:
     assert caught.value.code == "project_not_found"
 
 
+def test_the_life_of_an_oidc_client(client: EitherClient) -> None:
+    """Create, read, list, update in part, a new secret, delete; a secret is told when it is new."""
+    project = client.create_project("Shop")
+    uris = ["https://grafana.example/login/generic_oauth"]
+    created = client.create_client(project.id, "Grafana", uris)
+    assert created.client_secret.startswith("ocs_")
+    assert created.client_secret not in repr(created)
+    assert (created.auth_method, created.signing_alg, created.email) == ("basic", "RS256", "none")
+    read = client.read_client(project.id, created.client_id)
+    assert dataclasses.asdict(created).items() >= dataclasses.asdict(read).items()
+    assert client.list_clients(project.id) == [read]
+    settings: dict[str, Any] = {"signing_alg": "ES256", "email": "synthetic", "id_token_lifetime": 300}
+    public = client.create_client(project.id, "App", ("com.example.app:/cb",), auth_method="none", **settings)
+    assert (public.client_secret, public.client_secret_preview, public.id_token_lifetime) == (None, None, 300)
+    changed = client.update_client(project.id, public.client_id, auth_method="post", redirect_uris=uris)
+    assert (changed.name, changed.redirect_uris, changed.signing_alg) == ("App", tuple(uris), "ES256")
+    regenerated = client.regenerate_client_secret(project.id, public.client_id)
+    assert regenerated != changed.client_secret
+    assert client.update_client(project.id, public.client_id, name="New").client_secret is None
+    assert client.delete_client(project.id, public.client_id) is None
+    with pytest.raises(NotFound) as caught:
+        client.read_client(project.id, public.client_id)
+    assert caught.value.code == "client_not_found"
+    with pytest.raises(TypeError, match="redirect_uris"):
+        client.create_client(project.id, "App", "https://app.example/")
+    with pytest.raises(InvalidRequest, match="redirect_uris"):
+        client.create_client(project.id, "App", ["javascript:alert(1)"])
+    with pytest.raises(ValueError, match="An id contains"):
+        client.read_client(project.id, "../regenerate")
+
+
 def test_how_the_sign_ins_of_a_project_go(client: EitherClient) -> None:
     """The settings that came after release 0.1.0: what they are unless they are given, and how they are set back."""
     project = client.create_project("Shop")

@@ -4,7 +4,9 @@ import re
 from typing import Final
 
 _LONGEST_SENTENCE: Final = 500
-_SECRET: Final = re.compile(r"\b(?:tap|sk|whsec)_[A-Za-z0-9+/=_-]+|[A-Za-z0-9._~-]{43,}|[0-9]{3,}:[A-Za-z0-9_-]{20,}")
+_SECRET: Final = re.compile(
+    r"\b(?:tap|sk|ocs|whsec)_[A-Za-z0-9+/=_-]+|[A-Za-z0-9._~-]{43,}|[0-9]{3,}:[A-Za-z0-9_-]{20,}"
+)
 """Possible credentials, session tokens, code verifiers, proofs and bot tokens: a response may echo the request."""
 
 

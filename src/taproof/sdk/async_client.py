@@ -4,7 +4,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from taproof.sdk import developer_calls, http_request, session_calls
+from taproof.sdk import developer_calls, http_request, oidc_client_calls, session_calls
 from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service, present
 from taproof.sdk.service_address import service_at
 
@@ -90,6 +90,12 @@ class AsyncClient:
     update_project = _awaiting(developer_calls.update_project)
     delete_project = _awaiting(developer_calls.delete_project)
     regenerate_secrets = _awaiting(developer_calls.regenerate_secrets)
+    list_clients = _awaiting(oidc_client_calls.list_clients)
+    create_client = _awaiting(oidc_client_calls.create_client)
+    read_client = _awaiting(oidc_client_calls.read_client)
+    update_client = _awaiting(oidc_client_calls.update_client)
+    delete_client = _awaiting(oidc_client_calls.delete_client)
+    regenerate_client_secret = _awaiting(oidc_client_calls.regenerate_client_secret)
     read_webhook_secret = _awaiting(developer_calls.read_webhook_secret)
     rotate_webhook_secret = _awaiting(developer_calls.rotate_webhook_secret)
     promote_webhook_secret = _awaiting(developer_calls.promote_webhook_secret)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from taproof.sdk import developer_calls, session_calls
+from taproof.sdk import developer_calls, oidc_client_calls, session_calls
 from taproof.sdk.exchange import Call, CallResult, Pause, Service, present
 from taproof.sdk.service_address import service_at
 
@@ -86,6 +86,12 @@ class Client:
     update_project = _blocking(developer_calls.update_project)
     delete_project = _blocking(developer_calls.delete_project)
     regenerate_secrets = _blocking(developer_calls.regenerate_secrets)
+    list_clients = _blocking(oidc_client_calls.list_clients)
+    create_client = _blocking(oidc_client_calls.create_client)
+    read_client = _blocking(oidc_client_calls.read_client)
+    update_client = _blocking(oidc_client_calls.update_client)
+    delete_client = _blocking(oidc_client_calls.delete_client)
+    regenerate_client_secret = _blocking(oidc_client_calls.regenerate_client_secret)
     read_webhook_secret = _blocking(developer_calls.read_webhook_secret)
     rotate_webhook_secret = _blocking(developer_calls.rotate_webhook_secret)
     promote_webhook_secret = _blocking(developer_calls.promote_webhook_secret)

@@ -1,9 +1,9 @@
 """The calls to the developer endpoints, `/api/v1/dev/*`, named after their operations in the API reference.
 
 The clients have methods with the same names, parameters and docstrings, except for `service`, which the client passes.
+`oidc_client_calls.py` has the calls for OpenID Connect clients.
 """
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -11,7 +11,8 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from urllib.parse import urlencode
 
 from taproof.sdk.api_errors import UnexpectedAnswer
-from taproof.sdk.exchange import ANSWER_LIMIT, Call, Request, Service
+from taproof.sdk.developer_api import ask_developer_api, given_only, path_id, read_list, read_one
+from taproof.sdk.exchange import ANSWER_LIMIT, Call, Service
 from taproof.sdk.reading import read
 from taproof.sdk.results import (
     AccessToken,
@@ -26,13 +27,11 @@ from taproof.sdk.results import (
     Session,
     WebhookSecret,
 )
-from taproof.sdk.retries import ask
 
 T = TypeVar("T")
 
 _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
 """Maximum size of a page of deliveries, in bytes: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
-_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +41,12 @@ class _Erased:
 
 def read_account(service: Service) -> Call[Account]:
     """Return the account that the access token belongs to. Use this also to check whether the token works."""
-    return _read(service, Account, "GET", "/me")
+    return read_one(service, Account, "GET", "/me")
 
 
 def list_projects(service: Service) -> Call[list[Project]]:
     """Return all of your projects, oldest first."""
-    return _list(Project, (yield from _ask(service, "GET", "/projects")), "projects")
+    return read_list(Project, (yield from ask_developer_api(service, "GET", "/projects")), "projects")
 
 
 def create_project(
@@ -91,12 +90,12 @@ def create_project(
         "allowed_origins": _origins(allowed_origins),
         "bot_token": bot_token,
     }
-    return _read(service, CreatedProject, "POST", "/projects", _present(body))
+    return read_one(service, CreatedProject, "POST", "/projects", given_only(body))
 
 
 def read_project(service: Service, project_id: str) -> Call[Project]:
     """Return one project."""
-    return _read(service, Project, "GET", f"/projects/{_id(project_id)}")
+    return read_one(service, Project, "GET", f"/projects/{path_id(project_id)}")
 
 
 def update_project(
@@ -131,53 +130,53 @@ def update_project(
         "allowed_origins": _origins(allowed_origins),
         "bot_token": bot_token,
     }
-    return _read(service, Project, "PATCH", f"/projects/{_id(project_id)}", _present(given))
+    return read_one(service, Project, "PATCH", f"/projects/{path_id(project_id)}", given_only(given))
 
 
 def delete_project(service: Service, project_id: str) -> Call[None]:
     """Delete a project with its sessions and analytics. This cannot be undone."""
-    yield from _ask(service, "DELETE", f"/projects/{_id(project_id)}")
+    yield from ask_developer_api(service, "DELETE", f"/projects/{path_id(project_id)}")
 
 
 def regenerate_secrets(service: Service, project_id: str) -> Call[ProjectSecrets]:
     """Replace the secret key and the webhook secret. The old ones stop working immediately."""
-    return _read(service, ProjectSecrets, "POST", f"/projects/{_id(project_id)}/regenerate")
+    return read_one(service, ProjectSecrets, "POST", f"/projects/{path_id(project_id)}/regenerate")
 
 
 def read_webhook_secret(service: Service, project_id: str) -> Call[WebhookSecret]:
     """Return the webhook secret, and the next one during a rotation."""
-    return _read(service, WebhookSecret, "GET", f"/projects/{_id(project_id)}/webhook-secret")
+    return read_one(service, WebhookSecret, "GET", f"/projects/{path_id(project_id)}/webhook-secret")
 
 
 def rotate_webhook_secret(service: Service, project_id: str, *, overlap_hours: int = 24) -> Call[WebhookSecret]:
     """Create the next webhook secret, which replaces the current one after `overlap_hours`."""
-    path = f"/projects/{_id(project_id)}/webhook-secret/rotate"
-    return _read(service, WebhookSecret, "POST", path, {"overlap_hours": overlap_hours})
+    path = f"/projects/{path_id(project_id)}/webhook-secret/rotate"
+    return read_one(service, WebhookSecret, "POST", path, {"overlap_hours": overlap_hours})
 
 
 def promote_webhook_secret(service: Service, project_id: str) -> Call[WebhookSecret]:
     """End a rotation now: the next webhook secret replaces the current one."""
-    return _read(service, WebhookSecret, "POST", f"/projects/{_id(project_id)}/webhook-secret/promote")
+    return read_one(service, WebhookSecret, "POST", f"/projects/{path_id(project_id)}/webhook-secret/promote")
 
 
 def send_webhook_test(service: Service, project_id: str) -> Call[Delivery]:
     """Send one event of type webhook.test to the webhook URL, and return the result within 10 seconds."""
-    return _read(service, Delivery, "POST", f"/projects/{_id(project_id)}/webhook-test")
+    return read_one(service, Delivery, "POST", f"/projects/{path_id(project_id)}/webhook-test")
 
 
 def read_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
     """Return one webhook delivery with its latest attempts."""
-    return _read(service, Delivery, "GET", f"/deliveries/{_id(delivery_id)}")
+    return read_one(service, Delivery, "GET", f"/deliveries/{path_id(delivery_id)}")
 
 
 def resend_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
     """Send an event again immediately, whatever its status. Failed attempts are retried as for a new event."""
-    return _read(service, Delivery, "POST", f"/deliveries/{_id(delivery_id)}/resend")
+    return read_one(service, Delivery, "POST", f"/deliveries/{path_id(delivery_id)}/resend")
 
 
 def read_session(service: Service, session_id: str) -> Call[Session]:
     """Return one session."""
-    return _read(service, Session, "GET", f"/sessions/{_id(session_id)}")
+    return read_one(service, Session, "GET", f"/sessions/{path_id(session_id)}")
 
 
 def erase_user(service: Service, messenger_id: str) -> Call[bool]:
@@ -185,7 +184,7 @@ def erase_user(service: Service, messenger_id: str) -> Call[bool]:
 
     This cannot be undone. Counts do not change. Return whether there was anything to erase.
     """
-    return read(_Erased, (yield from _ask(service, "DELETE", f"/users/{_id(messenger_id)}"))).erased
+    return read(_Erased, (yield from ask_developer_api(service, "DELETE", f"/users/{path_id(messenger_id)}"))).erased
 
 
 def read_analytics(
@@ -193,12 +192,12 @@ def read_analytics(
 ) -> Call[Analytics]:
     """Return analytics for the last `days` UTC days, for one project or all: totals, daily numbers and the funnel."""
     path = _with_query("/analytics", {"days": days, "project_id": project_id})
-    return _read(service, Analytics, "GET", path)
+    return read_one(service, Analytics, "GET", path)
 
 
 def list_access_tokens(service: Service) -> Call[list[AccessToken]]:
     """Return your access tokens, newest first."""
-    return _list(AccessToken, (yield from _ask(service, "GET", "/tokens")), "tokens")
+    return read_list(AccessToken, (yield from ask_developer_api(service, "GET", "/tokens")), "tokens")
 
 
 def create_access_token(
@@ -219,8 +218,8 @@ def create_access_token(
         scopes: what the token can do; by default, the same as the client's token.
     """
     given = None if scopes is None else list(scopes)
-    body = _present({"name": name, "expires_at": _written("expires_at", expires_at), "scopes": given})
-    return _read(service, CreatedAccessToken, "POST", "/tokens", body)
+    body = given_only({"name": name, "expires_at": _written("expires_at", expires_at), "scopes": given})
+    return read_one(service, CreatedAccessToken, "POST", "/tokens", body)
 
 
 def delete_access_token(service: Service, token_id: str, *, keep_created: bool = False) -> Call[None]:
@@ -233,8 +232,8 @@ def delete_access_token(service: Service, token_id: str, *, keep_created: bool =
         token_id: `tok_…`.
         keep_created: do not revoke the tokens created with it.
     """
-    path = _with_query(f"/tokens/{_id(token_id)}", {"created": "keep" if keep_created else None})
-    yield from _ask(service, "DELETE", path)
+    path = _with_query(f"/tokens/{path_id(token_id)}", {"created": "keep" if keep_created else None})
+    yield from ask_developer_api(service, "DELETE", path)
 
 
 # ---- paginated lists
@@ -254,8 +253,8 @@ class Pages(Generic[T]):
     def page(self, cursor: str | None) -> Call[tuple[list[T], str | None]]:
         """Return a page's items and the next page's cursor; the cursor is None for the last page."""
         path = _with_query(self.path, {**self.query, "cursor": cursor})
-        answer = yield from _ask(self.service, "GET", path, answer_limit=self.answer_limit)
-        items, following = _list(self.result, answer, self.field), answer.get("next_cursor")
+        answer = yield from ask_developer_api(self.service, "GET", path, answer_limit=self.answer_limit)
+        items, following = read_list(self.result, answer, self.field), answer.get("next_cursor")
         # With a repeated cursor, the iteration would never end.
         if not (following is None or isinstance(following, str)) or (cursor is not None and following == cursor):
             raise UnexpectedAnswer("The service's response has no valid next_cursor.", status=200)
@@ -312,7 +311,9 @@ def list_deliveries(
         page_size: number of items per request, 1 to 200.
     """
     query = {"event": event, "status": status, "limit": page_size}
-    return Pages(service, f"/projects/{_id(project_id)}/deliveries", query, "deliveries", Delivery, _DELIVERIES_LIMIT)
+    return Pages(
+        service, f"/projects/{path_id(project_id)}/deliveries", query, "deliveries", Delivery, _DELIVERIES_LIMIT
+    )
 
 
 def list_audit_entries(service: Service, *, page_size: int = 50) -> Pages[AuditEntry]:
@@ -320,43 +321,7 @@ def list_audit_entries(service: Service, *, page_size: int = 50) -> Pages[AuditE
     return Pages(service, "/audit", {"limit": page_size}, "entries", AuditEntry)
 
 
-# ---- shared by all calls
-
-
-def _ask(
-    service: Service,
-    method: str,
-    path: str,
-    body: Mapping[str, Any] | None = None,
-    *,
-    answer_limit: int = ANSWER_LIMIT,
-) -> Call[dict[str, Any]]:
-    if service.access_token is None:
-        raise ValueError("Give the client access_token (tap_…): the developer API needs it.")
-    request = Request(
-        method=method,
-        path=f"/api/v1/dev{path}",
-        bearer=service.access_token,
-        body=body,
-        repeatable=method == "GET",
-        answer_limit=answer_limit,
-    )
-    return (yield from ask(service, request))
-
-
-def _read(service: Service, result: type[T], method: str, path: str, body: Mapping[str, Any] | None = None) -> Call[T]:
-    return read(result, (yield from _ask(service, method, path, body)))
-
-
-def _list(result: type[T], answer: Mapping[str, Any], field: str) -> list[T]:
-    items = answer.get(field)
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
-        raise UnexpectedAnswer(f"The service's response has no list of {field}.", status=200)
-    return [read(result, item) for item in items]
-
-
-def _present(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value is not None}
+# ---- arguments
 
 
 def _origins(given: Collection[str] | None) -> list[str] | None:
@@ -366,17 +331,8 @@ def _origins(given: Collection[str] | None) -> list[str] | None:
 
 
 def _with_query(path: str, given: Mapping[str, Any]) -> str:
-    query = urlencode(_present(given))
+    query = urlencode(given_only(given))
     return f"{path}?{query}" if query else path
-
-
-def _id(value: str) -> str:
-    # The id becomes part of the path, so it must not contain "/" or "..".
-    if not isinstance(value, str) or _ID.fullmatch(value) is None:
-        raise ValueError(
-            "An id contains only letters, digits, _ and -, such as proj_…, evt_…, sess_… or a messenger_id."
-        )
-    return value
 
 
 def _written(name: str, moment: datetime | None) -> str | None:

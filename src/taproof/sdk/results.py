@@ -95,6 +95,38 @@ class ProjectSecrets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OidcClient:
+    """An OpenID Connect client of a project. For its settings, see `create_client`.
+
+    Attributes:
+        client_id: `oidc_…`.
+        id_token_lifetime: the lifetime of ID tokens in seconds.
+        client_secret_preview: the start and end of the secret, to recognise it; None if the client has no secret.
+    """
+
+    client_id: str
+    name: str
+    redirect_uris: tuple[str, ...]
+    auth_method: str
+    signing_alg: str
+    email: str
+    id_token_lifetime: int
+    client_secret_preview: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedOidcClient(OidcClient):
+    """A client that was created or changed.
+
+    `client_secret` is its new secret, which is shown only once and omitted from `repr`. It is None if the client has no
+    secret, or keeps the one it has.
+    """
+
+    client_secret: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSecret:
     """The secret that signs proofs and webhooks. The secrets are omitted from `repr`.
 
