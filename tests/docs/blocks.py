@@ -21,6 +21,7 @@ RUN = {"bash", "sh", "console", "python", "js"}
 PARSED = {"json", "yaml", "toml", "ini", "env", "text"}
 EXEMPT = {
     "asks a person with a messenger",
+    "configures a program that is not installed here",
     "ends a system service or starts one",
     "installs from a package index",
     "needs a container engine or a cluster",

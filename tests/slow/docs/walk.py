@@ -1,7 +1,7 @@
 """Run the programs of a page as a reader would: in order, in one shell, in the directory of a running service.
 
-The shell has TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET, TAPROOF_SECRET_KEY, ACCESS_TOKEN and a fresh
-PROOF of a project of its own; `taproof` finds the service's database.
+The shell has TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET, TAPROOF_SECRET_KEY, a fresh PROOF of a project
+of its own, and ACCESS_TOKEN and EMAIL of the developer; `taproof` finds the service's database.
 """
 
 import os
@@ -30,9 +30,11 @@ def environment_of(service: Service) -> dict[str, str]:
         opened(client, phone, session["deeplink"])
         phone.tap("Confirm")
         proof = project.verify(session["session_token"])["proof"]
+        me = client.get("/api/v1/dev/me", headers={"Authorization": f"Bearer {service.access_token}"})
     return {
         "TAPROOF_BASE_URL": service.base_url,
         "ACCESS_TOKEN": service.access_token,
+        "EMAIL": me.json()["email"],
         "TAPROOF_PROJECT_ID": project.id,
         "TAPROOF_SECRET_KEY": project.secret_key,
         "TAPROOF_WEBHOOK_SECRET": project.webhook_secret,
