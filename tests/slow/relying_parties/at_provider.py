@@ -1,4 +1,4 @@
-"""What a user does at the provider: sign in with the messenger, in a browser or without one, and type a device's code."""
+"""What a user does at the provider: sign in with the messenger, in a browser or without one; type a device's code."""
 
 import asyncio
 import re
@@ -11,8 +11,7 @@ from tests.e2e.conftest import Phone
 
 async def sign_in_at_provider(page: Page, phone: Phone, button: str = "Confirm") -> None:
     """Open the messenger by the link of the sign-in page, and decide there. The page then goes on by itself."""
-    deeplink = await page.locator("a#open-messenger").get_attribute("href")
-    assert deeplink is not None
+    deeplink = await page.locator("a[href*='?start=']").get_attribute("href") or ""
     await asyncio.to_thread(phone.sign_in, {"deeplink": deeplink}, button)
 
 
@@ -22,11 +21,9 @@ def sign_in_without_browser(client: httpx.Client, address: str, phone: Phone) ->
     The client must follow redirects.
     """
     sign_in_page = client.get(address)
-    link = re.search(r"<a\b[^>]*\bid=\"open-messenger\"[^>]*>", sign_in_page.text)
+    link = re.search(r'<a\b[^>]*\bhref="([^"]*\?start=[^"]*)"', sign_in_page.text)
     assert link is not None, f"{sign_in_page.url} has no link to the messenger: {sign_in_page.text}"
-    deeplink = re.search(r'\bhref="([^"]*)"', link[0])
-    assert deeplink is not None
-    phone.sign_in({"deeplink": unescape(deeplink[1])})
+    phone.sign_in({"deeplink": unescape(link[1])})
     return client.get(sign_in_page.url)
 
 

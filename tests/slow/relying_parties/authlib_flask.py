@@ -1,4 +1,4 @@
-"""A relying party: Authlib's Flask client as its documentation shows it, without PKCE; the name is from the ID token."""
+"""A relying party: Authlib's Flask client as its documentation shows it, without PKCE; the name is in the ID token."""
 
 import json
 import os

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page
 from tests.e2e.conftest import Developer, Phone, launch
-from tests.slow.relying_parties.processes import HERE, NODE, Program, start_party, start_program
+from tests.slow.relying_parties.processes import Program, node_command, start_party, start_program
 from tests.slow.relying_parties.providers import Provider, Registered, StandIn, Taproof
 
 StartParty = Callable[[str, Registered], Program]
@@ -23,7 +23,7 @@ def provider(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Provider]:
     """Return the provider of all tests of this process."""
     place = tmp_path_factory.mktemp("provider")
     if os.environ.get("TAPROOF_TEST_OIDC_PROVIDER") == "oidc-provider":
-        program = start_program([NODE, HERE / "stand_in.mjs", "0"], place)
+        program = start_program(node_command("stand_in.mjs", place), place)
         with httpx.Client(base_url=program.base_url, timeout=60) as client:
             yield StandIn(client)
         program.stop()
@@ -46,8 +46,7 @@ def start(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
     def start(name: str, registered: Registered) -> Program:
         place = tmp_path_factory.mktemp(name.partition(".")[0])
-        secrets = {"client_id": registered.client_id, "client_secret": registered.client_secret}
-        started.append(start_party(name, place, issuer=provider.issuer, **secrets))
+        started.append(start_party(name, place, provider.issuer, registered))
         return started[-1]
 
     yield start

@@ -39,7 +39,7 @@ def sign_in(_request: HttpRequest) -> HttpResponse:
     return HttpResponseRedirect("/oidc/authenticate/")
 
 
-urlpatterns = [path("", home), path("sign-in", sign_in), path("oidc/", include("mozilla_django_oidc.urls"))]
+urlpatterns = [path("", home), path("sign-in", sign_in)]
 
 
 def configure(issuer: str) -> None:
@@ -55,9 +55,16 @@ def configure(issuer: str) -> None:
             "django.contrib.auth.middleware.AuthenticationMiddleware",
         ],
         SESSION_COOKIE_NAME="django",
+        LOGIN_REDIRECT_URL="/",
+        LOGOUT_REDIRECT_URL="/",
         DATABASES={"default": {"ENGINE": "django.db.backends.sqlite3", "NAME": "site.db"}},
         AUTHENTICATION_BACKENDS=["mozilla_django_oidc.auth.OIDCAuthenticationBackend"],
-        LOGGING={"version": 1, "handlers": {"log": {"class": "logging.StreamHandler"}}, "root": {"handlers": ["log"]}},
+        LOGGING={
+            "version": 1,
+            "disable_existing_loggers": False,
+            "handlers": {"log": {"class": "logging.StreamHandler"}},
+            "root": {"handlers": ["log"]},
+        },
         OIDC_RP_CLIENT_ID=os.environ["CLIENT_ID"],
         OIDC_RP_CLIENT_SECRET=os.environ["CLIENT_SECRET"],
         OIDC_RP_SCOPES="openid profile email",
@@ -76,6 +83,7 @@ def configure(issuer: str) -> None:
 if __name__ == "__main__":
     configure(os.environ["ISSUER"])
     django.setup()
+    urlpatterns.append(path("oidc/", include("mozilla_django_oidc.urls")))  # It reads the settings.
     call_command("migrate", verbosity=0)
     server = make_server("127.0.0.1", int(os.environ["PORT"]), get_wsgi_application(), threaded=True)
     print(json.dumps({"port": server.server_port}), flush=True)

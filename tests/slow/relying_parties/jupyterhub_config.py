@@ -1,7 +1,7 @@
 """A relying party: JupyterHub with oauthenticator's GenericOAuthenticator, set up as its documentation recommends.
 
-Start it with `jupyterhub -f` in a directory of its own. Users are named by their `sub`. They stay on the hub's home page,
-because no notebook server is needed to see who is signed in. `PROXY` is the command of configurable-http-proxy.
+Start it with `jupyterhub -f` in a directory of its own. Users are named by their `sub`. They stay on the hub's home
+page, because no notebook server is needed to see who is signed in. `PROXY` is the command of configurable-http-proxy.
 """
 
 import json

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,12 +17,14 @@ from typing import Any
 import httpx
 import pytest
 from tests.conftest import SHOWN_LOG, running_logs
+from tests.slow.relying_parties.providers import Registered
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 NODE = Path(sys.executable).with_name("node")
 PYTHON = ROOT / "build/relying-parties-venv/bin/python"
-PROXY = ROOT / "tests/npm/node_modules/configurable-http-proxy/bin/configurable-http-proxy"
+PACKAGES = ROOT / "tests/npm/node_modules"
+PROXY = PACKAGES / "configurable-http-proxy/bin/configurable-http-proxy"
 READY_WITHIN = 120.0
 STOPPED_WITHIN = 30.0
 
@@ -50,7 +53,7 @@ class Program:
         if self.port:
             running_logs[self.port] = self.log
             with contextlib.suppress(httpx.TransportError):
-                return httpx.get(self.base_url, timeout=READY_WITHIN).status_code < 500
+                return httpx.get(self.base_url, timeout=READY_WITHIN).status_code < 400
         return False
 
     def stop(self) -> None:
@@ -87,24 +90,29 @@ def start_program(command: Sequence[str | Path], directory: Path, **environment:
     pytest.fail(f"{shlex.join(map(str, command))} did not start (log: {log}):\n{text}")
 
 
-def start_party(
-    name: str, directory: Path, *, issuer: str, client_id: str, client_secret: str, port: int = 0
-) -> Program:
+def node_command(name: str, directory: Path) -> list[str | Path]:
+    """Return the command of a program for Node.js, as a copy: Node.js looks for packages beside the program."""
+    (directory / "node_modules").symlink_to(PACKAGES)
+    return [NODE, shutil.copy(HERE / name, directory)]
+
+
+def start_party(name: str, directory: Path, issuer: str, registered: Registered) -> Program:
     """Start a relying party of this directory by the name of its file; it chooses a free port."""
     if not PYTHON.exists():
         pytest.fail(f"{PYTHON} is missing: `scripts/setup.sh relying-parties` installs it, as `make test-slow` does.")
-    command: list[str | Path] = [NODE, HERE / name]
     if name == "jupyterhub_config.py":
-        command = [PYTHON, "-m", "jupyterhub", "-f", HERE / name]
+        command: list[str | Path] = [PYTHON, "-m", "jupyterhub", "-f", HERE / name]
     elif name.endswith(".py"):
         command = [PYTHON, "-m", f"tests.slow.relying_parties.{name.removesuffix('.py')}"]
+    else:
+        command = node_command(name, directory)
     return start_program(
         command,
         directory,
         ISSUER=issuer,
-        CLIENT_ID=client_id,
-        CLIENT_SECRET=client_secret,
-        PORT=str(port),
+        CLIENT_ID=registered.client_id,
+        CLIENT_SECRET=registered.client_secret,
+        PORT="0",
         PROXY=shlex.join([str(NODE), str(PROXY)]),
         PYTHONPATH=str(ROOT),
     )

@@ -86,7 +86,7 @@ class StandIn:
         *,
         auth_method: AuthMethod = "basic",
         signing_alg: SigningAlg = "RS256",
-        email: Email = "none",
+        email: Email = "none",  # noqa: ARG002 — it has addresses for all clients.
     ) -> Registered:
         method = auth_method if auth_method == "none" else f"client_secret_{auth_method}"
         metadata = {

@@ -1,4 +1,4 @@
-// oidc-provider, a certified provider, in Taproof's place: node stand_in.mjs PORT. It has Taproof's sign-in page, as far as
+// oidc-provider, a certified provider, in Taproof's place: node stand_in.mjs. It has Taproof's sign-in page, as far as
 // the tests use it, and the calls of the sandbox with which a user confirms.
 
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
@@ -86,13 +86,14 @@ function providerAt(issuer) {
 }
 
 const server = http.createServer();
-server.listen(Number(process.argv[2]), '127.0.0.1', () => {
+server.listen(0, '127.0.0.1', () => {
   const provider = providerAt(`http://127.0.0.1:${server.address().port}`);
   const callback = provider.callback();
   server.on('request', (request, response) => {
     const url = new URL(request.url, provider.issuer);
     let done = callback;
     if (url.pathname.startsWith('/sandbox/')) done = () => sandbox(url, request, response);
+    else if (url.pathname === '/' || url.pathname === '/favicon.ico') done = () => response.writeHead(204).end();
     else if (url.pathname.startsWith('/oidc/authorize/')) done = () => signInPage(provider, request, response);
     Promise.resolve(done(request, response)).catch((error) => {
       console.error(error);

@@ -11,15 +11,17 @@ from tests.slow.relying_parties.conftest import StartParty
 from tests.slow.relying_parties.providers import Provider
 from tests.slow.relying_parties.walk import sign_in_out_and_in_again
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.browser
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_starlette(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
     """A user signs in with PKCE; the application asks userinfo for the name."""
     party = start("authlib_starlette.py", provider.register("/callback"))
     await sign_in_out_and_in_again(page, party, phone)
 
 
+@pytest.mark.asyncio(loop_scope="session")
 async def test_flask(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
     """A user signs in without PKCE at an application with a secret, which checks an ID token signed with ES256."""
     party = start("authlib_flask.py", provider.register("/callback", signing_alg="ES256"))

@@ -11,11 +11,11 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def press_sign_in(page: Page) -> None:
-    await page.get_by_role("link", name="Sign in with a messenger").click()
+    await page.get_by_role("button", name="Sign in with a messenger").click()
 
 
 async def press_sign_out(page: Page) -> None:
-    await page.get_by_role("link", name="Logout").click()
+    await page.get_by_role("button", name="Logout").click()
 
 
 async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:

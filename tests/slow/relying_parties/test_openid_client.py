@@ -14,7 +14,7 @@ PROGRAM = "openid_client.mjs"
 
 @pytest.mark.parametrize("mode", ["query", "form_post", "par"])
 async def test_code(page: Page, provider: Provider, start: StartParty, phone: Phone, mode: str) -> None:
-    """A user signs in with PKCE, state and nonce; the answer comes as a query or a form, the request by itself or PAR."""
+    """A user signs in with PKCE, state and nonce. The answer is a query or a form; the request may be pushed."""
     party = start(PROGRAM, provider.register("/callback"))
 
     async def go(page: Page) -> None:
