@@ -1,4 +1,4 @@
-"""Taproof as one of the measured providers: the benchmarks' server, a client of its first project, and the user's tap."""
+"""Taproof as a measured provider: the benchmarks' server, a client of its first project, and the user's tap."""
 
 import re
 from collections.abc import AsyncIterator
