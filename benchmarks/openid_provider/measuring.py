@@ -1,6 +1,8 @@
 """Measure sign-ins through a provider: how many, in what time, and with how much of the server's CPU time."""
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -12,6 +14,9 @@ from aiohttp import ClientSession, ClientTimeout, CookieJar, TCPConnector, Trace
 from benchmarks.machine import cpu_seconds, percentile, say
 from benchmarks.measuring import median
 from benchmarks.openid_provider.flow import Provider, Start, flow
+from benchmarks.openid_provider.taproof import taproof
+from benchmarks.outcome import Table
+from benchmarks.profiles import profile_table, read_shares
 
 _PATIENCE = ClientTimeout(60)
 
@@ -105,6 +110,21 @@ async def measure_providers(
                 name, speed = figure.provider.name, measured.per_cpu_second
                 say(f"round {number} of {repeat}: {name}, {speed:,.0f} sign-ins per CPU second", often=True)
     return [Figure(figure.provider, slices) for figure, slices in zip(figures, rounds, strict=True)]
+
+
+async def profile(sessions: int, directory: Path, *, flows: int, connections: int) -> list[Table]:
+    """Sample Taproof in a run of its own, because sampling costs time; return its time by part and by function."""
+    path, own = directory / "openid.profile", directory / "profiled"
+    own.mkdir()
+    async with taproof(sessions, path)(own) as provider:
+        await measure(provider, connections, connections)
+        os.kill(provider.pid, signal.SIGUSR1)
+        await measure(provider, flows, connections)
+    title = "Where the time of an OpenID Connect sign-in goes on SQLite"
+    return [
+        profile_table(title, {"sign-in": read_shares(path)}),
+        profile_table(f"{title}, by function", {"sign-in": read_shares(path, "functions")}, "function"),
+    ]
 
 
 HEAD = ["provider", "storage", "sign-ins per CPU s", "sign-ins/s", "p50 ms", "p99 ms", "server core", "requests each"]

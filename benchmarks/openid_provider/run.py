@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.machine import BUILD, LOAD_CORE, SERVER_CORE, BenchmarkFailed, say
-from benchmarks.openid_provider.measuring import figure_rows, measure_providers
+from benchmarks.openid_provider.measuring import figure_rows, measure_providers, profile
 from benchmarks.openid_provider.oidc_provider import DURABLE, MEMORY, oidc_provider
 from benchmarks.openid_provider.taproof import taproof
 from benchmarks.peers.installing import install_npm
 from benchmarks.report import markdown
 
+_SESSIONS: Final = 10_000
 PROVIDERS: Final = {
-    "taproof": taproof(10_000),
+    "taproof": taproof(_SESSIONS),
     "durable": oidc_provider(DURABLE),
     "memory": oidc_provider(MEMORY),
 }
@@ -35,10 +36,22 @@ def arguments() -> argparse.Namespace:
     add("--repeat", type=int, default=3, help="rounds that count, of which the median is taken (default: 3)")
     add("--connections", type=int, default=32, help="sign-ins at the same time (default: 32)")
     add("--only", nargs="+", choices=list(PROVIDERS), metavar="NAME", help=f"some of: {', '.join(PROVIDERS)}")
+    add("--profile", action="store_true", help="also print where Taproof's time goes")
     given = parser.parse_args()
     if min(given.flows, given.repeat, given.connections) < 1:
         parser.error("--flows, --repeat and --connections must be positive")
     return given
+
+
+async def measure(given: argparse.Namespace, directory: Path) -> None:
+    """Measure and print what the command line asks for."""
+    starts = [PROVIDERS[name] for name in given.only or PROVIDERS]
+    load = {"flows": given.flows, "connections": given.connections}
+    figures = await measure_providers(starts, directory, repeat=given.repeat, **load)
+    say("")
+    print(markdown(figure_rows(figures)))
+    for table in await profile(_SESSIONS, directory, **load) if given.profile else []:
+        print(f"\n{table.title}\n\n{markdown(table.rows)}")
 
 
 def main() -> None:
@@ -49,19 +62,12 @@ def main() -> None:
     BUILD.mkdir(parents=True, exist_ok=True)
     install_npm()
     os.sched_setaffinity(0, {LOAD_CORE})  # Each provider is pinned to its own core.
-    starts = [PROVIDERS[name] for name in given.only or PROVIDERS]
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="openid-") as directory:
         try:
-            figures = asyncio.run(
-                measure_providers(
-                    starts, Path(directory), flows=given.flows, repeat=given.repeat, connections=given.connections
-                )
-            )
+            asyncio.run(measure(given, Path(directory)))
         except* BenchmarkFailed as failures:
             print(f"\n{failures.exceptions[0]}", file=sys.stderr)
             sys.exit(1)
-    say("")
-    print(markdown(figure_rows(figures)))
 
 
 if __name__ == "__main__":

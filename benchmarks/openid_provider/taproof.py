@@ -32,14 +32,18 @@ async def confirm(session: ClientSession, address: str) -> str:
         return await redirect_of(answer)
 
 
-def taproof(sessions: int) -> Start:
-    """Return how Taproof is started on SQLite with this many stored sessions."""
+def taproof(sessions: int, profile: Path | None = None) -> Start:
+    """Return how Taproof is started on SQLite with this many stored sessions.
+
+    With a `profile` it is sampled from SIGUSR1 on, into that file.
+    """
+    options = () if profile is None else ("--profile", str(profile))
 
     @asynccontextmanager
     async def start(directory: Path) -> AsyncIterator[Provider]:
         with sqlite_copy(sessions, directory, "openid") as url:
             access_token = await _access_token(url)
-            with running(url) as target:
+            with running(url, *options) as target:
                 issuer = f"http://127.0.0.1:{target.port}"
                 client_id, client_secret = await _create_client(issuer, target, access_token)
                 published, keys = await published_by(issuer)

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from benchmarks.openid_provider.measuring import figure_rows, measure_providers
+from benchmarks.openid_provider.measuring import figure_rows, measure_providers, profile
 from benchmarks.openid_provider.oidc_provider import DURABLE, MEMORY, oidc_provider
 from benchmarks.openid_provider.taproof import taproof
 from benchmarks.outcome import PartOutcome, Plan, Table
@@ -39,5 +39,7 @@ def measure_openid(plan: Plan) -> PartOutcome:
     outcome = PartOutcome(tables=[Table("OpenID Connect sign-ins", figure_rows(figures), note)])
     for name, figure in zip(starts, figures, strict=True):
         outcome.values[f"openid.{name}"] = figure.median("per_cpu_second")
+    parts, _ = asyncio.run(profile(plan.sessions, directory, flows=_FLOWS * plan.seconds, connections=_CONNECTIONS))
+    outcome.tables.append(parts)
     outcome.versions |= versions(DURABLE)
     return outcome
