@@ -2,7 +2,7 @@
 // decides, and send the proof to the application's own backend. The second button signs the user in with OpenID Connect:
 // see openid.js. The rest is display.
 
-import { beginSignIn, claimsOf, finishSignIn, takeResponse } from "./openid.js";
+import { beginSignIn, claimsOf, findRequest, redeemCode, takeResponse } from "./openid.js";
 
 const POLL_INTERVAL = 2_000;
 /** How long one call waits for the user's decision, in seconds: see docs/reference/long-poll.md. */
@@ -202,18 +202,16 @@ async function signInWithOpenid() {
 /** Go on where `signInWithOpenid` ended: the service has sent the user back to this page, with a code or an error. */
 async function finishSignInWithOpenid(response) {
   showStarting();
-  addStep(
-    "The page made a code verifier, a state and a nonce, kept them in this tab, and sent you to the service.",
-    "GET /oidc/authorize?response_type=code&client_id=…&state=…&nonce=…&code_challenge=…",
-  );
-  if (response.has("error")) {
-    addStep("The service sent you back with an error.", `/demo?error=${response.get("error")}&state=…&iss=…`);
-  } else {
-    addStep("You confirmed in the messenger, and the service sent you back with a code.", "/demo?code=…&state=…&iss=…");
-  }
   let idToken;
   try {
-    idToken = await finishSignIn(response, issuer, clientId);
+    const begun = findRequest(response, issuer);
+    addStep(
+      "The page made a code verifier, a state and a nonce, kept them in this tab, and sent you to the service.",
+      "GET /oidc/authorize?response_type=code&client_id=…&state=…&nonce=…&code_challenge=…",
+    );
+    const [found, code] = response.has("code") ? ["a code", "code=…"] : ["an error", `error=${response.get("error")}`];
+    addStep(`The service sent you back with ${found}.`, `/demo?${code}&state=…&iss=…`);
+    idToken = await redeemCode(response, begun, issuer, clientId);
   } catch (error) {
     stop(error.cancelled ? "cancelled" : "error", error.message, "sign-in-openid");
     return;

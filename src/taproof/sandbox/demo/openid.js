@@ -21,7 +21,7 @@ class NotSignedIn extends Error {
 
 /** Send the user to the service. */
 export async function beginSignIn(issuer, clientId) {
-  if (location.origin !== issuer) {
+  if (location.origin !== new URL(issuer).origin) {
     throw new Error(`OpenID Connect returns to one address only. Open ${issuer}/demo and sign in there.`);
   }
   const request = { state: randomText(), nonce: randomText(), codeVerifier: randomText() };
@@ -30,7 +30,7 @@ export async function beginSignIn(issuer, clientId) {
   const parameters = new URLSearchParams({
     response_type: "code",
     client_id: clientId,
-    redirect_uri: redirectUri(),
+    redirect_uri: `${issuer}/demo`,
     scope: SCOPE,
     state: request.state,
     nonce: request.nonce,
@@ -50,8 +50,8 @@ export function takeResponse() {
   return response;
 }
 
-/** Check the response, exchange its code, and return the ID token. Only the backend can verify its signature. */
-export async function finishSignIn(response, issuer, clientId) {
+/** Return the request of this tab that the response answers. */
+export function findRequest(response, issuer) {
   const request = JSON.parse(sessionStorage.getItem(STORED));
   sessionStorage.removeItem(STORED);
   // Without this check, another site could sign the user in to someone else's account.
@@ -62,6 +62,11 @@ export async function finishSignIn(response, issuer, clientId) {
   if (response.get("iss") !== issuer) {
     throw new Error("Another service sent this response. Start a new sign-in.");
   }
+  return request;
+}
+
+/** Exchange the code of the response for an ID token, and return it. Only the backend can verify its signature. */
+export async function redeemCode(response, request, issuer, clientId) {
   if (!response.has("code")) {
     throw new NotSignedIn(response.get("error"), response.get("error_description"));
   }
@@ -82,7 +87,7 @@ async function exchange(code, codeVerifier, issuer, clientId) {
       body: new URLSearchParams({
         grant_type: "authorization_code",
         code,
-        redirect_uri: redirectUri(),
+        redirect_uri: `${issuer}/demo`,
         client_id: clientId,
         code_verifier: codeVerifier,
       }),
@@ -104,8 +109,6 @@ export function claimsOf(token) {
   const bytes = Uint8Array.from(atob(payload), (character) => character.charCodeAt(0));
   return JSON.parse(new TextDecoder().decode(bytes));
 }
-
-const redirectUri = () => `${location.origin}/demo`;
 
 const randomText = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
