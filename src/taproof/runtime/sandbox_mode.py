@@ -47,7 +47,9 @@ async def start_sandbox(settings: Settings, services: "Services") -> RunningSand
         return (await services.projects.read_webhook_secret(actor, seeded.project.id)).webhook_secret
 
     client = seeded.client
-    id_tokens = client and IdTokens(settings.base_url, client.id, services.openid.keys.read_jwks, system_clock)
+    id_tokens = None
+    if client is not None:
+        id_tokens = IdTokens(settings.base_url, client.id, services.openid.keys.read_jwks, system_clock)
     apps: dict[str, ASGIApp] = {
         "/sandbox/*": messenger.app,
         "/demo/*": Demo(seeded.project.id, read_webhook_secret, system_clock, system_entropy, id_tokens).app,

@@ -84,7 +84,7 @@ async def test_a_bad_id_token_signs_nobody_in(subtests: pytest.Subtests) -> None
         "another key": signed(OTHER_KEY),
         "an unknown key": signed(kid="unknown"),
         "no key": jwt.encode(claims(), KEY, "ES256"),
-        "no algorithm": jwt.encode(claims(), None, "none", headers={"kid": JWK["kid"]}),
+        "no algorithm": jwt.encode(claims(), "", "none", headers={"kid": JWK["kid"]}),
         "a public key as a secret": jwt.encode(claims(), JWK["x"] * 2, "HS256", headers={"kid": JWK["kid"]}),
         "another payload": f"{header}.{signed(sub='1002').split('.')[1]}.{signature}",
         "another issuer": signed(iss="https://evil.example"),

@@ -22,7 +22,7 @@ def test_a_session(taproof_settings):
 
 
 def test_the_fixture(tmp_path: Path) -> None:
-    """One test starts a sign-in, and another one signs in with OpenID Connect; afterwards nothing listens on the port."""
+    """Its tests can start a sign-in, and sign in with OpenID Connect; afterwards nothing listens on the port."""
     port = str(free_port())
     fixture = block_of(PAGE, "python", "@pytest.fixture").text
     assert "18080" in fixture

@@ -11,8 +11,6 @@ import jwt
 from taproof.core.clock import SECOND, Clock
 
 _REQUIRED: Final = ["iss", "sub", "aud", "exp", "at_hash"]
-# PyJWT compares times with the machine's clock, but the demo has a clock of its own.
-_OPTIONS: Final[dict[str, Any]] = {"require": _REQUIRED, "strict_aud": True, "verify_exp": False, "verify_iat": False}
 
 
 class IdTokenRefused(Exception):
@@ -55,7 +53,8 @@ class IdTokens:
                 algorithms=[key.algorithm_name],
                 audience=self.client_id,
                 issuer=self.issuer,
-                options=_OPTIONS,
+                # PyJWT compares times with the machine's clock, but the demo has a clock of its own.
+                options={"require": _REQUIRED, "strict_aud": True, "verify_exp": False, "verify_iat": False},
             )
         except (jwt.PyJWTError, KeyError, ValueError, RecursionError):
             # `from None`: PyJWT's error could quote the token.
