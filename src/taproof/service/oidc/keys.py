@@ -59,6 +59,7 @@ class SigningKeys:
         self._private: dict[str, PrivateKey] = {}
         self._read_at = -_RELOAD_EVERY
         self._reading = asyncio.Lock()
+        self._loading = asyncio.Lock()
 
     async def read_jwks(self) -> dict[str, Any]:
         """Return the JWK set (RFC 7517): keys that sign, will sign next, or signed ID tokens that may be valid."""
@@ -119,10 +120,15 @@ class SigningKeys:
 
     async def _private_key(self, key: SigningKey) -> PrivateKey:
         found = self._private.get(key.kid)
-        if found is None:
-            pem = self._encryptor.decrypt(key.encrypted_private_key, associated_data_of("signing_key", key.kid))
-            found = self._private[key.kid] = await asyncio.to_thread(load_private_key, pem)
-        return found
+        if found is not None:
+            return found
+        # Loading an RSA key takes 50 ms of CPU time, so calls that arrive together must not load it once each.
+        async with self._loading:
+            found = self._private.get(key.kid)
+            if found is None:
+                pem = self._encryptor.decrypt(key.encrypted_private_key, associated_data_of("signing_key", key.kid))
+                found = self._private[key.kid] = await asyncio.to_thread(load_private_key, pem)
+            return found
 
 
 def _missing(keys: list[SigningKey], now: int) -> list[tuple[SigningAlg, int, int]]:

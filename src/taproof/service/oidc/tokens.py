@@ -143,7 +143,9 @@ class Tokens:
         return self._issue(answerable, access_token, now)
 
     async def _refuse_reuse(self, found: Authorization, now: int) -> None:
-        await self._storage.authorizations.revoke_tokens(found.id, now)
+        # Only the first reuse has something to revoke. The others cause no write.
+        if found.revoked_at is None:
+            await self._storage.authorizations.revoke_tokens(found.id, now)
         raise OAuthError("invalid_grant", _WRONG_CODE)
 
     async def redeem_device_code(self, client: SignInClient, parameters: Mapping[str, str]) -> dict[str, Any]:
