@@ -14,7 +14,7 @@ run: .venv/.run ## Run the service with the sandbox messenger and the demo.
 test: check ## Check everything and run the tests, except those of tests/slow, on the built wheel.
 	$(PYTEST) tests --ignore=tests/slow --ignore=tests/docs $(ARGS)
 
-test-slow: .venv/.test ## Run the tests that take minutes: long kills and floods, the programs of the docs, builds.
+test-slow: .venv/.test build/relying-parties-venv/requirements.txt ## Run the tests that take minutes: long kills and floods, the programs of the docs, builds.
 	$(PYTEST) tests/slow $(ARGS)
 
 check: .venv/.test ## Check style, types, imports and the documentation.
@@ -54,6 +54,9 @@ clean: ## Delete the environment and all caches.
 
 .venv/.test: requirements/test.txt tests/npm/package-lock.json sdk/js/package-lock.json $(SOURCES) scripts/setup.sh
 	scripts/setup.sh test
+
+build/relying-parties-venv/requirements.txt: requirements/relying-parties.txt scripts/setup.sh
+	scripts/setup.sh relying-parties
 
 .venv/.bench: .venv/.test requirements/bench.txt
 	scripts/setup.sh bench

@@ -77,6 +77,13 @@ AIMS: Final = (
         "{:.2f} ×",
     ),
     _least(
+        "OpenID Connect sign-in, SQLite",
+        "≥ 2 × oidc-provider on SQLite, per CPU second",
+        lambda values: values["openid.taproof"] / values["openid.durable"],
+        2,
+        "{:.2f} ×",
+    ),
+    _least(
         "full cycle over the Bot API",
         "≥ 300 sign-ins/s",
         lambda values: max(values["bot.webhook"], values["bot.polling"]),

@@ -22,6 +22,7 @@ from benchmarks.outcome import PartOutcome, Plan
 from benchmarks.parts.bot import measure_bot
 from benchmarks.parts.console import measure_console
 from benchmarks.parts.crowd import measure_crowd
+from benchmarks.parts.openid import measure_openid
 from benchmarks.parts.peers import measure_all_peers
 from benchmarks.parts.race import measure_race
 from benchmarks.parts.scale import measure_scale
@@ -42,6 +43,7 @@ PARTS: Final[dict[str, Part]] = {
     "sqlite": lambda plan, _: measure_sqlite(plan),
     "postgres": measure_postgres,
     "peers": lambda plan, _: measure_all_peers(plan),
+    "openid": lambda plan, _: measure_openid(plan),
     "bot": lambda plan, _: measure_bot(plan),
     "taps": measure_taps,
     "crowd": measure_crowd,
@@ -51,7 +53,7 @@ PARTS: Final[dict[str, Part]] = {
     "start": lambda plan, _: measure_start(plan),
     "race": lambda plan, postgres: measure_race(plan, postgres, with_peers=True),
 }
-_NEED_PEERS: Final = {"peers", "race"}
+_NEED_PEERS: Final = {"peers", "openid", "race"}
 
 
 def run(parts: list[str], plan: Plan) -> tuple[PartOutcome, dict[str, str]]:

@@ -8,3 +8,4 @@ compile=(.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --no-emit-
 "${compile[@]}" pyproject.toml --extra server --group build --group docs --group test -c requirements/run.txt -o requirements/test.txt
 "${compile[@]}" pyproject.toml --extra server --group build --group docs --group test --group bench -c requirements/test.txt -o requirements/bench.txt
 "${compile[@]}" --group docs -c requirements/test.txt -o requirements/docs.txt
+"${compile[@]}" --group relying-parties -c requirements/test.txt -o requirements/relying-parties.txt

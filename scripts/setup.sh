@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | bench
+# Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | bench | relying-parties
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
 # `docs`: the same environment with MkDocs only.
 # `test`: `run` with the tools of the tests, Chromium, PgBouncer, nginx, and the npm packages of tests/npm and sdk/js.
 # `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
+# `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -63,6 +64,16 @@ requirements() { # requirements run|docs|test|bench
   cp "requirements/$1.txt" ".venv/requirements-$1.txt"
 }
 
+# The tests look for them there; see tests/slow/relying_parties/processes.py.
+relying_parties() {
+  local place=build/relying-parties-venv lock=requirements/relying-parties.txt
+  if ! cmp -s "$lock" "$place/requirements.txt"; then
+    "$(find_python)" -m venv --clear "$place"
+    "$place/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+  fi
+  cp "$lock" "$place/requirements.txt" # Last, so that an interrupted installation is repeated.
+}
+
 taproof() {
   rm -rf build/wheel
   .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/wheel .
@@ -79,11 +90,17 @@ npm_packages() { # npm_packages FOLDER
 }
 
 MODE=${1:-}
+if [ "$MODE" = relying-parties ]; then
+  STEPS=1
+  step "OpenID Connect clients of requirements/relying-parties.txt" "60 seconds, nothing when they have not changed"
+  relying_parties
+  exit
+fi
 case "$MODE" in
   run) STEPS=3 ;;
   docs) STEPS=2 ;;
   test | bench) STEPS=5 ;;
-  *) say "usage: scripts/setup.sh run|docs|test|bench"; exit 2 ;;
+  *) say "usage: scripts/setup.sh run|docs|test|bench|relying-parties"; exit 2 ;;
 esac
 
 case "$MODE" in

@@ -152,7 +152,7 @@ def test_every_make_target_says_what_it_does() -> None:
         assert named <= set(targets[1].split()), path.name
 
 
-@pytest.mark.parametrize("name", ["run.txt", "test.txt"])
+@pytest.mark.parametrize("name", ["run.txt", "test.txt", "relying-parties.txt"])
 def test_requirements_are_locked(name: str) -> None:
     """Every requirement has a version and a hash, and none names an index, which depends on the machine."""
     text = (ROOT / "requirements" / name).read_text(encoding="utf-8")

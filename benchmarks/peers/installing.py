@@ -18,8 +18,13 @@ def install() -> None:
     for program in ("npm", "nginx", "wrk"):
         if shutil.which(program) is None:
             raise SystemExit(f"{program} is missing: run `make bench`, or install Debian's package {program}.")
-    _install_once(HERE / "package-lock.json", MODULES, _install_npm)
+    install_npm()
     _install_once(HERE / "requirements.txt", PYTHON_HOME, _install_python)
+
+
+def install_npm() -> None:
+    """Install npm's packages alone if they are missing."""
+    _install_once(HERE / "package-lock.json", MODULES, _install_npm_packages)
 
 
 def _install_once(lock: Path, into: Path, installer: Callable[[], None]) -> None:
@@ -34,7 +39,7 @@ def _install_once(lock: Path, into: Path, installer: Callable[[], None]) -> None
     shutil.copyfile(lock, done)  # Last, so that an interrupted installation is repeated.
 
 
-def _install_npm() -> None:
+def _install_npm_packages() -> None:
     # No install script is needed: better-sqlite3 and Node.js come as binaries inside packages that the lock file pins
     # by hash.
     command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]

@@ -3,20 +3,14 @@
 import { generateKeyPairSync } from 'node:crypto';
 
 import Provider from 'oidc-provider';
-import MemoryAdapter from 'oidc-provider/lib/adapters/memory_adapter.js';
-import LRU from 'oidc-provider/lib/helpers/lru.js';
 import { normalize } from 'oidc-provider/lib/helpers/user_codes.js';
 
+import { memoryAdapter } from './memory_adapter.mjs';
 import { serve } from './serving.mjs';
 import { sqliteAdapter } from './sqlite_adapter.mjs';
 
 const HOUR = 3600;
 const [port, database] = process.argv.slice(2);
-
-function memoryAdapter() {
-  const store = new LRU({ maxSize: 2_000_000 }); // Its own 1,000 entries would forget what is being polled.
-  return (model) => new MemoryAdapter(model, store);
-}
 
 const account = (accountId) => ({
   accountId,

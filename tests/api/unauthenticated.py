@@ -21,7 +21,9 @@ from starlette.types import ASGIApp
 from taproof.api.router import Router
 from taproof.config.settings import load_settings
 from taproof.core.accounts import Actor
+from taproof.core.identifiers import new_key
 from taproof.core.model import ProjectChanges
+from taproof.core.oidc.clients import ClientChanges
 from taproof.http.sdk_files import SdkFiles
 from taproof.runtime.app import build_app, build_console, console_apps, webhook_apps
 from taproof.runtime.bot_runtime import connect_messenger
@@ -52,6 +54,7 @@ class Running:
     services: Services
     project_id: str
     _calls: int = 0
+    _client_id: str = ""
 
     def address(self) -> str:
         """Return an address that no call came from."""
@@ -98,6 +101,17 @@ class Running:
         await self.app(scope, receive, send)
         answered = {name.decode(): value.decode() for name, value in started["headers"]}
         return WebhookResponse(started["status"], answered, b"".join(chunks))
+
+    async def openid_client(self) -> str:
+        """Return the id of a client of the project, which has no secret."""
+        if not self._client_id:
+            developer = await self.services.developers.read_developer("ada@example.com")
+            changes = ClientChanges(name="App", redirect_uris=("https://app.example/",), auth_method="none")
+            created, _ = await self.services.oidc_clients.create_client(
+                Actor(developer, "command_line"), self.project_id, changes
+            )
+            self._client_id = created.id
+        return self._client_id
 
     async def waiting_cookie(self) -> str:
         """Start a sign-in to the console; return the cookie of the browser that waits for it."""
@@ -175,7 +189,7 @@ class Call:
 
 def call_of(method: str, route: str) -> Call:
     """Return a call of a route, with something in the place of each parameter, and a body that it takes."""
-    is_form = route.startswith("/console")
+    is_form = route.startswith(("/console", "/oidc", "/device"))
     headers = {} if method == "GET" else SAME_ORIGIN if is_form else JSON
     path = re.sub(r"\{\w+(:path)?\}", "x", route)
     return Call(f"{method} {route}", method, path, headers, b"" if method == "GET" or is_form else b"{}")
@@ -190,6 +204,12 @@ async def special_calls(at: Running) -> list[Call]:
     cookie = {"cookie": await at.waiting_cookie()}
     login = await at.call("POST", "/api/v1/login", JSON, b"{}")
     device_code = re.findall(rb'"device_code":"([^"]+)"', login.body)[0]
+    signs_in = f"/oidc/authorize?client_id={await at.openid_client()}&response_type=code&scope=openid"
+    signs_in += f"&redirect_uri=https%3A%2F%2Fapp.example%2F&code_challenge={'A' * 43}&code_challenge_method=S256"
+    begun = await at.call("GET", signs_in)
+    page = begun.headers["location"].removeprefix("https://taproof.example")
+    page_cookie = {"cookie": begun.headers["set-cookie"].partition(";")[0]}
+    wrong_client = f"client_id={await at.openid_client()}&client_secret=ocs_{'A' * 49}&grant_type=x".encode()
     wrong_key = {**JSON, "authorization": "Bearer sk_" + "A" * 49}
     return [
         Call("POST /api/v1/generate/public", "POST", "/api/v1/generate/public", JSON, generate),
@@ -202,6 +222,14 @@ async def special_calls(at: Running) -> list[Call]:
         Call(f"GET {SIGN_IN}/state", "GET", f"{SIGN_IN}/state", cookie),
         Call(f"POST {SIGN_IN}/token", "POST", f"{SIGN_IN}/token", SAME_ORIGIN, b"access_token=tap_" + b"A" * 49),
         Call("POST /console/invite", "POST", "/console/invite", SAME_ORIGIN, b"code=inv_" + b"A" * 49),
+        Call("GET /oidc/authorize", "GET", signs_in),
+        Call("GET /oidc/authorize/{authorization_id}", "GET", page, page_cookie),
+        Call("GET /oidc/authorize/{authorization_id}/status", "GET", f"{page}/status", page_cookie),
+        Call("POST /oidc/token", "POST", "/oidc/token", SAME_ORIGIN, wrong_client),
+        Call("POST /oidc/par", "POST", "/oidc/par", SAME_ORIGIN, wrong_client),
+        Call("POST /oidc/device_authorization", "POST", "/oidc/device_authorization", SAME_ORIGIN, wrong_client),
+        Call("GET /oidc/userinfo", "GET", "/oidc/userinfo", {"authorization": "Bearer " + new_key("oat", bytes)}),
+        Call("POST /device", "POST", "/device", SAME_ORIGIN, b"user_code=BBBB-BBBB"),
         Call("GET /console/nowhere", "GET", "/console/nowhere"),
         Call("GET /nowhere", "GET", "/nowhere"),
         Call("GET /api/v1/dev/me", "GET", "/api/v1/dev/me", {"authorization": "Bearer tap_" + "A" * 49}),

@@ -40,6 +40,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         asked.deliveries,
         audit=asked.audit,
         bots=asked.bots,
+        clients=asked.clients,
         plans=asked.plans,
         erasure=asked.erasure,
         metrics=metrics,

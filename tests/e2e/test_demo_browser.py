@@ -130,6 +130,53 @@ async def test_cancel_and_try_again(demo: Page, new_phone: NewPhone) -> None:
     await expect(demo.locator("#who-name")).to_have_text("Grace")
 
 
+async def open_messenger(demo: Page) -> Page:
+    """Click Sign in with OpenID Connect, then the button of the service's page; return the phone that opens."""
+    await demo.click("#sign-in-openid")
+    async with demo.expect_popup() as opened:
+        await demo.get_by_role("link", name="Open the messenger").click()
+    phone = await opened.value
+    await expect(phone.locator("#start")).to_be_visible()
+    return phone
+
+
+async def test_openid(demo: Page, new_phone: NewPhone, service: Service) -> None:
+    """The demo sends the user to the service's page, and gets them back signed in, with nothing left in its address."""
+    user = new_phone("Grace", username="grace_openid").messenger_id
+    phone = await open_messenger(demo)
+    await be(phone, user)
+    await phone.click("#start")
+    await button(phone, "Confirm").click()
+    await expect(demo.locator("#who")).to_have_text("Signed in as Grace @grace_openid")
+    await expect(demo.locator("#who")).to_be_focused()
+    assert demo.url == f"{service.base_url}/demo"
+    await expect(demo.locator("#steps li")).to_have_count(4)
+    await expect(demo.locator("#claims")).to_contain_text(f'"sub": "{user}"')
+    await expect(demo.locator("#contents")).to_contain_text("What the ID token contains")
+    assert await demo.evaluate("sessionStorage.length") == 0
+
+    await demo.reload()
+    await expect(demo.locator("#who-name")).to_have_text("Grace")
+    await demo.click("#sign-out")
+    await status_is(demo, "idle")
+    await demo.reload()
+    await expect(demo.locator("#status")).to_have_text("You are not signed in.")
+
+
+async def test_openid_without_a_code(demo: Page, service: Service) -> None:
+    """A user who goes back is told so kindly. A response to no request of this tab is refused, and adds no step."""
+    await demo.click("#sign-in-openid")
+    await demo.get_by_role("button", name="Back to Demo").click()
+    await status_is(demo, "cancelled")
+    await expect(demo.locator("#status")).to_have_text("You went back without signing in. Nothing was shared.")
+    await expect(demo.locator("#sign-in-openid")).to_be_focused()
+    assert demo.url == f"{service.base_url}/demo"
+    await demo.goto("/demo?error=Your+account+is+locked&state=planted")
+    await status_is(demo, "error")
+    await expect(demo.locator("#status")).to_contain_text("not started in this tab")
+    await expect(demo.locator("#steps li")).to_have_count(0)
+
+
 async def test_expiry(demo: Page, service: Service, new_phone: NewPhone) -> None:
     """A session expires after ten minutes without any action, and a late tap on its prompt confirms nothing."""
     user = new_phone("Grace").messenger_id

@@ -373,6 +373,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
             *[unused] * 5,
             audit=unused,
             bots=unused,
+            clients=unused,
             plans=unused,
             erasure=unused,
             metrics=metrics,

@@ -174,7 +174,7 @@ async def update_client(
 async def regenerate_client_secret(
     given: Given, email: Email, project_id: ProjectId, client_id: ClientId, *, as_json: AsJson = False
 ) -> None:
-    """Replace the secret of a client and print the new one. The old one stops working immediately."""
+    """Replace the secret of a client and print it. The old one stops working immediately."""
     async with _open_clients(given, email) as (clients, actor):
         secret = await clients.regenerate_client_secret(actor, project_id, client_id)
     if as_json:

@@ -14,7 +14,19 @@ from typing import Annotated, Final
 
 import typer
 
-from taproof.cli import audit, clients, developers, export_import, login, master_key, projects, tokens, users, webhooks
+from taproof.cli import (
+    audit,
+    clients,
+    developers,
+    export_import,
+    login,
+    master_key,
+    oidc,
+    projects,
+    tokens,
+    users,
+    webhooks,
+)
 from taproof.cli.command import STORE, AsJson, Given, command, group, load
 from taproof.cli.output import print_finding, print_json
 from taproof.config.database_url import is_postgres, shown_database
@@ -153,6 +165,7 @@ def _every_command(
 
 for _each in (
     *(login.commands, audit.commands, export_import.commands, developers.commands, tokens.commands),
-    *(projects.commands, clients.commands, webhooks.commands, users.commands, master_key.commands),
+    *(projects.commands, clients.commands, webhooks.commands, users.commands, oidc.commands),
+    master_key.commands,
 ):
     commands.add_typer(_each)

@@ -11,6 +11,7 @@ from taproof.config.settings import Settings
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.sandbox.demo.id_tokens import IdTokens
 from taproof.sandbox.demo.server import Demo
 from taproof.sandbox.seed import Seed, seed
 from taproof.sandbox.server import Sandbox
@@ -39,15 +40,19 @@ async def start_sandbox(settings: Settings, services: "Services") -> RunningSand
     number = 10**9 + int.from_bytes(system_entropy(4))
     token = f"{number}:{system_entropy(16).hex()}sbx"
     messenger = Sandbox(token, "taproof_sandbox_bot", system_clock, system_entropy, settings.base_url)
-    seeded = await seed(services.developers, services.projects)
+    seeded = await seed(services.developers, services.projects, services.oidc_clients, settings.base_url)
     actor = Actor(seeded.developer, "service")
 
     async def read_webhook_secret() -> str:
         return (await services.projects.read_webhook_secret(actor, seeded.project.id)).webhook_secret
 
+    client = seeded.client
+    id_tokens = None
+    if client is not None:
+        id_tokens = IdTokens(settings.base_url, client.id, services.openid.keys.read_jwks, system_clock)
     apps: dict[str, ASGIApp] = {
         "/sandbox/*": messenger.app,
-        "/demo/*": Demo(seeded.project.id, read_webhook_secret, system_clock, system_entropy).app,
+        "/demo/*": Demo(seeded.project.id, read_webhook_secret, system_clock, system_entropy, id_tokens).app,
         "/": RedirectResponse("/demo"),
     }
     link_base = settings.messenger_link_base or f"{settings.base_url}/sandbox/phone"

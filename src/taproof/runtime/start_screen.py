@@ -33,6 +33,8 @@ def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, 
             ("Project id", seed.project.id),
             ("Access token", seed.access_token),
         ]
+        if seed.client is not None:
+            lines += [("OpenID issuer", base), ("OpenID client", seed.client.id)]
     if settings.role != "all":
         lines.append(("Role", settings.role))
     if settings.workers > 1:

@@ -106,7 +106,7 @@ async def test_a_proof_is_taken_once(world: World, browser: httpx.AsyncClient) -
     world.now += 300_000
     assert (await browser.post("/demo/session", json={"proof": proof})).status_code == 400
     await browser.post("/demo/session", json={"proof": world.proof(1)})
-    assert list(world.demo._used_proofs) == ["token-1"]
+    assert list(world.demo._used) == ["token-1"]
 
 
 @pytest.mark.parametrize(
@@ -195,10 +195,13 @@ async def test_the_page(world: World, browser: httpx.AsyncClient) -> None:
 
 async def test_no_answer_holds_the_secret(world: World, browser: httpx.AsyncClient) -> None:
     """The webhook secret never goes to the client, nor into anything served to it."""
-    answers = [await browser.get(path) for path in ("/demo", "/demo/demo.js", "/demo/demo.css", "/demo/session")]
+    answers = [
+        await browser.get(path)
+        for path in ("/demo", "/demo/demo.js", "/demo/openid.js", "/demo/demo.css", "/demo/session")
+    ]
     answers.append(await browser.post("/demo/session", json={"proof": world.proof()}))
     answers.append(await browser.post("/demo/session", json={"proof": "x"}))
-    assert [answer.status_code for answer in answers] == [200, 200, 200, 401, 200, 400]
+    assert [answer.status_code for answer in answers] == [200, 200, 200, 200, 401, 200, 400]
     assert all(SECRET not in f"{answer.headers}{answer.text}" for answer in answers)
 
 

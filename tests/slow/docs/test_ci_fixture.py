@@ -1,4 +1,4 @@
-"""docs/how-to/ci-with-the-sandbox.md: its fixture starts a sandbox for tests and stops it."""
+"""docs/how-to/ci-with-the-sandbox.md: its fixture starts a sandbox for tests and stops it, and its test passes."""
 
 import os
 import subprocess
@@ -22,13 +22,15 @@ def test_a_session(taproof_settings):
 
 
 def test_the_fixture(tmp_path: Path) -> None:
-    """A test with the fixture can start a sign-in; afterwards nothing listens on the port."""
+    """Its tests can start a sign-in, and sign in with OpenID Connect; afterwards nothing listens on the port."""
     port = str(free_port())
     fixture = block_of(PAGE, "python", "@pytest.fixture").text
     assert "18080" in fixture
     (tmp_path / "conftest.py").write_text(fixture.replace("18080", port), encoding="utf-8")
     (tmp_path / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
     (tmp_path / "test_shop.py").write_text(TEST, encoding="utf-8")
+    openid = block_of(PAGE, "python", "def test_sign_in_with_openid").text
+    (tmp_path / "test_openid.py").write_text(openid, encoding="utf-8")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--basetemp", "temporary"],
@@ -40,6 +42,6 @@ def test_the_fixture(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
+    assert "2 passed" in done.stdout
     with pytest.raises(httpx.ConnectError):
         httpx.get(f"http://127.0.0.1:{port}/readyz")

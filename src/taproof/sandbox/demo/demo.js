@@ -1,5 +1,8 @@
 // Signs a user in, as an application's page does: ask the service for a session, show its link, poll until the user
-// decides, and send the proof to the application's own backend. The rest is display.
+// decides, and send the proof to the application's own backend. The second button signs the user in with OpenID Connect:
+// see openid.js. The rest is display.
+
+import { beginSignIn, claimsOf, findRequest, redeemCode, takeResponse } from "./openid.js";
 
 const POLL_INTERVAL = 2_000;
 /** How long one call waits for the user's decision, in seconds: see docs/reference/long-poll.md. */
@@ -14,7 +17,18 @@ const TEXTS = {
   used: "This sign-in has already been used, perhaps in another window. Start a new one.",
 };
 
-const projectId = document.body.dataset.projectId;
+const KINDS = {
+  proof: {
+    contents: "What the proof contains",
+    verifiedBy: "Only the backend, which has the webhook secret, can verify it.",
+  },
+  id_token: {
+    contents: "What the ID token contains",
+    verifiedBy: "The backend verifies it with the service's public keys, from /oidc/jwks.",
+  },
+};
+
+const { projectId, issuer, clientId } = document.body.dataset;
 const element = (id) => document.getElementById(id);
 
 /** The current sign-in, or null. Answers for an older one are dropped. */
@@ -116,7 +130,14 @@ async function poll(current) {
     current.polls += 1;
     current.pollStep.textContent = `POST /api/v1/verify/public → ${answer.status} (asked ${times(current.polls)})`;
     if (answer.status === "confirmed") {
-      await handOver(answer);
+      stopWaiting();
+      addStep("You confirmed. This one response contained your identity and the proof.", "status: confirmed, proof: eyJ…");
+      await handOver(
+        "proof",
+        answer.proof,
+        "The application's own backend checked the proof with its webhook secret, without any call, and set its own cookie.",
+        "POST /demo/session → verify_proof(proof, webhook_secret, project_id=…)",
+      );
       return;
     }
     if (answer.status !== "pending") {
@@ -150,25 +171,61 @@ async function poll(current) {
   current.timer = setTimeout(poll, wait, current);
 }
 
-/** Handle the one confirmed answer. The page trusts its identity only after the backend has checked the proof. */
-async function handOver({ proof }) {
-  stopWaiting();
+/** Send the proof or the ID token to the backend. The page trusts the identity only after the backend has checked it. */
+async function handOver(kind, token, ...step) {
   showOnly(null);
-  showStatus("confirmed", "Confirmed. Checking the proof…");
-  addStep("You confirmed. This one response contained your identity and the proof.", "status: confirmed, proof: eyJ…");
-  showClaims(proof);
+  showStatus("confirmed", `Confirmed. Checking the ${kind === "proof" ? "proof" : "ID token"}…`);
+  showClaims(kind, token);
   try {
-    const identity = await request("POST", "/demo/session", { proof });
-    addStep(
-      "The application's own backend checked the proof with its webhook secret, without any call, and set its own cookie.",
-      "POST /demo/session → verify_proof(proof, webhook_secret, project_id=…)",
-    );
+    const identity = await request("POST", "/demo/session", { [kind]: token });
+    addStep(...step);
     showStatus("confirmed", "You are signed in.");
     showSignedIn(identity);
     element("who").focus();
   } catch (error) {
     stop("error", error.message);
   }
+}
+
+// ---- the sign-in with OpenID Connect
+
+async function signInWithOpenid() {
+  stopWaiting();
+  showStarting();
+  try {
+    await beginSignIn(issuer, clientId);
+  } catch (error) {
+    stop("error", error.message, "sign-in-openid");
+  }
+}
+
+/** Go on where `signInWithOpenid` ended: the service has sent the user back to this page, with a code or an error. */
+async function finishSignInWithOpenid(response) {
+  showStarting();
+  let idToken;
+  try {
+    const begun = findRequest(response, issuer);
+    addStep(
+      "The page made a code verifier, a state and a nonce, kept them in this tab, and sent you to the service.",
+      "GET /oidc/authorize?response_type=code&client_id=…&state=…&nonce=…&code_challenge=…",
+    );
+    const [found, code] = response.has("code") ? ["a code", "code=…"] : ["an error", `error=${response.get("error")}`];
+    addStep(`The service sent you back with ${found}.`, `/demo?${code}&state=…&iss=…`);
+    idToken = await redeemCode(response, begun, issuer, clientId);
+  } catch (error) {
+    stop(error.cancelled ? "cancelled" : "error", error.message, "sign-in-openid");
+    return;
+  }
+  addStep(
+    "The page checked state and iss, exchanged the code and its code verifier for an ID token, and checked the nonce.",
+    "POST /oidc/token → id_token: eyJ…",
+  );
+  await handOver(
+    "id_token",
+    idToken,
+    "The application's own backend checked the ID token with the service's public keys, and set its own cookie.",
+    "POST /demo/session → jwt.decode(id_token, key, audience=client_id, issuer=…)",
+  );
 }
 
 async function signOut() {
@@ -179,7 +236,7 @@ async function signOut() {
     return;
   }
   clearSteps();
-  showSignInButton("Sign in");
+  showSignInButtons("Sign in");
   showStatus("idle", "You are signed out.");
 }
 
@@ -190,9 +247,9 @@ function stopWaiting() {
   attempt = null;
 }
 
-function stop(status, text) {
+function stop(status, text, again = "sign-in") {
   stopWaiting();
-  showSignInButton("Try again");
+  showSignInButtons(again === "sign-in" ? "Try again" : "Sign in", again);
   showStatus(status, text);
 }
 
@@ -208,24 +265,29 @@ function showStatus(status, text) {
 }
 
 function showOnly(id) {
-  for (const part of ["sign-in", "waiting", "signed-in"]) {
+  for (const part of ["start", "waiting", "signed-in"]) {
     element(part).hidden = part !== id;
   }
 }
 
 function showStarting() {
   clearSteps();
-  showOnly("sign-in");
-  element("sign-in").disabled = true;
+  showOnly("start");
+  disableButtons(true);
   showStatus("starting", "Starting…");
 }
 
-function showSignInButton(label) {
-  const button = element("sign-in");
-  button.textContent = label;
-  button.disabled = false;
-  showOnly("sign-in");
-  button.focus();
+function showSignInButtons(label, focused = "sign-in") {
+  element("sign-in").textContent = label;
+  disableButtons(false);
+  showOnly("start");
+  element(focused).focus();
+}
+
+function disableButtons(disabled) {
+  for (const id of ["sign-in", "sign-in-openid"]) {
+    element(id).disabled = disabled;
+  }
 }
 
 function showWaiting(deeplink, matchCode) {
@@ -279,17 +341,17 @@ function addStep(text, code) {
 function clearSteps() {
   element("steps").replaceChildren();
   element("nothing-yet").hidden = false;
-  element("proof").hidden = true;
+  element("contents").hidden = true;
 }
 
-function showClaims(proof) {
+function showClaims(kind, token) {
   try {
-    const payload = proof.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
-    const bytes = Uint8Array.from(atob(payload), (character) => character.charCodeAt(0));
-    element("claims").textContent = JSON.stringify(JSON.parse(new TextDecoder().decode(bytes)), null, 2);
-    element("proof").hidden = false;
+    element("claims").textContent = JSON.stringify(claimsOf(token), null, 2);
+    element("contents-of").textContent = KINDS[kind].contents;
+    element("verified-by").textContent = KINDS[kind].verifiedBy;
+    element("contents").hidden = false;
   } catch {
-    // Only the backend's check of the proof counts; it follows.
+    // Only the backend's check counts; it follows.
   }
 }
 
@@ -299,6 +361,8 @@ const times = (count) => (count === 1 ? "once" : `${count} times`);
 
 element("sign-in").addEventListener("click", signIn);
 element("start-again").addEventListener("click", signIn);
+element("sign-in-openid").addEventListener("click", signInWithOpenid);
+element("sign-in-openid").hidden = !clientId;
 element("sign-out").addEventListener("click", signOut);
 document.addEventListener("visibilitychange", () => {
   // Browsers slow down timers in hidden tabs. A user who returns from the messenger should not wait for them.
@@ -306,7 +370,16 @@ document.addEventListener("visibilitychange", () => {
     poll(attempt);
   }
 });
-if (document.body.dataset.signedIn === "yes") {
+addEventListener("pageshow", (event) => {
+  // Someone who leaves the service's page with the Back button sees this page as it was: starting.
+  if (event.persisted) {
+    location.reload();
+  }
+});
+const response = takeResponse();
+if (response) {
+  await finishSignInWithOpenid(response);
+} else if (document.body.dataset.signedIn === "yes") {
   try {
     showSignedIn(await request("GET", "/demo/session"));
     showStatus("idle", "You are signed in.");

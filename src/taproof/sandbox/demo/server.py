@@ -1,8 +1,8 @@
 """The demo application at /demo: a minimal application that signs users in through Taproof.
 
-Its page (`demo.html`) calls the two public endpoints. This file is the application's own small
-backend. It knows the project's id and its webhook secret, and checks proofs with the SDK, without calling the service.
-Sign-ins are stored in memory and end with the process.
+Its page (`demo.html`) calls the two public endpoints, or goes through the OpenID provider. This file is the
+application's own small backend. It checks proofs with the project's webhook secret and the SDK, and ID tokens with the
+service's public keys (`id_tokens.py`). Sign-ins are stored in memory and end with the process.
 """
 
 import base64
@@ -12,7 +12,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import segno
 from starlette.applications import Starlette
@@ -25,7 +25,8 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest, TaproofError
 from taproof.http.body import read_json_object, text_field
 from taproof.http.errors import install_error_handlers
-from taproof.sdk.proof import Identity, ProofError, verify_proof
+from taproof.sandbox.demo.id_tokens import IdTokenRefused, IdTokens
+from taproof.sdk.proof import ProofError, verify_proof
 
 COOKIE: Final = "taproof_demo"
 SIGNED_IN_LIFETIME: Final = 60 * MINUTE
@@ -42,6 +43,14 @@ _SECURITY_HEADERS: Final = {
 }
 
 
+class _Accepted(NamedTuple):
+    """A valid proof or ID token: the user that it names, what identifies it, and its expiry (ms)."""
+
+    user: dict[str, Any]
+    single_use_id: str
+    expires_at: int
+
+
 class Demo:
     """The demo's routes, as an ASGI application that answers full paths under /demo.
 
@@ -51,6 +60,7 @@ class Demo:
             secret may rotate.
         clock: returns the time in ms.
         entropy: returns random bytes.
+        id_tokens: checks the ID tokens of the demo's OpenID Connect client; None if it has no client.
     """
 
     def __init__(
@@ -59,18 +69,24 @@ class Demo:
         read_webhook_secret: Callable[[], Awaitable[str]],
         clock: Clock,
         entropy: Entropy,
+        id_tokens: IdTokens | None = None,
     ) -> None:
         self._project_id = project_id
         self._read_webhook_secret = read_webhook_secret
         self._clock = clock
         self._entropy = entropy
-        self._page = (_STATIC / "demo.html").read_text(encoding="utf-8")
-        self._signed_in: OrderedDict[str, tuple[Identity, int]] = OrderedDict()
-        self._used_proofs: dict[str, int] = {}
+        self._id_tokens = id_tokens
+        page = (_STATIC / "demo.html").read_text(encoding="utf-8")
+        page = page.replace("{{project_id}}", html.escape(project_id))
+        page = page.replace("{{issuer}}", html.escape(id_tokens.issuer if id_tokens else ""))
+        self._page = page.replace("{{client_id}}", html.escape(id_tokens.client_id if id_tokens else ""))
+        self._signed_in: OrderedDict[str, tuple[dict[str, Any], int]] = OrderedDict()
+        self._used: dict[str, int] = {}
         self.app: Final = Starlette(
             routes=[
                 Route("/demo", self._show_page, methods=["GET"]),
                 Route("/demo/demo.js", _static_file("demo.js", "text/javascript"), methods=["GET"]),
+                Route("/demo/openid.js", _static_file("openid.js", "text/javascript"), methods=["GET"]),
                 Route("/demo/demo.css", _static_file("demo.css", "text/css"), methods=["GET"]),
                 Route("/demo/qr", _draw_qr, methods=["POST"]),
                 Route("/demo/session", self._read_session, methods=["GET"]),
@@ -81,37 +97,37 @@ class Demo:
         install_error_handlers(self.app)
 
     async def _show_page(self, request: Request) -> Response:
-        page = self._page.replace("{{project_id}}", html.escape(self._project_id))
-        page = page.replace("{{signed_in}}", "no" if self._identity(request) is None else "yes")
+        page = self._page.replace("{{signed_in}}", "no" if self._signed_in_user(request) is None else "yes")
         return Response(page, media_type="text/html", headers=_SECURITY_HEADERS)
 
     async def _read_session(self, request: Request) -> Response:
-        identity = self._identity(request)
-        if identity is None:
+        user = self._signed_in_user(request)
+        if user is None:
             return _json({"error": "You are not signed in. Sign in first."}, 401)
-        return _json(_shown(identity))
+        return _json(user)
 
     async def _create_session(self, request: Request) -> Response:
-        proof = await _read_text(request, "proof")
+        body = await read_json_object(request.scope, request.receive)
+        id_tokens = self._id_tokens if "id_token" in body else None
+        kind = "proof" if id_tokens is None else "id_token"
+        sent = text_field(body, kind)
         try:
-            secret = await self._read_webhook_secret()
+            accepted = await (self._accept_proof(sent) if id_tokens is None else self._accept_id_token(id_tokens, sent))
+        except (ProofError, IdTokenRefused) as error:
+            raise InvalidRequest(str(error)) from None
         except TaproofError as error:  # The store is unavailable, or the project was deleted.
             return _json({"error": error.sentence}, 503)
-        now = self._clock()
-        try:
-            identity = verify_proof(proof, secret, project_id=self._project_id, now=now / SECOND)
-        except ProofError as error:
-            raise InvalidRequest(str(error)) from None
         # Nothing is awaited from here on, so only one of two requests with the same proof succeeds.
+        if accepted.single_use_id in self._used:
+            return _json({"error": f"This {kind} has already been used. Start a new sign-in."}, 409)
+        now = self._clock()
         self._forget_what_is_over(now)
-        if identity.session_token in self._used_proofs:
-            return _json({"error": "This proof has already been used. Start a new sign-in."}, 409)
-        self._used_proofs[identity.session_token] = identity.expires_at * SECOND
+        self._used[accepted.single_use_id] = accepted.expires_at
         # Each sign-in gets a new id, which makes an id that an attacker planted in the browser useless.
         self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
         session_id = base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
-        self._signed_in[session_id] = (identity, now + SIGNED_IN_LIFETIME)
-        response = _json(_shown(identity))
+        self._signed_in[session_id] = (accepted.user, now + SIGNED_IN_LIFETIME)
+        response = _json(accepted.user)
         response.set_cookie(
             COOKIE,
             session_id,
@@ -131,31 +147,55 @@ class Demo:
         )
         return response
 
-    def _identity(self, request: Request) -> Identity | None:
-        identity, ends_at = self._signed_in.get(request.cookies.get(COOKIE, ""), (None, 0))
-        return identity if self._clock() < ends_at else None
+    async def _accept_proof(self, proof: str) -> _Accepted:
+        """Check a proof.
+
+        Raises:
+            ProofError: it is not valid.
+            TaproofError: the webhook secret cannot be read.
+        """
+        secret = await self._read_webhook_secret()
+        identity = verify_proof(proof, secret, project_id=self._project_id, now=self._clock() / SECOND)
+        user = _shown(
+            identity.messenger_id, identity.messenger_name, identity.messenger_username, identity.messenger_phone
+        )
+        return _Accepted(user, identity.session_token, identity.expires_at * SECOND)
+
+    async def _accept_id_token(self, id_tokens: IdTokens, id_token: str) -> _Accepted:
+        """Check an ID token.
+
+        Raises:
+            IdTokenRefused: it is not valid.
+            TaproofError: the keys cannot be read.
+        """
+        claims = await id_tokens.verify_id_token(id_token)
+        user = _shown(
+            claims["sub"], claims.get("name", ""), claims.get("preferred_username"), claims.get("phone_number")
+        )
+        # The at_hash differs between all ID tokens. The text would not do: an ECDSA signature has a second valid form.
+        return _Accepted(user, claims["at_hash"], claims["exp"] * SECOND)
+
+    def _signed_in_user(self, request: Request) -> dict[str, Any] | None:
+        user, ends_at = self._signed_in.get(request.cookies.get(COOKIE, ""), (None, 0))
+        return user if self._clock() < ends_at else None
 
     def _forget_what_is_over(self, now: int) -> None:
-        # An expired proof is refused anyway, so it need not be remembered as used.
-        for session_token in [token for token, ends_at in self._used_proofs.items() if ends_at <= now]:
-            del self._used_proofs[session_token]
+        # An expired proof or ID token is refused anyway, so it need not be remembered as used.
+        for each in [each for each, ends_at in self._used.items() if ends_at <= now]:
+            del self._used[each]
         while len(self._signed_in) >= SIGNED_IN_LIMIT:
             self._signed_in.popitem(last=False)
 
 
-def _shown(identity: Identity) -> dict[str, Any]:
-    shown = {
-        "messenger_id": identity.messenger_id,
-        "messenger_name": identity.messenger_name,
-        "messenger_username": identity.messenger_username or None,
-    }
-    # The field is absent if the project collects no phone numbers.
-    return shown if identity.messenger_phone is None else shown | {"messenger_phone": identity.messenger_phone}
+def _shown(messenger_id: str, name: str, username: str | None, phone: str | None) -> dict[str, Any]:
+    """Return a user as the page receives it. Without a phone number, that field is absent."""
+    user = {"messenger_id": messenger_id, "messenger_name": name, "messenger_username": username or None}
+    return user if phone is None else user | {"messenger_phone": phone}
 
 
 async def _draw_qr(request: Request) -> Response:
     """Return a deeplink's QR code as an SVG image. Its white margin makes it readable on a dark page too."""
-    deeplink = await _read_text(request, "deeplink")
+    deeplink = text_field(await read_json_object(request.scope, request.receive), "deeplink")
     if _DEEPLINK.fullmatch(deeplink) is None:
         raise InvalidRequest("deeplink must be a link: https://, http:// or tg://, at most 512 characters.")
     image = io.BytesIO()
@@ -167,11 +207,6 @@ async def _draw_qr(request: Request) -> Response:
 def _static_file(name: str, media_type: str) -> Response:
     headers = _SECURITY_HEADERS | {"Cache-Control": "no-cache"}
     return Response((_STATIC / name).read_bytes(), media_type=media_type, headers=headers)
-
-
-async def _read_text(request: Request, field: str) -> str:
-    """Return one string field of a JSON body. A form on another site cannot send this content type."""
-    return text_field(await read_json_object(request.scope, request.receive), field)
 
 
 def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:

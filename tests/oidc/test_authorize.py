@@ -1,0 +1,168 @@
+"""The authorization endpoint and the pages it leads to, as the test plans of the OpenID Foundation see them."""
+
+import httpx
+import pytest
+from tests.e2e.openid import answer_of
+from tests.oidc.conftest import SAME_ORIGIN, Web
+from tests.oidc.test_redirects import Links
+from tests.openid_provider import ISSUER, PKCE, Provider, Shop
+
+from taproof.core.clock import MINUTE
+
+
+async def test_requests_that_begin_a_sign_in(web: Web, shop: Shop, subtests: pytest.Subtests) -> None:
+    """Optional and unknown parameters, in any order, and a POST begin a sign-in (OpenID Connect Core, 15.1)."""
+    for changed in (
+        {"display": "page"},
+        {"display": "popup"},
+        {"login_hint": "ada@app.example"},
+        {"ui_locales": "se"},
+        {"claims_locales": "se"},
+        {"acr_values": "1 2"},
+        {"claims": '{"userinfo": {"name": {"essential": true}}}'},
+        {"extra": "foobar"},
+        {"max_age": "10000"},
+        {"prompt": "login"},
+        {"id_token_hint": "e30.e30."},
+        {"scope": "openid address"},
+        {"scope": "phone email profile openid"},
+        {"nonce": ""},
+        {"state": ""},
+        dict.fromkeys(PKCE, ""),
+    ):
+        with subtests.test(changed=changed):
+            parameters = shop.request(**changed)
+            backwards = dict(reversed(parameters.items()))
+            for response in (await web.authorize(backwards), await web.post("/oidc/authorize", data=parameters)):
+                assert response.status_code == 303
+                assert response.headers["location"].startswith(f"{ISSUER}/oidc/authorize/auth_")
+
+
+async def test_errors_at_the_redirect_uri(web: Web, shop: Shop, subtests: pytest.Subtests) -> None:
+    """A request with a valid redirect URI and another fault is answered there (OpenID Connect Core, 3.1.2.6)."""
+    for changed, error in (
+        ({"response_type": ""}, "invalid_request"),
+        ({"prompt": "none"}, "login_required"),
+        ({"prompt": "none", "id_token_hint": "e30.e30."}, "login_required"),
+        ({"prompt": "none", "max_age": "10000"}, "login_required"),
+        ({"request": "eyJhbGciOiJub25lIn0.e30."}, "request_not_supported"),
+        ({"request_uri": "https://app.example/request.jwt"}, "request_uri_not_supported"),
+        ({"request_uri": "urn:example:request"}, "request_uri_not_supported"),
+        ({"registration": "{}"}, "registration_not_supported"),
+        ({"response_mode": "fragment"}, "invalid_request"),
+        ({"code_challenge_method": "plain"}, "invalid_request"),
+    ):
+        with subtests.test(changed=changed):
+            assert answer_of(await web.authorize(shop.request(**changed)))["error"] == error
+    await shop.change_project(is_active=False)
+    assert answer_of(await web.authorize(shop.request()))["error"] == "temporarily_unavailable"
+
+
+async def test_errors_on_a_page(web: Web, shop: Shop) -> None:
+    """Without a known client, or with a request_uri that nobody pushed, a page explains the error; no redirect."""
+    for changed, fault in (
+        ({"client_id": "oidc_unknown"}, "There is no client with this client_id"),
+        ({"client_id": "\x00"}, "There is no client with this client_id"),
+        ({"client_id": ""}, "client_id is missing"),
+        ({"redirect_uri": ""}, "redirect_uri is missing"),
+        ({"redirect_uri": "https://app.example/"}, "not registered"),
+        ({"request_uri": "urn:ietf:params:oauth:request_uri:guessed"}, "This request_uri has expired"),
+    ):
+        response = await web.authorize(shop.request(**changed))
+        assert (response.status_code, "location" in response.headers) == (400, False), changed
+        assert fault in response.text, changed
+
+
+async def test_the_page_in_a_requested_language(web: Web, shop: Shop) -> None:
+    """`ui_locales` chooses the language, before Accept-Language; an unknown one causes no error."""
+    for locales, language in (("se", "fa"), ("es se", "es"), ("se pt-BR", "pt"), ("", "fa")):
+        page = (await web.authorize(shop.request(ui_locales=locales))).headers["location"]
+        shown = await web.get(page, headers={"Accept-Language": "fa"})
+        assert f'<html lang="{language}"' in shown.text
+
+
+async def test_form_post(web: Web, shop: Shop) -> None:
+    """With form_post, a page posts code or error to the redirect URI, and is not stored (Form Post Response Mode)."""
+    for response in (
+        await web.sign_in(shop.request(response_mode="form_post")),
+        await web.authorize(shop.request(response_mode="form_post", prompt="none")),
+    ):
+        assert (response.status_code, response.headers["cache-control"]) == (200, "no-store")
+        assert 'method="post"' in response.text.lower()
+        links = Links(response.text)
+        assert shop.client.redirect_uris[0] in links.found
+        assert links.fields["state"] == "a state"
+        if "code" in links.fields:
+            located = httpx.Response(303, headers={"location": f"https://app.example/?code={links.fields['code']}"})
+            assert (await web.redeem(shop, located)).status_code == 200
+
+
+async def test_no_page_can_be_framed(web: Web, shop: Shop) -> None:
+    """Every page refuses frames, is not stored, and tells other sites no address (RFC 9700, sections 4.2.4, 4.16)."""
+    pages = {"unknown client": await web.authorize(shop.request(client_id="oidc_unknown"))}
+    begun = (await web.authorize(shop.request())).headers["location"]
+    pages["waiting"] = await web.get(begun)
+    await web.confirm(begun, "Cancel")
+    pages["cancelled"] = await web.get(begun)
+    pages["another sign-in"] = await web.get(f"{ISSUER}/oidc/authorize/auth_unknown")
+    pages["from another site"] = await web.post(f"{begun}/leave", headers={"Sec-Fetch-Site": "cross-site"})
+    late = (await web.authorize(shop.request())).headers["location"]
+    web.provider.later(10 * MINUTE)
+    pages["expired"] = await web.get(late)
+    pages["form_post"] = await web.sign_in(shop.request(response_mode="form_post"))
+    done = (await web.authorize(shop.request())).headers["location"]
+    await web.post(f"{done}/leave", headers=SAME_ORIGIN)
+    pages["finished"] = await web.get(done)
+    device = await shop.begin_device()
+    typed = {"user_code": device["user_code"]}
+    pages["device"] = await web.get("/device")
+    pages["device, code"] = await web.get("/device", params=typed)
+    pages["device, question"] = await web.post("/device", data=typed, headers=SAME_ORIGIN)
+    pages["device, wrong"] = await web.post("/device", data={"user_code": "x"}, headers=SAME_ORIGIN)
+    pages["device, from another site"] = await web.post("/device", data=typed)
+    pages["no page"] = await web.get("/oidc/nothing")
+    pages["wrong method"] = await web.client.delete("/oidc/authorize")
+    for name, page in pages.items():
+        assert page.headers["content-type"] == "text/html; charset=utf-8", name
+        assert "frame-ancestors 'none'" in page.headers["content-security-policy"], name
+        assert "default-src 'none'" in page.headers["content-security-policy"], name
+        assert page.headers["x-frame-options"] == "DENY", name
+        assert page.headers["cache-control"] == "no-store", name
+        assert page.headers["referrer-policy"] == "same-origin", name
+        assert "access-control-allow-origin" not in page.headers, name
+
+
+async def test_redirects(web: Web, shop: Shop) -> None:
+    """Redirects use 303 and send no Referer, also after a POST (RFC 9700, sections 4.2.4 and 4.12)."""
+    begun = await web.post("/oidc/authorize", data=shop.request())
+    page = begun.headers["location"]
+    await web.confirm(page)
+    for response in (begun, await web.get(page)):
+        assert (response.status_code, response.headers["referrer-policy"]) == (303, "no-referrer")
+        assert response.headers["cache-control"] == "no-store"
+
+
+async def test_the_cookie(web: Web, shop: Shop) -> None:
+    """The cookie that binds a page to its browser is for this host only, and scripts cannot read it."""
+    response = await web.authorize(shop.request())
+    name, _, attributes = response.headers["set-cookie"].partition("=")
+    authorization_id = response.headers["location"].rpartition("/")[2]
+    assert name == f"__Host-taproof_oidc_{authorization_id}"
+    assert {"Secure", "HttpOnly", "Path=/", "SameSite=lax"} <= set(attributes.split("; "))
+    assert "Domain" not in attributes
+
+
+async def test_forms_of_other_sites(web: Web, shop: Shop, provider: Provider) -> None:
+    """Another site can neither end a sign-in, nor start it again, nor continue or refuse a device."""
+    page = (await web.authorize(shop.request())).headers["location"]
+    device = await shop.begin_device()
+    for headers in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}):
+        for form in ("leave", "start-again"):
+            assert (await web.post(f"{page}/{form}", headers=headers)).status_code == 404
+        for action in ("continue", "cancel"):
+            typed = {"user_code": device["user_code"], "action": action}
+            assert (await web.post("/device", data=typed, headers=headers)).status_code == 403
+    assert (await web.get(f"{page}/status")).json() == {"state": "waiting"}
+    found, _ = await provider.devices.find_device(device["user_code"])
+    assert found.browser_hash is None
+    assert found.ended_at is None

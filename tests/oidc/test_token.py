@@ -1,0 +1,195 @@
+"""The endpoints that clients call, over HTTP: token, userinfo, PAR, device authorization, discovery and JWKS."""
+
+from typing import Any
+
+import httpx
+import pytest
+from tests.oidc.conftest import Web
+from tests.openid_provider import ISSUER, Provider, Shop, basic
+
+FORM = "application/x-www-form-urlencoded"
+DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+
+
+def authenticated(shop: Shop) -> dict[str, str]:
+    return {"Authorization": basic(shop.id, shop.secret or "")}
+
+
+def assert_error(response: httpx.Response, status: int, error: str) -> None:
+    """Hold a response to the error shape of RFC 6749, section 5.2."""
+    assert (response.status_code, response.json()["error"]) == (status, error), response.text
+    assert set(response.json()) == {"error", "error_description"}
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["cache-control"] == "no-store"
+    assert ("www-authenticate" in response.headers) == (status == 401)
+
+
+async def test_a_token_response(web: Web, provider: Provider) -> None:
+    """Each authentication method gets a response that must not be stored (RFC 6749, section 5.1)."""
+    for method in ("basic", "post", "none"):
+        shop = await provider.shop(auth_method=method)
+        response = await web.redeem(shop, await web.sign_in(shop.request()))
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"] == "application/json"
+        assert (response.headers["cache-control"], response.headers["pragma"]) == ("no-store", "no-cache")
+        tokens = response.json()
+        assert (tokens["token_type"], tokens["expires_in"]) == ("Bearer", 3600)
+        assert "refresh_token" not in tokens
+
+
+async def test_a_reused_code(web: Web, shop: Shop) -> None:
+    """A second use answers invalid_grant, and userinfo refuses the access token of the first."""
+    response = await web.sign_in(shop.request())
+    tokens = (await web.redeem(shop, response)).json()
+    assert_error(await web.redeem(shop, response), 400, "invalid_grant")
+    bearer = {"Authorization": f"Bearer {tokens['access_token']}"}
+    assert_error(await web.get("/oidc/userinfo", headers=bearer), 401, "invalid_token")
+
+
+async def test_refused_calls(web: Web, shop: Shop, subtests: pytest.Subtests) -> None:
+    """Token, PAR and device endpoint refuse what is no form, has a parameter twice or does not authenticate."""
+    headers = authenticated(shop)
+    cases: tuple[tuple[dict[str, Any], int, str], ...] = (
+        ({"json": {"grant_type": "authorization_code"}, "headers": headers}, 400, "invalid_request"),
+        ({"headers": headers}, 400, "invalid_request"),
+        ({"content": b"code=%ff", "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
+        ({"content": b"code=\xff", "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
+        ({"content": b"a=1&a=1", "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
+        ({"content": b"a=1&" * 100, "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
+        ({"data": {"a": "a" * 5_000}, "headers": headers}, 400, "invalid_request"),
+        ({"data": {"a": "a" * 20_000}, "headers": headers}, 413, "invalid_request"),
+        ({"data": {"a": "1"}, "headers": [*headers.items(), *headers.items()]}, 400, "invalid_request"),
+        ({"data": {"client_secret": shop.secret}, "headers": headers}, 400, "invalid_request"),
+        ({"data": {"a": "1"}}, 401, "invalid_client"),
+        ({"data": {"a": "1"}, "params": {"client_id": shop.id, "client_secret": shop.secret}}, 401, "invalid_client"),
+        ({"data": {"a": "1"}, "headers": {"Authorization": basic(shop.id, "wrong")}}, 401, "invalid_client"),
+    )
+    for path in ("token", "par", "device_authorization"):
+        for request, status, error in cases:
+            with subtests.test(path=path, request=str(request)[:200]):
+                response = await web.post(f"/oidc/{path}", **request)
+                assert_error(response, status, error)
+                if status == 401:
+                    assert response.headers["www-authenticate"] == 'Basic realm="Taproof"'
+        response = await web.get(f"/oidc/{path}")
+        assert (response.status_code, response.headers["allow"].split(", ")[0]) == (405, "POST")
+
+
+async def test_grants(web: Web, shop: Shop) -> None:
+    """Only two grants exist: no password, no implicit, no refresh token (RFC 9700, section 2.4)."""
+    for grant in ("password", "refresh_token", "client_credentials", "implicit", "authorization_code "):
+        form = {"grant_type": grant, "username": "ada", "password": "x", "refresh_token": "x"}
+        response = await web.post("/oidc/token", data=form, headers=authenticated(shop))
+        assert_error(response, 400, "unsupported_grant_type")
+    for form in ({"scope": "openid"}, {"grant_type": "authorization_code"}, {"grant_type": DEVICE_GRANT}):
+        assert_error(await web.post("/oidc/token", data=form, headers=authenticated(shop)), 400, "invalid_request")
+
+
+async def test_userinfo(web: Web, shop: Shop) -> None:
+    """An access token in the header or the body gives the claims; in a URL it does not count (RFC 6750; RFC 9700)."""
+    tokens = (await web.redeem(shop, await web.sign_in(shop.request()))).json()
+    token = tokens["access_token"]
+    bearer = {"Authorization": f"Bearer {token}"}
+    for response in (
+        await web.get("/oidc/userinfo", headers=bearer),
+        await web.post("/oidc/userinfo", headers=bearer),
+        await web.post("/oidc/userinfo", headers={"Authorization": f"bearer {token}"}),
+        await web.post("/oidc/userinfo", data={"access_token": token}),
+    ):
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"] == "application/json"
+        assert response.headers["cache-control"] == "no-store"
+        assert response.json()["sub"] == "1001"
+    for response in (
+        await web.get("/oidc/userinfo"),
+        await web.get("/oidc/userinfo", params={"access_token": token}),
+        await web.get("/oidc/userinfo", headers={"Authorization": f"Basic {token}"}),
+        await web.post("/oidc/userinfo", data={"token": token}),
+    ):
+        assert_error(response, 401, "invalid_token")
+        # Without a token, the challenge names no error (RFC 6750, section 3.1).
+        assert response.headers["www-authenticate"] == "Bearer"
+    for wrong in (token[:-1] + "x", tokens["id_token"], shop.secret):
+        response = await web.get("/oidc/userinfo", headers={"Authorization": f"Bearer {wrong}"})
+        assert_error(response, 401, "invalid_token")
+        assert response.headers["www-authenticate"].startswith('Bearer error="invalid_token", error_description="')
+
+
+async def test_a_pushed_request(web: Web, shop: Shop) -> None:
+    """PAR answers 201 with a request_uri that works once; the browser's URL then shows nothing else (RFC 9126)."""
+    response = await web.post("/oidc/par", data=shop.request(), headers=authenticated(shop))
+    assert (response.status_code, response.headers["cache-control"]) == (201, "no-store")
+    assert set(response.json()) == {"request_uri", "expires_in"}
+    assert response.json()["expires_in"] == 90
+    pushed = {"client_id": shop.id, "request_uri": response.json()["request_uri"]}
+    assert (await web.authorize(pushed)).status_code == 303
+    assert (await web.authorize(pushed)).status_code == 400
+    other = {"request_uri": "urn:ietf:params:oauth:request_uri:x"}
+    response = await web.post("/oidc/par", data=shop.request(**other), headers=authenticated(shop))
+    assert_error(response, 400, "invalid_request")
+
+
+async def test_a_device(web: Web, shop: Shop) -> None:
+    """The device endpoint answers as RFC 8628, section 3.2, says, and the token endpoint with its errors."""
+    response = await web.post("/oidc/device_authorization", data={"scope": "openid"}, headers=authenticated(shop))
+    assert (response.status_code, response.headers["cache-control"]) == (200, "no-store")
+    begun = response.json()
+    assert begun["verification_uri"] == f"{ISSUER}/device"
+    form = {"grant_type": DEVICE_GRANT, "device_code": begun["device_code"]}
+    for error in ("authorization_pending", "slow_down"):
+        assert_error(await web.post("/oidc/token", data=form, headers=authenticated(shop)), 400, error)
+
+
+async def test_cors(web: Web, shop: Shop) -> None:
+    """Scripts of any origin may call discovery, JWKS, token and userinfo, without cookies; nothing else."""
+    origin = {"Origin": "https://app.example"}
+    well_known = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server", "/oidc/jwks")
+    for path in (*well_known, "/oidc/token", "/oidc/userinfo", "/oidc/par", "/oidc/device_authorization"):
+        is_open = path not in {"/oidc/par", "/oidc/device_authorization"}
+        method = "GET" if path in well_known else "POST"
+        response = await web.client.request(method, path, headers=origin)
+        assert response.headers.get("access-control-allow-origin") == ("*" if is_open else None), path
+        assert "access-control-allow-credentials" not in response.headers
+        if not is_open or path in {"/oidc/token", "/oidc/userinfo"}:
+            response = await web.client.options(path, headers=origin | {"Access-Control-Request-Method": "POST"})
+            assert response.headers.get("access-control-allow-origin") == ("*" if is_open else None), path
+            assert response.status_code == (200 if is_open else 405)
+    for path in ("/oidc/authorize", "/device", "/oidc/authorize/auth_x/status"):
+        for method in ("GET", "OPTIONS"):
+            response = await web.client.request(method, path, headers=origin)
+            assert not [name for name in response.headers if name.startswith("access-control-")]
+
+
+async def test_discovery(web: Web) -> None:
+    """The metadata has what OpenID Connect Discovery 1.0, section 3, and RFC 8414, 8628, 9126 and 9207 require."""
+    response = await web.get("/.well-known/openid-configuration")
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+    metadata = response.json()
+    assert metadata == (await web.get("/.well-known/oauth-authorization-server")).json()
+    assert metadata["issuer"] == ISSUER
+    assert "RS256" in metadata["id_token_signing_alg_values_supported"]
+    assert "none" not in metadata["id_token_signing_alg_values_supported"]
+    assert metadata["response_types_supported"] == ["code"]
+    assert metadata["response_modes_supported"] == ["query", "form_post"]
+    assert metadata["subject_types_supported"] == ["public"]
+    assert metadata["code_challenge_methods_supported"] == ["S256"]
+    assert metadata["grant_types_supported"] == ["authorization_code", DEVICE_GRANT]
+    assert metadata["authorization_response_iss_parameter_supported"] is True
+    for name in ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported"):
+        assert metadata[name] is False  # Without this, `request_uri` would count as supported.
+    endpoints = [value for name, value in metadata.items() if name.endswith(("_endpoint", "_uri"))]
+    assert len(endpoints) == 6
+    for url in endpoints:
+        assert url.startswith(f"{ISSUER}/oidc/")
+        assert (await web.get(url)).status_code in {200, 400, 401, 405}
+
+
+async def test_the_jwk_set(web: Web) -> None:
+    """The JWK set has public signing keys with unique ids, and may be cached for an hour (RFC 7517)."""
+    response = await web.get("/oidc/jwks")
+    assert response.headers["cache-control"] == "public, max-age=3600"
+    keys = response.json()["keys"]
+    assert len({key["kid"] for key in keys}) == len(keys) == 4
+    for key in keys:
+        assert key["use"] == "sig"
+        assert key.keys() <= {"kty", "use", "alg", "kid", "n", "e", "crv", "x", "y"}

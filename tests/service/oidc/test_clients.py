@@ -1,0 +1,64 @@
+"""OpenID Connect clients: what the store keeps of a secret, and what the audit log tells."""
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.service.conftest import acting
+
+from taproof.core.entropy import system_entropy
+from taproof.core.errors import InvalidRequest, ProjectNotFound
+from taproof.core.identifiers import key_hash
+from taproof.core.oidc.clients import CLIENT_DEFAULTS, ClientChanges
+from taproof.service.oidc.clients import OidcClients
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+NEW = ClientChanges(name=" Grafana ", redirect_uris=("https://grafana.example/cb",))
+
+
+async def test_changes_of_a_client_are_told_without_its_secrets(node: "Node") -> None:
+    """One entry for each change, with the stored values and the project; none for a change of nothing."""
+    clients = OidcClients(node.storage, node.clock, system_entropy)
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    actor, project_id = acting(developer), {"project_id": project.id}
+    client, first = await clients.create_client(actor, project.id, NEW)
+    await clients.update_client(actor, project.id, client.id, ClientChanges())
+    node.clock.now += 1
+    _, none = await clients.update_client(actor, project.id, client.id, ClientChanges(auth_method="post"))
+    node.clock.now += 1
+    second = await clients.regenerate_client_secret(actor, project.id, client.id)
+    node.clock.now += 1
+    await clients.delete_client(actor, project.id, client.id)
+    entries = (await node.audit.list_audit_entries(developer, limit=50, cursor=None)).entries
+    told = [(each.action, json.loads(each.details)) for each in entries if each.subject == client.id]
+    name = {"name": "Grafana"}
+    settings = CLIENT_DEFAULTS.given() | {"redirect_uris": ["https://grafana.example/cb"]}
+    assert told == [
+        ("client.deleted", project_id | name),
+        ("client.secret_regenerated", project_id | name),
+        ("client.updated", project_id | {"auth_method": "post"}),
+        ("client.created", project_id | name | settings),
+    ]
+    assert (none, first is None) == (None, False)
+    assert not [each for each in entries if "ocs_" in each.details]
+    assert first != second
+
+
+async def test_the_store_keeps_only_the_hash_of_a_secret(node: "Node") -> None:
+    """Its plaintext is in the answer, and nowhere else."""
+    clients = OidcClients(node.storage, node.clock, system_entropy)
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    client, secret = await clients.create_client(acting(developer), project.id, NEW)
+    assert secret is not None
+    found = await node.storage.oidc_clients.read_client(client.id)
+    assert found is not None
+    assert (found.client, found.secret_hash) == (client, key_hash(secret))
+    stored = repr(node.storage.database.reader.execute("SELECT * FROM oidc_clients").fetchall())
+    assert secret[4:30] not in stored
+    for project_id, error in (("proj_x", InvalidRequest), ("proj_" + "0" * 22, ProjectNotFound)):
+        with pytest.raises(error):
+            await clients.create_client(acting(developer), project_id, NEW)

@@ -1,0 +1,38 @@
+"""What a user does at the provider: sign in with the messenger, in a browser or without one; type a device's code."""
+
+import asyncio
+import re
+from html import unescape
+
+import httpx
+from playwright.async_api import Page, expect
+from tests.e2e.conftest import Phone
+
+
+async def sign_in_at_provider(page: Page, phone: Phone, button: str = "Confirm") -> None:
+    """Open the messenger by the link of the sign-in page, and decide there. The page then goes on by itself."""
+    deeplink = await page.locator("a[href*='?start=']").get_attribute("href") or ""
+    await asyncio.to_thread(phone.sign_in, {"deeplink": deeplink}, button)
+
+
+def sign_in_without_browser(client: httpx.Client, address: str, phone: Phone) -> httpx.Response:
+    """Follow an application's link to the provider, sign in there, and return the application's answer.
+
+    The client must follow redirects.
+    """
+    sign_in_page = client.get(address)
+    link = re.search(r'<a\b[^>]*\bhref="([^"]*\?start=[^"]*)"', sign_in_page.text)
+    assert link is not None, f"{sign_in_page.url} has no link to the messenger: {sign_in_page.text}"
+    phone.sign_in({"deeplink": unescape(link[1])})
+    return client.get(sign_in_page.url)
+
+
+async def sign_in_on_another_device(page: Page, verification_uri: str, user_code: str, phone: Phone) -> None:
+    """Type the code that a device shows, confirm that it is the right device, and sign in."""
+    await page.goto(verification_uri)
+    field = page.locator("input[name=user_code]:visible")
+    await field.fill(user_code)
+    await page.get_by_role("button", name="Continue").click()
+    await expect(field).to_have_count(0)
+    await page.get_by_role("button", name="Continue").click()
+    await sign_in_at_provider(page, phone)

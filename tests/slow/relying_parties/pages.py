@@ -1,0 +1,22 @@
+"""The page of the relying parties that are written in Python."""
+
+from collections.abc import Mapping
+from hashlib import sha256
+from html import escape
+
+_SIGNED_OUT = '<a href="/sign-in">Sign in</a>'
+_SIGNED_IN = '{fields}<form method="post" action="{sign_out}"><button>Sign out</button></form>'
+
+
+def fingerprint(token: str) -> str:
+    """Return what a page may show of a token: enough to see whether it is another one."""
+    return sha256(token.encode()).hexdigest()[:16]
+
+
+def page(user: Mapping[str, object] | None, *, sign_out: str = "/sign-out") -> str:
+    """Return the page: the fields of the signed-in user, each in an element with its name as id, or a link."""
+    body = _SIGNED_OUT
+    if user is not None:
+        fields = "".join(f'<p id="{name}">{escape(str(value))}</p>' for name, value in user.items())
+        body = _SIGNED_IN.format(fields=fields, sign_out=escape(sign_out))
+    return f'<!doctype html><html lang="en"><title>Application</title>{body}</html>'

@@ -1,0 +1,104 @@
+"""The providers at which the relying parties' users sign in: Taproof, and oidc-provider to compare it with."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import httpx
+from tests.e2e.conftest import OwnProject, Phone, make_phone
+
+AuthMethod = Literal["basic", "post", "none"]
+SigningAlg = Literal["RS256", "ES256"]
+Email = Literal["none", "synthetic"]
+NAME = "Ada <b>Lovelace</b> 🦊"
+"""The name of the users: an application and the provider's page must escape it."""
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What a provider gave an application; the secret is empty for a public client."""
+
+    client_id: str
+    client_secret: str = ""
+
+
+class Provider(Protocol):
+    """A provider with a simulated messenger."""
+
+    @property
+    def issuer(self) -> str: ...
+
+    def register(
+        self,
+        path: str,
+        *,
+        auth_method: AuthMethod = "basic",
+        signing_alg: SigningAlg = "RS256",
+        email: Email = "none",
+    ) -> Registered:
+        """Register an application with this path of its redirect URI, on 127.0.0.1 with any port (RFC 8252)."""
+        ...
+
+    def new_phone(self) -> Phone:
+        """Create a simulated user whose name is `NAME`."""
+        ...
+
+
+@dataclass(frozen=True)
+class Taproof:
+    """A project of a Taproof sandbox."""
+
+    project: OwnProject
+
+    @property
+    def issuer(self) -> str:
+        return str(self.project.developer.client.base_url).rstrip("/")
+
+    def register(
+        self,
+        path: str,
+        *,
+        auth_method: AuthMethod = "basic",
+        signing_alg: SigningAlg = "RS256",
+        email: Email = "none",
+    ) -> Registered:
+        body: dict[str, Any] = {"name": "The application", "redirect_uris": [f"http://127.0.0.1{path}"]}
+        body |= {"auth_method": auth_method, "signing_alg": signing_alg, "email": email}
+        created = self.project.developer.ask("POST", f"/projects/{self.project.id}/clients", json=body)
+        return Registered(created["client_id"], created.get("client_secret") or "")
+
+    def new_phone(self) -> Phone:
+        return make_phone(self.project.developer.client, NAME)
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """oidc-provider, from `stand_in.mjs`. It registers clients by RFC 7591."""
+
+    client: httpx.Client
+
+    @property
+    def issuer(self) -> str:
+        return str(self.client.base_url).rstrip("/")
+
+    def register(
+        self,
+        path: str,
+        *,
+        auth_method: AuthMethod = "basic",
+        signing_alg: SigningAlg = "RS256",
+        email: Email = "none",  # noqa: ARG002 — it has addresses for all clients.
+    ) -> Registered:
+        method = auth_method if auth_method == "none" else f"client_secret_{auth_method}"
+        metadata = {
+            "application_type": "native",  # So that the port of a loopback address does not matter.
+            "redirect_uris": [f"http://127.0.0.1{path}"],
+            "grant_types": ["authorization_code", "urn:ietf:params:oauth:grant-type:device_code"],
+            "token_endpoint_auth_method": method,
+            "id_token_signed_response_alg": signing_alg,
+        }
+        answer = self.client.post("/reg", json=metadata)
+        assert answer.status_code == 201, answer.text
+        return Registered(answer.json()["client_id"], answer.json().get("client_secret", ""))
+
+    def new_phone(self) -> Phone:
+        return make_phone(self.client, NAME)

@@ -1,0 +1,26 @@
+"""Auth.js (@auth/core), with the pages that it brings along."""
+
+import pytest
+from playwright.async_api import Page
+from tests.e2e.conftest import Phone
+from tests.slow.relying_parties.conftest import StartParty
+from tests.slow.relying_parties.providers import Provider
+from tests.slow.relying_parties.walk import press_sign_in, press_sign_out, sign_in_out_and_in_again
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def press_both_to_sign_in(page: Page) -> None:
+    await press_sign_in(page)
+    await page.get_by_role("button", name="Sign in with a messenger").click()
+
+
+async def press_both_to_sign_out(page: Page) -> None:
+    await page.get_by_role("link", name="Sign out").click()
+    await press_sign_out(page)
+
+
+async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
+    """Auth.js needs the issuer alone, reads the user from the ID token, and checks PKCE, state and nonce."""
+    party = start("auth_core.mjs", provider.register("/auth/callback/taproof"))
+    await sign_in_out_and_in_again(page, party, phone, start=press_both_to_sign_in, end=press_both_to_sign_out)

@@ -1,0 +1,30 @@
+"""JupyterHub with oauthenticator's GenericOAuthenticator."""
+
+import pytest
+from playwright.async_api import Page, expect
+from tests.e2e.conftest import Phone
+from tests.slow.relying_parties.conftest import StartParty
+from tests.slow.relying_parties.providers import Provider
+from tests.slow.relying_parties.walk import Shown, sign_in_out_and_in_again
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+async def press_sign_in(page: Page) -> None:
+    await page.get_by_role("button", name="Sign in with a messenger").click()
+
+
+async def press_sign_out(page: Page) -> None:
+    await page.get_by_role("button", name="Logout").click()
+
+
+async def test_a_user_signs_in(page: Page, provider: Provider, start: StartParty, phone: Phone) -> None:
+    """The hub names the user by `sub` from userinfo, and takes the name along."""
+    party = start("jupyterhub_config.py", provider.register("/hub/oauth_callback", auth_method="post"))
+
+    async def read(page: Page) -> Shown:
+        await expect(page).to_have_url(f"{party.base_url}/hub/home")
+        await expect(page.get_by_text(phone.messenger_id, exact=True).first).to_be_visible()
+        return party.told()[-1]
+
+    await sign_in_out_and_in_again(page, party, phone, start=press_sign_in, end=press_sign_out, read=read)
