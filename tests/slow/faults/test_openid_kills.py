@@ -168,8 +168,8 @@ async def test_a_killed_service_gives_no_sign_in_twice_and_loses_none(
     with new_database(driver, tmp_path) as url, httpx.Client(timeout=60, verify=TRUST) as http:
 
         def start() -> Service:
-            key = {"TAPROOF_MASTER_KEY": master_key} if driver == "postgres" else {}
-            return launch(tmp_path, "--database", url, "--generate-limit-project", "off", **key)
+            options = ("--database", url, "--generate-limit-project", "off")
+            return launch(tmp_path, *options, TAPROOF_MASTER_KEY=master_key)
 
         master_key = new_master_key(system_entropy)
         service = await asyncio.to_thread(start)
