@@ -289,6 +289,12 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
         for name, call in calls.items()
     }
     assert {name: defaults for name, defaults in shown.items() if defaults} == {
+        "create_client": {
+            "auth_method": "&#34;basic&#34;",
+            "signing_alg": "&#34;RS256&#34;",
+            "email": "&#34;none&#34;",
+            "id_token_lifetime": "3600",
+        },
         "create_project": {
             "webhook_url": "&#34;&#34;",
             "public_access": "true",

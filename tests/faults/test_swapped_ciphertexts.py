@@ -26,12 +26,18 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, Project, ProjectBot, ProjectChanges
+from taproof.core.oidc.clients import ClientChanges
+from taproof.core.oidc.requests import AuthorizationRequest
+from taproof.core.request_context import Requester
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.runtime.key_file import read_or_make_master_key
 from taproof.service.bots import BotAccount, Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, MODE_MARK, check_master_key
+from taproof.service.oidc.clients import OidcClients
+from taproof.service.oidc.keys import SigningKeys
+from taproof.service.oidc.sign_in import OidcSignIns
 from taproof.service.projects import Projects
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
@@ -326,6 +332,42 @@ async def phone_requests(place: Place) -> None:
         assert (await place.call("POST", "/verify/public", body)).json() == {"status": "pending"}
 
 
+async def openid_sign_ins(place: Place) -> None:
+    """A sign-in page never shows the link of another sign-in."""
+    clients = OidcClients(place.storage, system_clock, system_entropy)
+    sign_ins = OidcSignIns(
+        place.storage, place.encryptor, place.signin, system_clock, system_entropy, waiting=place.signin.waiting
+    )
+    begun = []
+    for project in await place.two_projects():
+        changes = ClientChanges(name="App", redirect_uris=("https://app.example/",))
+        client, _ = await clients.create_client(place.actor, project.id, changes)
+        found = await place.storage.oidc_clients.read_client(client.id)
+        assert found is not None
+        request = AuthorizationRequest("https://app.example/")
+        begun.append(await sign_ins.begin_sign_in(found, request, Requester()))
+    ids = ", ".join(f"'{each.id}'" for each in begun)
+    place.swap("oidc_authorizations", "encrypted_session", f"id IN ({ids})")
+    for each in begun:
+        with pytest.raises(DecryptionFailed):
+            await sign_ins.read_sign_in(each.id, each.browser_secret)
+
+
+async def signing_keys(place: Place) -> None:
+    """No ID token is signed with another key than its `kid` names."""
+
+    def keys() -> SigningKeys:
+        return SigningKeys(place.storage, place.encryptor, system_clock, system_entropy)
+
+    await keys().find_signer("RS256")
+    two_keys = "alg = 'RS256' AND generation IN (1, 2)"
+    place.swap("oidc_signing_keys", "encrypted_private_key", two_keys)
+    with pytest.raises(DecryptionFailed):
+        await keys().find_signer("RS256")
+    place.swap("oidc_signing_keys", "encrypted_private_key", two_keys)
+    await keys().find_signer("RS256")
+
+
 async def the_check_of_the_key(place: Place) -> None:
     """The value that checks the master key does not fit another marker, nor another marker's value it."""
     connection = apsw.Connection(str(place.service.database))
@@ -351,6 +393,8 @@ CASES: dict[tuple[str, str], Callable[[Place], Awaitable[None]]] = {
     ("webhook_attempts", "encrypted_answer"): webhook_answers,
     ("sessions", "encrypted_phone"): phones,
     ("phone_requests", "encrypted_token"): phone_requests,
+    ("oidc_authorizations", "encrypted_session"): openid_sign_ins,
+    ("oidc_signing_keys", "encrypted_private_key"): signing_keys,
     ("metadata", "value"): the_check_of_the_key,
 }
 
@@ -372,4 +416,4 @@ def test_every_encrypted_column_has_a_case(service: Service) -> None:
     finally:
         connection.close()
     assert {*found, ("metadata", "value")} == set(CASES)
-    assert len(found) == 7
+    assert len(found) == 9

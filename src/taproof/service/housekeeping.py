@@ -57,7 +57,7 @@ class Housekeeping:
             await self._storage.credentials.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
             # A contact answers only the latest request. When that request is purged, no earlier session may be pending.
             await self._storage.users.purge_phone_requests(now - SESSION_LIFETIME, BATCH) >= BATCH,
-            await self._storage.signing_keys.purge_signing_keys(now - PUBLISHED_AFTER) > 0,
+            await self._storage.signing_keys.purge_signing_keys(now - PUBLISHED_AFTER, BATCH) >= BATCH,
             await self._storage.authorizations.purge_authorizations(now, BATCH) >= BATCH,
             await self._storage.authorizations.purge_pushed_requests(now, BATCH) >= BATCH,
             await self._storage.plans.purge_removed_usage(today - _USAGE_KEPT, BATCH) >= BATCH,

@@ -910,8 +910,8 @@ class SigningKeyStorage(Protocol):
     async def advance_signing_key(self, kid: str, signs_from: int) -> bool:
         """Make a key sign from an earlier time on. Return False if it already signs from then or earlier."""
 
-    async def purge_signing_keys(self, replaced_before: int) -> int:
-        """Erase the keys whose successors have signed since `replaced_before` (ms); return their number."""
+    async def purge_signing_keys(self, replaced_before: int, limit: int) -> int:
+        """Erase at most `limit` keys whose successors have signed since `replaced_before` (ms)."""
 
 
 class LeaseStorage(Protocol):

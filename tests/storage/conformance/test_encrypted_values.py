@@ -9,6 +9,8 @@ import pytest
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import EncryptedWebhookSecrets, NewSession, PhoneRequest, Project
+from taproof.core.oidc.clients import SIGNING_ALGS
+from taproof.core.oidc.model import NewAuthorization, SigningKey
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import EncryptedKind, EncryptedRow, Replacement, RowKey, Storage
 from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS
@@ -79,6 +81,27 @@ async def filled(storage: Storage, seed: "Seed") -> dict[EncryptedKind, dict[str
     with_phone = [await phone_of(storage, seed, quiet, at) for at in days]
     for at in days:
         await seed.session(projects[0], at)
+    signs_in = [
+        NewAuthorization(
+            seed.name("auth"),
+            "oidc_1",
+            quiet.id,
+            "{}",
+            seed.now,
+            seed.now,
+            encrypted_session=None if number % 2 else b"link %d" % number,
+        )
+        for number in range(5)
+    ]
+    for new in signs_in:
+        assert await storage.authorizations.create_authorization(new)
+    keys = [
+        SigningKey(alg, generation, f"{alg} {generation}", b"key %d" % generation, "{}", 1, 1)
+        for alg in SIGNING_ALGS
+        for generation in (1, 2)
+    ]
+    for key in keys:
+        assert await storage.signing_keys.create_signing_key(key)
     marks = {f"mark {number}": b"value %d" % number for number in range(3)}
     for name, value in marks.items():
         await storage.metadata.claim_mark(name, value)
@@ -92,6 +115,8 @@ async def filled(storage: Storage, seed: "Seed") -> dict[EncryptedKind, dict[str
         "webhook_answer": {f"{row[0]} {number}": b"encrypted \0 answer" for row in events for number in (1, 2)},
         "phone": {each.id: b"phone of " + each.id.encode() for each in with_phone},
         "phone_request": {each.id: b"token of " + each.id.encode() for each in with_phone},
+        "oidc_session": {each.id: each.encrypted_session for each in signs_in if each.encrypted_session is not None},
+        "signing_key": {each.kid: each.encrypted_private_key for each in keys},
         "mark": marks,
     }
 
@@ -134,7 +159,7 @@ async def test_list_encrypted_values_knows_every_encrypted_column(storage: Stora
             WHERE m.type = 'table' AND c.name LIKE 'encrypted\\_%' ESCAPE '\\'
             """,
         )
-    assert len(found) == 7
+    assert len(found) == 9
     # The check of the key itself is among the marks, whose column has another name.
     assert {(each.table, each.column) for each in ENCRYPTED_COLUMNS.values()} == {*found, ("metadata", "value")}
 

@@ -21,7 +21,7 @@ METHODS = sorted(
 def conformance_tests() -> list[ast.AsyncFunctionDef]:
     """Return every asynchronous test of this folder."""
     found = []
-    for file in Path(__file__).parent.glob("test_*.py"):
+    for file in Path(__file__).parent.rglob("test_*.py"):
         tree = ast.parse(file.read_text(encoding="utf-8"))
         found += [node for node in tree.body if isinstance(node, ast.AsyncFunctionDef) and node.name.startswith("test")]
     return found

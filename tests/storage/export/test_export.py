@@ -63,7 +63,7 @@ async def test_every_column_of_both_schemas_is_moved(tmp_path: Path) -> None:
         found: list[tuple[Any, ...]] = connection.execute(_SQLITE_COLUMNS, (table,)).fetchall()
         sqlite[table] = [(name, kind, bool(may_be_null)) for name, kind, may_be_null in found]
     connection.close()
-    of_one_store = {"leases", "decisions", "console_sessions", "schema_migrations"}
+    of_one_store = {"leases", "decisions", "console_sessions", "oidc_pushed_requests", "schema_migrations"}
     kinds = {"text": "TEXT", "bytes": "BLOB"}
     expected = {
         table: sorted((column.name, kinds.get(column.kind, "INTEGER"), column.may_be_null) for column in columns)
@@ -89,7 +89,14 @@ async def test_every_column_of_both_schemas_is_moved(tmp_path: Path) -> None:
 
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
-_UNIQUE: Final = {"developers": (2, 6), "access_tokens": (4,), "invitations": (1,), "projects": (3,)}
+_UNIQUE: Final = {
+    "developers": (2, 6),
+    "access_tokens": (4,),
+    "invitations": (1,),
+    "projects": (3,),
+    "oidc_authorizations": (10, 16, 18, 19),
+    "oidc_signing_keys": (2,),
+}
 _KEYS: Final = {
     "sessions": 2,
     "daily_counts": 2,
@@ -98,6 +105,7 @@ _KEYS: Final = {
     "audit_entries": 3,
     "webhook_attempts": 2,
     "bot_updates": 2,
+    "oidc_signing_keys": 2,
 }
 
 

@@ -55,7 +55,7 @@ async def used_counts(storage: Storage, project: Project) -> int:
     return sum(row.used for row in await storage.counts.read_daily_counts([project.id], 0))
 
 
-async def test_create_and_read_an_authorization(storage: Storage, seed: "Seed") -> None:
+async def test_create_authorization_is_read_back(storage: Storage, seed: "Seed") -> None:
     """Every field of a new sign-in is read back; an unknown id finds nothing."""
     project = await seed.project()
     session = await seed.session(project)
@@ -74,11 +74,42 @@ async def test_create_and_read_an_authorization(storage: Storage, seed: "Seed") 
         *[None] * 5,
     )
     assert await read(storage, new) == expected
-    for unknown in ("auth_none", "\0"):
+    same = replace(new, id=seed.name("auth"), device_code_hash=b"2" * 32)
+    assert not await storage.authorizations.create_authorization(same)
+    assert await storage.authorizations.read_authorization(same.id) is None
+
+
+async def test_read_authorization_of_an_unknown_id(storage: Storage, seed: "Seed") -> None:
+    """Nothing is found, whatever the id contains."""
+    await begun(storage, seed, await seed.project())
+    for unknown in ("auth_none", "", "\0"):
         assert await storage.authorizations.read_authorization(unknown) is None
 
 
-async def test_finish_with_a_code(storage: Storage, seed: "Seed") -> None:
+async def test_read_authorization_by_code_and_by_access_token(storage: Storage, seed: "Seed") -> None:
+    """Both find the sign-in that gave them, also after the redemption; other hashes find nothing."""
+    new, key, _ = await confirmed(storage, seed)
+    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    assert await storage.authorizations.read_authorization_by_code(CODE.code_hash) == await read(storage, new)
+    await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW)
+    redeemed = await read(storage, new)
+    assert await storage.authorizations.read_authorization_by_code(CODE.code_hash) == redeemed
+    assert await storage.authorizations.read_authorization_by_code(TOKENS.access_token_hash) is None
+
+
+async def test_read_authorization_by_access_token_once_redeemed(storage: Storage, seed: "Seed") -> None:
+    """An access token finds its sign-in, and a code is no access token."""
+    new, key, _ = await confirmed(storage, seed)
+    find = storage.authorizations.read_authorization_by_access_token
+    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    assert await find(TOKENS.access_token_hash) is None
+    await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW)
+    found = await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash)
+    assert found == await read(storage, new)
+    assert await find(CODE.code_hash) is None
+
+
+async def test_finish_authorization_with_a_code(storage: Storage, seed: "Seed") -> None:
     """The session is used and counted, and the code is stored; a second call finds nothing to finish."""
     new, key, project = await confirmed(storage, seed)
     assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
@@ -93,7 +124,7 @@ async def test_finish_with_a_code(storage: Storage, seed: "Seed") -> None:
     assert await used_counts(storage, project) == 1
 
 
-async def test_finish_with_tokens(storage: Storage, seed: "Seed") -> None:
+async def test_finish_authorization_with_tokens(storage: Storage, seed: "Seed") -> None:
     """A device gets its tokens in the transaction that consumes the session."""
     new, key, _ = await confirmed(storage, seed)
     assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, TOKENS)
@@ -102,7 +133,7 @@ async def test_finish_with_tokens(storage: Storage, seed: "Seed") -> None:
     assert (found.id, found.redeemed_at, found.access_expires_at) == (new.id, NOW + 1, TOKENS.access_expires_at)
 
 
-async def test_finish_is_refused(storage: Storage, seed: "Seed") -> None:
+async def test_finish_authorization_is_refused(storage: Storage, seed: "Seed") -> None:
     """Unless the current session is confirmed and the sign-in is open, nothing is consumed and no code is stored."""
     project = await seed.project()
     session = await seed.confirmed(project)
@@ -132,7 +163,7 @@ async def test_finish_is_refused(storage: Storage, seed: "Seed") -> None:
     assert await storage.authorizations.read_authorization_by_code(CODE.code_hash) is None
 
 
-async def test_finish_after_the_report_or_the_end_of_the_project(storage: Storage, seed: "Seed") -> None:
+async def test_finish_authorization_after_the_report_or_the_end_of_the_project(storage: Storage, seed: "Seed") -> None:
     """A reported session and a session of a deleted project give nothing."""
     new, key, project = await confirmed(storage, seed)
     await storage.sessions.report_session(key, "1001", NOW, seed.event(project))
@@ -143,14 +174,14 @@ async def test_finish_after_the_report_or_the_end_of_the_project(storage: Storag
     assert (await read(storage, new)).code_expires_at is None
 
 
-async def test_finish_while_the_project_is_paused(storage: Storage, seed: "Seed") -> None:
+async def test_finish_authorization_while_the_project_is_paused(storage: Storage, seed: "Seed") -> None:
     """Only new sign-ins are refused for a paused project."""
     new, key, project = await confirmed(storage, seed)
     await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(is_active=False), NOW)
     assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
 
 
-async def test_one_of_many_finishes(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_finish_authorization_once_among_many(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """Of a code and a consuming verify on two nodes at once, exactly one gets the session."""
     for _ in range(10):
         new, key, project = await confirmed(storage, seed)
@@ -168,7 +199,7 @@ async def test_one_of_many_finishes(storage: Storage, other_node: Storage, seed:
         assert await used_counts(storage, project) == sum(finished) + (consumed is not None)
 
 
-async def test_redeem_a_code_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_redeem_code_once_among_many(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """Of many calls on two nodes, one succeeds; then its tokens can be found until they are revoked."""
     new, key, _ = await confirmed(storage, seed)
     await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
@@ -189,22 +220,40 @@ async def test_redeem_a_code_once(storage: Storage, other_node: Storage, seed: "
         NOW + HOUR,
         None,
     )
+
+
+async def test_revoke_tokens_once(storage: Storage, seed: "Seed") -> None:
+    """Tokens are revoked at the first call; a sign-in without tokens has none to revoke."""
+    new, key, _ = await confirmed(storage, seed)
+    await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
+    assert not await storage.authorizations.revoke_tokens(new.id, NOW)
+    await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW + 2)
     assert await storage.authorizations.revoke_tokens(new.id, NOW + 3)
     assert not await storage.authorizations.revoke_tokens(new.id, NOW + 4)
     assert (await read(storage, new)).revoked_at == NOW + 3
 
 
-async def test_redeem_is_refused(storage: Storage, seed: "Seed") -> None:
-    """An expired or unknown code gives no tokens, and without tokens there is nothing to revoke."""
+async def test_end_authorization_once(storage: Storage, seed: "Seed") -> None:
+    """A sign-in ends once, and a finished one does not end."""
+    new = await begun(storage, seed, await seed.project())
+    assert await storage.authorizations.end_authorization(new.id, NOW + 1)
+    assert not await storage.authorizations.end_authorization(new.id, NOW + 2)
+    assert (await read(storage, new)).ended_at == NOW + 1
+    finished, key, _ = await confirmed(storage, seed)
+    await storage.authorizations.finish_authorization(finished.id, key, NOW, CODE)
+    assert not await storage.authorizations.end_authorization(finished.id, NOW)
+
+
+async def test_redeem_code_is_refused(storage: Storage, seed: "Seed") -> None:
+    """An expired or unknown code gives no tokens."""
     new, key, _ = await confirmed(storage, seed)
     await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
     assert not await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, CODE.code_expires_at)
     assert not await storage.authorizations.redeem_code(b"x" * 32, TOKENS, NOW)
-    assert not await storage.authorizations.revoke_tokens(new.id, NOW)
     assert await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash) is None
 
 
-async def test_replace_a_session(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_replace_session_on_one_of_two_nodes(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """Only the current session is replaced, by one of two nodes, and only in an open sign-in."""
     project = await seed.project()
     first, second, third = [await seed.session(project) for _ in range(3)]
@@ -223,33 +272,31 @@ async def test_replace_a_session(storage: Storage, other_node: Storage, seed: "S
     assert found.encrypted_session == b"two"
     assert not await replacing(new.id, found.session, first.key, b"three", new.expires_at)
     assert await storage.authorizations.end_authorization(new.id, NOW)
-    assert not await storage.authorizations.end_authorization(new.id, NOW)
     assert not await replacing(new.id, found.session, first.key, b"three", NOW)
 
 
-async def test_user_codes(storage: Storage, seed: "Seed") -> None:
-    """A user code belongs to one sign-in, and is found until it expires, ends or is bound to a browser."""
+async def test_read_authorization_by_user_code_until_it_expires_or_ends(storage: Storage, seed: "Seed") -> None:
+    """A user code is found until it expires or its sign-in ends."""
     project = await seed.project()
-    find = storage.authorizations.read_authorization_by_user_code
-    new = await begun(storage, seed, project, browser_hash=None, user_code="BBBBBBBB", device_code_hash=b"1" * 32)
-    same = replace(new, id=seed.name("auth"), device_code_hash=b"2" * 32)
-    assert not await storage.authorizations.create_authorization(same)
-    assert await storage.authorizations.read_authorization(same.id) is None
-    found = await find("BBBBBBBB", NOW)
-    assert found is not None
-    assert found.id == new.id
-    assert await find("BBBBBBBB", new.expires_at) is None
+    new = await begun(storage, seed, project, browser_hash=None, user_code="BBBBBBBB")
+    found = await storage.authorizations.read_authorization_by_user_code("BBBBBBBB", NOW)
+    assert found == await read(storage, new)
+    assert await storage.authorizations.read_authorization_by_user_code("BBBBBBBB", new.expires_at) is None
+    await storage.authorizations.end_authorization(new.id, NOW)
+    assert await storage.authorizations.read_authorization_by_user_code("BBBBBBBB", NOW) is None
+
+
+async def test_bind_browser_once(storage: Storage, seed: "Seed") -> None:
+    """One browser is bound before the sign-in expires; then the user code is used up."""
+    new = await begun(storage, seed, await seed.project(), browser_hash=None, user_code="BBBBBBBB")
     assert not await storage.authorizations.bind_browser(new.id, b"w" * 32, new.expires_at)
     assert await storage.authorizations.bind_browser(new.id, b"w" * 32, NOW)
     assert not await storage.authorizations.bind_browser(new.id, b"v" * 32, NOW)
     assert (await read(storage, new)).browser_hash == b"w" * 32
-    assert await find("BBBBBBBB", NOW) is None
-    ended = await begun(storage, seed, project, browser_hash=None, user_code="CCCCCCCC")
-    await storage.authorizations.end_authorization(ended.id, NOW)
-    assert await find("CCCCCCCC", NOW) is None
+    assert await storage.authorizations.read_authorization_by_user_code("BBBBBBBB", NOW) is None
 
 
-async def test_polls_of_a_device(storage: Storage, seed: "Seed") -> None:
+async def test_poll_authorization_tells_of_the_last_poll(storage: Storage, seed: "Seed") -> None:
     """A poll tells whether the device polled since a time, and is recorded itself."""
     project = await seed.project()
     new = await begun(storage, seed, project, device_code_hash=b"d" * 32)
@@ -261,7 +308,7 @@ async def test_polls_of_a_device(storage: Storage, seed: "Seed") -> None:
     assert answers[0][0] == await read(storage, new)
 
 
-async def test_pushed_requests(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_take_pushed_request_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """A pushed request is taken once, by its client, before it expires."""
     store = storage.authorizations
     await store.create_pushed_request(b"1" * 32, "oidc_a", '{"scope": "openid"}', NOW + 5)
@@ -271,14 +318,24 @@ async def test_pushed_requests(storage: Storage, other_node: Storage, seed: "See
         *(each.authorizations.take_pushed_request(b"1" * 32, "oidc_a", NOW) for each in (storage, other_node) * 4)
     )
     assert sorted(taken, key=str) == [*[None] * 7, '{"scope": "openid"}']
+
+
+async def test_create_pushed_request_is_taken_back(storage: Storage) -> None:
+    """The parameters are returned as they were pushed."""
+    await storage.authorizations.create_pushed_request(b"1" * 32, "oidc_a", '{"state": "é"}', NOW + 1)
+    assert await storage.authorizations.take_pushed_request(b"1" * 32, "oidc_a", NOW) == '{"state": "é"}'
+
+
+async def test_purge_pushed_requests_in_bounded_steps(storage: Storage, seed: "Seed") -> None:
+    """Only expired requests are erased, at most as many as asked for."""
+    store = storage.authorizations
     for number in range(3):
         await store.create_pushed_request(bytes([number]) * 32, seed.name("oidc"), "{}", NOW + number)
-    assert await store.purge_pushed_requests(NOW + 1, 1) == 1
-    assert await store.purge_pushed_requests(NOW + 1, 9) == 1
-    assert await store.purge_pushed_requests(NOW + 1, 9) == 0
+    purged = [await storage.authorizations.purge_pushed_requests(NOW + 1, limit) for limit in (1, 9, 9)]
+    assert purged == [1, 1, 0]
 
 
-async def test_purge_authorizations(storage: Storage, seed: "Seed") -> None:
+async def test_purge_authorizations_keeps_what_is_valid(storage: Storage, seed: "Seed") -> None:
     """A sign-in is kept until its access token expires; without one, until it can no longer be finished."""
     new, key, project = await confirmed(storage, seed)
     await storage.authorizations.finish_authorization(new.id, key, NOW, CODE)
