@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.conftest import Developer, Service, StartService, launch, make_phone
 
 BOT_TOKEN = re.compile(rb"\d{8,}(?::|%3A)[A-Za-z0-9_-]{30,}")
-SECRET = re.compile(rb"(?:sk|tap|ocs|whsec)_[A-Za-z0-9+/]{12,}")
+SECRET = re.compile(rb"(?:sk|tap|ocs|oat|whsec)_[A-Za-z0-9+/]{12,}")
 JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")
 
 
