@@ -175,9 +175,11 @@ class SignInPages:
         seen = found
         try:
             self._limits.count_generate(request.scope, seen.client.client.project_id)
-            await self._sign_ins.start_again(seen, _requester(request, seen.request))
+            created = await self._sign_ins.start_again(seen, _requester(request, seen.request))
         except (ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
             return self._page(request, seen, _UNAVAILABLE.get(type(error), "try_later"))
+        if created:
+            self._metrics.sessions_created.inc()
         return redirect_answer(f"{self._issuer}/oidc/authorize/{seen.authorization.id}")
 
     async def _leave(self, request: Request) -> Response:
