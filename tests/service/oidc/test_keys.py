@@ -67,6 +67,13 @@ async def test_a_key_is_published_a_day_before_it_signs(node: Node, clock: HandC
         assert DAY < ended - last_signed[kid] <= DAY + 25 * HOUR
 
 
+async def test_the_first_key_on_a_clock_that_is_behind(node: Node, clock: HandClock) -> None:
+    """A node whose clock is behind that of the node that created the keys signs with the first one."""
+    kid = (await keys_of(node).find_signer("RS256")).kid
+    clock.now -= SECOND
+    assert (await keys_of(node).find_signer("RS256")).kid == kid
+
+
 async def test_rotation_at_once(node: Node, clock: HandClock) -> None:
     """The next key signs as soon as it has been published for a day; repeated rotations change nothing more."""
     keys = keys_of(node)
