@@ -18,7 +18,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
-from taproof.core.oidc.model import AUTHORIZATION_LIFETIME
+from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, KEPT_AFTER
 from taproof.core.oidc.requests import AuthorizationRequest, RefusedByRedirect, ReturnAddress
 from taproof.core.origins import NotAnOrigin, read_origin
 from taproof.core.request_context import Requester
@@ -36,7 +36,7 @@ from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
 
 WAIT_SECONDS: Final = 25
 """The longest time that the page's script waits for a change, in seconds."""
-COOKIE_SECONDS: Final = AUTHORIZATION_LIFETIME // SECOND
+COOKIE_SECONDS: Final = (AUTHORIZATION_LIFETIME + KEPT_AFTER) // SECOND
 _UNAVAILABLE: Final[dict[type[TaproofError], UnavailableReason]] = {
     ProjectPaused: "paused",
     BotBroken: "bot_broken",

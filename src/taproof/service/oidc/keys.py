@@ -149,6 +149,6 @@ def _missing(keys: list[SigningKey], now: int) -> list[tuple[SigningAlg, int, in
 def _is_over(key: SigningKey, keys: list[SigningKey], now: int) -> bool:
     """Return whether no valid ID token is signed with this key."""
     return any(
-        each.alg == key.alg and each.generation == key.generation + 1 and each.signs_from <= now - PUBLISHED_AFTER
+        each.alg == key.alg and each.generation > key.generation and each.signs_from <= now - PUBLISHED_AFTER
         for each in keys
     )

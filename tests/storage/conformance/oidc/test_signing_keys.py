@@ -50,6 +50,9 @@ async def test_purge_replaced_keys(storage: Storage) -> None:
             replace(KEY, generation=generation, kid=f"kid {generation}", signs_from=signs_from)
         )
     await storage.signing_keys.create_signing_key(replace(KEY, alg="ES256", kid="ec"))
-    assert await storage.signing_keys.purge_signing_keys(NOW + 2 * DAY - 1) == 0
-    assert await storage.signing_keys.purge_signing_keys(NOW + 2 * DAY) == 1
+    assert await storage.signing_keys.purge_signing_keys(NOW + 2 * DAY - 1, 9) == 0
+    assert await storage.signing_keys.purge_signing_keys(NOW + 2 * DAY, 9) == 1
     assert [key.kid for key in await storage.signing_keys.list_signing_keys()] == ["ec", "kid 2", "kid 3"]
+    await storage.signing_keys.create_signing_key(replace(KEY, generation=4, kid="kid 4", signs_from=NOW + 4 * DAY))
+    assert [await storage.signing_keys.purge_signing_keys(NOW + 4 * DAY, 1) for _ in range(3)] == [1, 1, 0]
+    assert [key.kid for key in await storage.signing_keys.list_signing_keys()] == ["ec", "kid 4"]

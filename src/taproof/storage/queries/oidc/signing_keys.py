@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.oidc.model import SigningKey
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 
 _COLUMNS: Final = "alg, generation, kid, encrypted_private_key, public_jwk, created_at, signs_from"
 LIST_SIGNING_KEYS: Final = f"SELECT {_COLUMNS} FROM oidc_signing_keys ORDER BY alg, generation"
@@ -12,10 +12,12 @@ INSERT INTO oidc_signing_keys ({_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (alg, generation) DO NOTHING RETURNING kid"""
 ADVANCE_SIGNING_KEY: Final = """
 UPDATE oidc_signing_keys SET signs_from = $1 WHERE kid = $2 AND signs_from > $1 RETURNING kid"""
-PURGE_SIGNING_KEYS: Final = """
-DELETE FROM oidc_signing_keys WHERE EXISTS (SELECT 1 FROM oidc_signing_keys n
-  WHERE n.alg = oidc_signing_keys.alg AND n.generation = oidc_signing_keys.generation + 1 AND n.signs_from <= $1)
-RETURNING kid"""
+PURGE_SIGNING_KEYS: Final = Purge(
+    "oidc_signing_keys",
+    "alg, generation",
+    """EXISTS (SELECT 1 FROM oidc_signing_keys n
+  WHERE n.alg = oidc_signing_keys.alg AND n.generation > oidc_signing_keys.generation AND n.signs_from <= $1)""",
+)
 
 
 class SigningKeyQueries(Queries[AnyDatabase]):
@@ -31,5 +33,5 @@ class SigningKeyQueries(Queries[AnyDatabase]):
     async def advance_signing_key(self, kid: str, signs_from: int) -> bool:
         return bool(await self._database.change(ADVANCE_SIGNING_KEY, signs_from, kid))
 
-    async def purge_signing_keys(self, replaced_before: int) -> int:
-        return len(await self._database.change(PURGE_SIGNING_KEYS, replaced_before))
+    async def purge_signing_keys(self, replaced_before: int, limit: int) -> int:
+        return await self._database.purge(PURGE_SIGNING_KEYS, replaced_before, limit)
