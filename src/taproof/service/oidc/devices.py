@@ -14,7 +14,6 @@ from taproof.core.oidc.model import DEVICE_INTERVAL, DEVICE_LIFETIME, Authorizat
 from taproof.core.oidc.requests import AuthorizationRequest, read_scopes
 from taproof.core.oidc.user_codes import new_user_code, read_user_code, show_user_code
 from taproof.core.request_context import Requester
-from taproof.service.oidc.requests import require_public_access
 from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, browser_hash
 from taproof.storage.protocol import Storage
 
@@ -51,7 +50,6 @@ class Devices:
         Raises:
             OAuthError: the client or the scope is refused; nothing is stored.
         """
-        require_public_access(client)
         if not client.is_active:
             raise OAuthError("unauthorized_client", "This project is paused, so no sign-in can be started.")
         request = AuthorizationRequest(scopes=read_scopes(scope))
