@@ -23,7 +23,7 @@ from taproof.oidc.authorize import SignInPages
 from taproof.oidc.device import DevicePages
 from taproof.oidc.metadata import MetadataEndpoints
 from taproof.oidc.pages.rendering import Pages
-from taproof.oidc.token import ClientEndpoints
+from taproof.oidc.token import ProtocolEndpoints
 from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
@@ -67,7 +67,7 @@ class OpenidProvider:
         devices = DevicePages(services.devices, self._sign_in_pages, pages, limits=limits, metrics=metrics)
         calls = _application(
             [
-                *ClientEndpoints(services.tokens, services.requests, services.devices, limits).routes(),
+                *ProtocolEndpoints(services.tokens, services.requests, services.devices, limits).routes(),
                 *MetadataEndpoints(issuer, services.keys).routes(),
             ],
             _show_failed_call,
