@@ -19,7 +19,7 @@ from taproof.http.limits.pages import PageLimit
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.oidc.answers import failure_answer, json_answer
-from taproof.oidc.authorize import SignInPages
+from taproof.oidc.authorize import AuthorizationPages
 from taproof.oidc.device import DevicePages
 from taproof.oidc.metadata import MetadataEndpoints
 from taproof.oidc.pages.rendering import Pages
@@ -61,7 +61,7 @@ class OpenidProvider:
         self, services: ProviderServices, clock: Clock, *, issuer: str, limits: RateLimits, metrics: Metrics
     ) -> None:
         pages = Pages()
-        self._sign_in_pages = SignInPages(
+        self._sign_in_pages = AuthorizationPages(
             services.requests, services.sign_ins, pages, issuer, clock, limits=limits, metrics=metrics
         )
         devices = DevicePages(services.devices, self._sign_in_pages, pages, limits=limits, metrics=metrics)

@@ -50,7 +50,7 @@ _DESCRIPTIONS: Final[dict[UnavailableReason, str]] = {
 }
 
 
-class SignInPages:
+class AuthorizationPages:
     """Serves the authorization endpoint and the page that it leads to.
 
     Args:
