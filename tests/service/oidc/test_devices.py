@@ -7,6 +7,7 @@ import pytest
 from tests.openid_provider import ADA, ISSUER, REQUESTER, InBrowser, Provider, Shop, error_of
 
 from taproof.core.clock import MINUTE, SECOND
+from taproof.core.errors import ProjectPaused
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.oidc.devices import UserCodeUnknown
 
@@ -86,6 +87,15 @@ async def test_an_expired_code_is_kept_for_a_while(provider: Provider, shop: Sho
         provider.later(wait)
         await housekeeping.sweep()
         assert await error_of(shop.poll(begun["device_code"])) == error
+
+
+async def test_a_session_that_cannot_be_created(provider: Provider, shop: Shop) -> None:
+    """If the project is paused meanwhile, the device learns at once that it has to start again."""
+    begun = await shop.begin_device()
+    await shop.change_project(is_active=False)
+    with pytest.raises(ProjectPaused):
+        await typed(provider, begun["user_code"])
+    assert await error_of(shop.poll(begun["device_code"])) == "access_denied"
 
 
 async def test_a_code_belongs_to_its_client(provider: Provider, shop: Shop) -> None:

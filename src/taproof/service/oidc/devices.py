@@ -103,14 +103,18 @@ class Devices:
 
         Raises:
             UserCodeUnknown: the code belongs to no sign-in, or another browser was faster.
-            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: the sign-in is bound, but
-                has no session; the user starts again on the device.
+            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: the sign-in has ended, so
+                that the device stops polling; the user starts again there.
         """
         found, _ = await self.find_device(typed)
         secret = self._sign_ins.new_browser_secret()
         if not await self._storage.authorizations.bind_browser(found.id, browser_hash(secret), self._clock()):
             raise UserCodeUnknown
-        await self._sign_ins.start_session(found, requester)
+        try:
+            await self._sign_ins.start_session(found, requester)
+        except TaproofError:
+            await self._storage.authorizations.end_authorization(found.id, self._clock())
+            raise
         return BegunSignIn(found.id, secret)
 
     async def refuse_device(self, typed: str) -> None:

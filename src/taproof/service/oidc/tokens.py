@@ -300,6 +300,6 @@ def _check_device(found: Authorization, now: int) -> None:
     if found.redeemed_at is not None:
         raise OAuthError("invalid_grant", "The device_code was used before.")
     if found.ended_at is not None:
-        raise OAuthError("access_denied", "The user refused to sign in this device.")
+        raise OAuthError("access_denied", "The sign-in of this device was refused.")
     if found.expires_at <= now:
         raise OAuthError("expired_token", "The device_code has expired. Start again.")
