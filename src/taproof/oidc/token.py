@@ -25,7 +25,7 @@ Serve = Callable[[Request], Awaitable[Response]]
 _PREFLIGHT: Final[RawHeaders] = [
     *ANY_ORIGIN,
     (b"access-control-allow-methods", b"GET, POST"),
-    (b"access-control-allow-headers", b"Authorization, Content-Type, DPoP"),
+    (b"access-control-allow-headers", b"Authorization, Content-Type"),
     (b"access-control-max-age", b"86400"),
     (b"content-length", b"0"),
     *NO_PAGE,
