@@ -26,6 +26,7 @@ JWT = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJtZXNzZW5nZXJfaWQiOiI0MiJ9.c2lnbmF
 CANARIES = {
     "secret key": new_key("sk", _entropy),
     "client secret": new_key("ocs", _entropy),
+    "OpenID access token": new_key("oat", _entropy),
     "access token": new_key("tap", _entropy),
     "webhook secret": new_webhook_secret(_entropy),
     "console cookie": new_key("con", _entropy),

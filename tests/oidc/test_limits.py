@@ -41,9 +41,23 @@ async def test_codes_of_devices_are_limited(tmp_path: Path) -> None:
 
 
 async def test_pages_of_one_address_are_limited(tmp_path: Path) -> None:
-    """The pages count as pages of the console do; the calls of clients do not count."""
+    """The pages count as pages of the console do; of the calls of clients, only pushes without a secret count."""
     async with running(tmp_path) as at:
         page = Call("", "GET", "/device")
         assert await statuses(at, page, PAGES.number + 1, "192.0.2.7") == [200, 429]
         assert (await at.call("GET", "/oidc/jwks", address="192.0.2.7")).status == 200
         assert (await at.call("POST", "/oidc/token", SAME_ORIGIN, b"", "192.0.2.7")).status == 401
+
+
+async def test_requests_pushed_without_a_secret_are_limited(tmp_path: Path) -> None:
+    """Anyone can push requests for a public client, so they count as pages."""
+    async with running(tmp_path) as at:
+        form = f"client_id={await at.openid_client()}&response_type=code&scope=openid"
+        form += f"&redirect_uri=https%3A%2F%2Fapp.example%2F&code_challenge={'A' * 43}&code_challenge_method=S256"
+        push = Call("", "POST", "/oidc/par", SAME_ORIGIN, form.encode())
+        now = at.services.limits.clock()
+        at.services.limits.clock = lambda: now
+        for _ in range(PAGES.number - 1):
+            at.services.limits.count_page({"client": ("192.0.2.7", 4711)})
+        assert await statuses(at, push, 2, "192.0.2.7") == [201, 429]
+        assert (await at.call("POST", "/oidc/par", SAME_ORIGIN, push.body, "192.0.2.8")).status == 201

@@ -19,11 +19,11 @@ from taproof.http.limits.pages import PageLimit
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.oidc.answers import failure_answer, json_answer
-from taproof.oidc.authorize import SignInPages
+from taproof.oidc.authorize import AuthorizationPages
 from taproof.oidc.device import DevicePages
 from taproof.oidc.metadata import MetadataEndpoints
 from taproof.oidc.pages.rendering import Pages
-from taproof.oidc.token import ClientEndpoints
+from taproof.oidc.token import ProtocolEndpoints
 from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
@@ -61,13 +61,13 @@ class OpenidProvider:
         self, services: ProviderServices, clock: Clock, *, issuer: str, limits: RateLimits, metrics: Metrics
     ) -> None:
         pages = Pages()
-        self._sign_in_pages = SignInPages(
+        self._sign_in_pages = AuthorizationPages(
             services.requests, services.sign_ins, pages, issuer, clock, limits=limits, metrics=metrics
         )
         devices = DevicePages(services.devices, self._sign_in_pages, pages, limits=limits, metrics=metrics)
         calls = _application(
             [
-                *ClientEndpoints(services.tokens, services.requests, services.devices, limits).routes(),
+                *ProtocolEndpoints(services.tokens, services.requests, services.devices, limits).routes(),
                 *MetadataEndpoints(issuer, services.keys).routes(),
             ],
             _show_failed_call,

@@ -19,7 +19,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
-from taproof.core.oidc.model import AUTHORIZATION_LIFETIME
+from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, KEPT_AFTER
 from taproof.core.oidc.requests import AuthorizationRequest, RefusedByRedirect, ReturnAddress
 from taproof.core.origins import NotAnOrigin, read_origin
 from taproof.core.request_context import Requester
@@ -37,7 +37,7 @@ from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
 
 WAIT_SECONDS: Final = 25
 """The longest time that the page's script waits for a change, in seconds."""
-COOKIE_SECONDS: Final = AUTHORIZATION_LIFETIME // SECOND
+COOKIE_SECONDS: Final = (AUTHORIZATION_LIFETIME + KEPT_AFTER) // SECOND
 _UNAVAILABLE: Final[dict[type[TaproofError], UnavailableReason]] = {
     ProjectPaused: "paused",
     BotBroken: "bot_broken",
@@ -51,7 +51,7 @@ _DESCRIPTIONS: Final[dict[UnavailableReason, str]] = {
 }
 
 
-class SignInPages:
+class AuthorizationPages:
     """Serves the authorization endpoint and the page that it leads to.
 
     Args:
@@ -178,9 +178,11 @@ class SignInPages:
         seen = found
         try:
             self._limits.count_generate(request.scope, seen.client.client.project_id)
-            await self._sign_ins.start_again(seen, _requester(request, seen.request))
+            created = await self._sign_ins.start_again(seen, _requester(request, seen.request))
         except (ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
             return self._page(request, seen, _UNAVAILABLE.get(type(error), "try_later"))
+        if created:
+            self._metrics.sessions_created.inc()
         return redirect_answer(f"{self._issuer}/oidc/authorize/{seen.authorization.id}")
 
     async def _leave(self, request: Request) -> Response:

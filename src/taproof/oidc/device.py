@@ -11,7 +11,7 @@ from taproof.http.metrics import Metrics
 from taproof.http.requester import requester_of
 from taproof.http.same_origin import is_same_origin
 from taproof.oidc.answers import page_answer, read_form
-from taproof.oidc.authorize import SignInPages
+from taproof.oidc.authorize import AuthorizationPages
 from taproof.oidc.pages.rendering import DeviceProblem, Pages
 from taproof.service.oidc.devices import Devices, UserCodeUnknown
 
@@ -28,7 +28,7 @@ class DevicePages:
     """
 
     def __init__(
-        self, devices: Devices, sign_in_pages: SignInPages, pages: Pages, *, limits: RateLimits, metrics: Metrics
+        self, devices: Devices, sign_in_pages: AuthorizationPages, pages: Pages, *, limits: RateLimits, metrics: Metrics
     ) -> None:
         self._devices = devices
         self._sign_in_pages = sign_in_pages

@@ -25,7 +25,7 @@ Serve = Callable[[Request], Awaitable[Response]]
 _PREFLIGHT: Final[RawHeaders] = [
     *ANY_ORIGIN,
     (b"access-control-allow-methods", b"GET, POST"),
-    (b"access-control-allow-headers", b"Authorization, Content-Type, DPoP"),
+    (b"access-control-allow-headers", b"Authorization, Content-Type"),
     (b"access-control-max-age", b"86400"),
     (b"content-length", b"0"),
     *NO_PAGE,
@@ -36,7 +36,7 @@ _EXPOSED: Final[RawHeaders] = [
 ]
 
 
-class ClientEndpoints:
+class ProtocolEndpoints:
     """Serves the calls of clients. Any origin may call token and userinfo, because clients without a secret do."""
 
     def __init__(self, tokens: Tokens, requests: AuthorizationRequests, devices: Devices, limits: RateLimits) -> None:
@@ -69,7 +69,13 @@ class ClientEndpoints:
         return await self._answer_client(request, issue, headers=_EXPOSED)
 
     async def _push_request(self, request: Request) -> Response:
-        return await self._answer_client(request, self._requests.push_request, status=201)
+        async def push(client: SignInClient, parameters: dict[str, str]) -> dict[str, Any]:
+            if client.client.auth_method == "none":
+                # Anyone who knows the id of a public client can push requests, and each one is stored.
+                self._limits.count_page(request.scope)
+            return await self._requests.push_request(client, parameters)
+
+        return await self._answer_client(request, push, status=201)
 
     async def _begin_device(self, request: Request) -> Response:
         async def begin(client: SignInClient, parameters: dict[str, str]) -> dict[str, Any]:

@@ -885,8 +885,8 @@ class AuthorizationStorage(Protocol):
     async def revoke_tokens(self, authorization_id: str, now: int) -> bool:
         """Revoke the tokens of a sign-in. Return False if it has none, or if they were revoked before."""
 
-    async def purge_authorizations(self, now: int, limit: int) -> int:
-        """Erase at most `limit` sign-ins that have ended and whose access tokens have expired."""
+    async def purge_authorizations(self, ended_before: int, limit: int) -> int:
+        """Erase at most `limit` sign-ins that had expired, with their access tokens, at `ended_before` (ms)."""
 
     async def create_pushed_request(self, uri_hash: bytes, client_id: str, parameters: str, expires_at: int) -> None:
         """Store an authorization request that a client pushed (RFC 9126)."""

@@ -7,6 +7,8 @@ import pytest
 from tests.openid_provider import ADA, ISSUER, REQUESTER, InBrowser, Provider, Shop, error_of
 
 from taproof.core.clock import MINUTE, SECOND
+from taproof.core.errors import ProjectPaused
+from taproof.service.housekeeping import Housekeeping
 from taproof.service.oidc.devices import UserCodeUnknown
 
 
@@ -75,6 +77,25 @@ async def test_final_errors(provider: Provider, shop: Shop) -> None:
     with pytest.raises(UserCodeUnknown):
         await typed(provider, expired["user_code"])
     assert await error_of(shop.poll("unknown")) == "invalid_grant"
+
+
+async def test_an_expired_code_is_kept_for_a_while(provider: Provider, shop: Shop) -> None:
+    """Housekeeping keeps an expired sign-in for ten minutes, so a device that polls late learns that it expired."""
+    housekeeping = Housekeeping(provider.node.storage, provider.node.clock, 90)
+    begun = await shop.begin_device()
+    for wait, error in ((10 * MINUTE, "expired_token"), (10 * MINUTE, "invalid_grant")):
+        provider.later(wait)
+        await housekeeping.sweep()
+        assert await error_of(shop.poll(begun["device_code"])) == error
+
+
+async def test_a_session_that_cannot_be_created(provider: Provider, shop: Shop) -> None:
+    """If the project is paused meanwhile, the device learns at once that it has to start again."""
+    begun = await shop.begin_device()
+    await shop.change_project(is_active=False)
+    with pytest.raises(ProjectPaused):
+        await typed(provider, begun["user_code"])
+    assert await error_of(shop.poll(begun["device_code"])) == "access_denied"
 
 
 async def test_a_code_belongs_to_its_client(provider: Provider, shop: Shop) -> None:

@@ -67,6 +67,13 @@ async def test_a_key_is_published_a_day_before_it_signs(node: Node, clock: HandC
         assert DAY < ended - last_signed[kid] <= DAY + 25 * HOUR
 
 
+async def test_the_first_key_on_a_clock_that_is_behind(node: Node, clock: HandClock) -> None:
+    """A node whose clock is behind that of the node that created the keys signs with the first one."""
+    kid = (await keys_of(node).find_signer("RS256")).kid
+    clock.now -= SECOND
+    assert (await keys_of(node).find_signer("RS256")).kid == kid
+
+
 async def test_keys_after_a_long_pause(node: Node, clock: HandClock) -> None:
     """If no process ran when a key was due, the key after it is still published for a day before it signs."""
     _, following = await published(keys_of(node))

@@ -44,14 +44,14 @@ async def test_start_again(provider: Provider, node: Node, shop: Shop) -> None:
     first = await browser.open()
     await node.signin.cancel_session(first, ADA.messenger_id)
     assert await state_of(browser) == ("cancelled", True)
-    await provider.sign_ins.start_again(await browser.see(), REQUESTER)
+    assert await provider.sign_ins.start_again(await browser.see(), REQUESTER)
     second = await browser.session_token()
     assert second != first
     provider.later(10 * MINUTE)
     assert await state_of(browser) == ("expired", True)
-    await provider.sign_ins.start_again(await browser.see(), REQUESTER)
+    assert await provider.sign_ins.start_again(await browser.see(), REQUESTER)
     seen = await browser.see()
-    await provider.sign_ins.start_again(seen, REQUESTER)
+    assert not await provider.sign_ins.start_again(seen, REQUESTER)
     assert (await browser.see()).deeplink == seen.deeplink, "A session that is not over is kept."
     # An old session no longer counts.
     assert (await node.signin.open_session(second, ADA.messenger_id)).outcome == "expired"

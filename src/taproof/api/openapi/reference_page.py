@@ -199,7 +199,7 @@ class Reader:
         if isinstance(kind, list):
             return " or ".join(kind)
         if "maximum" in schema:
-            return f"{kind}, {schema['minimum']}–{schema['maximum']}"
+            return f"{kind}, {schema['minimum']:.0f}–{schema['maximum']:.0f}"
         return {"date-time": "time", "date": "date"}.get(schema.get("format", ""), str(kind))
 
     def _example(self, schema: Json) -> Any:

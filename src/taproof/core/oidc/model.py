@@ -15,6 +15,8 @@ DEVICE_INTERVAL: Final = 5
 """The time in seconds that a device waits between two requests (RFC 8628, `interval`)."""
 DEVICE_TOLERANCE: Final = SECOND
 """The time (ms) by which a device's request may come too early, because two requests can take different times."""
+KEPT_AFTER: Final = 10 * MINUTE
+"""The time (ms) for which a sign-in is kept after its end, so that its page and its device learn how it ended."""
 CODE_LIFETIME: Final = 60 * SECOND
 """The lifetime (ms) of an authorization code."""
 ACCESS_TOKEN_LIFETIME: Final = HOUR

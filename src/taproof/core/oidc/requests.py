@@ -26,10 +26,6 @@ PARAMETER_LIMIT: Final = 64
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 
 
-class DuplicateParameter(OAuthError):
-    """A parameter occurs more than once (RFC 6749, section 3.1)."""
-
-
 @dataclass(frozen=True, slots=True)
 class AuthorizationRequest:
     """The checked parameters of an authorization request.
@@ -82,8 +78,7 @@ def read_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the parameters of a request. A parameter without a value counts as omitted (RFC 6749, section 3.1).
 
     Raises:
-        DuplicateParameter: a parameter occurs twice.
-        OAuthError: there are too many parameters, or one is too long.
+        OAuthError: a parameter occurs twice, one is too long, or there are too many.
     """
     found: dict[str, str] = {}
     for number, (name, value) in enumerate(pairs, 1):
@@ -94,7 +89,7 @@ def read_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
         if len(value) > VALUE_LIMIT:
             raise OAuthError("invalid_request", f"A parameter can have at most {VALUE_LIMIT} characters.")
         if name in found:
-            raise DuplicateParameter("invalid_request", "A parameter of this request occurs more than once.")
+            raise OAuthError("invalid_request", "A parameter of this request occurs more than once.")
         found[name] = value
     return found
 

@@ -14,7 +14,6 @@ from taproof.core.oidc.model import DEVICE_INTERVAL, DEVICE_LIFETIME, Authorizat
 from taproof.core.oidc.requests import AuthorizationRequest, read_scopes
 from taproof.core.oidc.user_codes import new_user_code, read_user_code, show_user_code
 from taproof.core.request_context import Requester
-from taproof.service.oidc.requests import require_public_access
 from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, browser_hash
 from taproof.storage.protocol import Storage
 
@@ -51,7 +50,6 @@ class Devices:
         Raises:
             OAuthError: the client or the scope is refused; nothing is stored.
         """
-        require_public_access(client)
         if not client.is_active:
             raise OAuthError("unauthorized_client", "This project is paused, so no sign-in can be started.")
         request = AuthorizationRequest(scopes=read_scopes(scope))
@@ -105,14 +103,18 @@ class Devices:
 
         Raises:
             UserCodeUnknown: the code belongs to no sign-in, or another browser was faster.
-            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: the sign-in is bound, but
-                has no session; the user starts again on the device.
+            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: the sign-in has ended, so
+                that the device stops polling; the user starts again there.
         """
         found, _ = await self.find_device(typed)
         secret = self._sign_ins.new_browser_secret()
         if not await self._storage.authorizations.bind_browser(found.id, browser_hash(secret), self._clock()):
             raise UserCodeUnknown
-        await self._sign_ins.start_session(found, requester)
+        try:
+            await self._sign_ins.start_session(found, requester)
+        except TaproofError:
+            await self._storage.authorizations.end_authorization(found.id, self._clock())
+            raise
         return BegunSignIn(found.id, secret)
 
     async def refuse_device(self, typed: str) -> None:

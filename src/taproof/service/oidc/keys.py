@@ -75,7 +75,9 @@ class SigningKeys:
         """
         now = self._clock()
         keys = await self._current_keys(now)
-        key = max((key for key in keys if key.alg == alg and key.signs_from <= now), key=lambda key: key.generation)
+        usable = [key for key in keys if key.alg == alg]
+        # The clock of this node can be behind that of the node that created the first key.
+        key = max((key for key in usable if key.signs_from <= now), key=lambda key: key.generation, default=usable[0])
         return Signer(alg, key.kid, await self._private_key(key))
 
     async def rotate_keys(self) -> list[RotatedKey]:
@@ -147,6 +149,6 @@ def _missing(keys: list[SigningKey], now: int) -> list[tuple[SigningAlg, int, in
 def _is_over(key: SigningKey, keys: list[SigningKey], now: int) -> bool:
     """Return whether no valid ID token is signed with this key."""
     return any(
-        each.alg == key.alg and each.generation == key.generation + 1 and each.signs_from <= now - PUBLISHED_AFTER
+        each.alg == key.alg and each.generation > key.generation and each.signs_from <= now - PUBLISHED_AFTER
         for each in keys
     )

@@ -171,14 +171,16 @@ class OidcSignIns:
         current = await self._storage.authorizations.read_authorization_by_code(new.code_hash)
         return code if current is not None and _can_send_code(current, now) else None
 
-    async def start_again(self, seen: SeenSignIn, requester: Requester) -> None:
-        """Give a sign-in another session. Do nothing if its session is not over.
+    async def start_again(self, seen: SeenSignIn, requester: Requester) -> bool:
+        """Give a sign-in another session. Return False, and create none, if its session is not over.
 
         Raises:
             ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: nothing is changed.
         """
-        if seen.can_start_again:
-            await self.start_session(seen.authorization, requester)
+        if not seen.can_start_again:
+            return False
+        await self.start_session(seen.authorization, requester)
+        return True
 
     async def start_session(self, found: Authorization, requester: Requester) -> None:
         """Create the first or the next session of a sign-in. If another call was faster, its session stays."""

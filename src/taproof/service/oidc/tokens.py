@@ -25,13 +25,14 @@ from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.session_state import visible_status
 from taproof.service.oidc.devices import device_code_hash
 from taproof.service.oidc.keys import Signer, SigningKeys
+from taproof.service.oidc.requests import require_public_access
 from taproof.service.oidc.sign_in import code_hash
 from taproof.storage.protocol import Storage
 
 _WRONG_CLIENT = "The client is unknown, or its secret is wrong. Copy client_id and client_secret from the console."
 _WRONG_CODE = "The code is unknown, has expired, was used before, or belongs to another client or redirect_uri."
 _WRONG_TOKEN = "The access token is unknown, has expired or was revoked. Sign in again."  # noqa: S105 — a sentence.
-_METHODS = {"basic": "client_secret_basic", "post": "client_secret_post", "none": "none"}
+_METHODS = {"basic": "client_secret_basic", "post": "client_secret_post", "none": "no secret"}
 
 
 class _Presented(NamedTuple):
@@ -92,7 +93,8 @@ class Tokens:
             parameters: the parameters in the body.
 
         Raises:
-            OAuthError: the client is unknown, or does not prove its identity as its auth_method requires.
+            OAuthError: the client is unknown, does not prove its identity as its auth_method requires, or has no secret
+                although the project has no public access.
         """
         presented = _presented(authorization, parameters)
         found = await self._storage.oidc_clients.read_client(presented.client_id)
@@ -107,8 +109,9 @@ class Tokens:
             method = _METHODS[found.client.auth_method]
             raise OAuthError(
                 "invalid_client",
-                f"This client must authenticate with {method}. Change its auth_method, or your setting.",
+                f"This client must use {method}. Change its auth_method, or the setting of the application.",
             )
+        require_public_access(found)
         return found
 
     async def redeem_code(self, client: SignInClient, parameters: Mapping[str, str]) -> dict[str, Any]:
@@ -297,6 +300,6 @@ def _check_device(found: Authorization, now: int) -> None:
     if found.redeemed_at is not None:
         raise OAuthError("invalid_grant", "The device_code was used before.")
     if found.ended_at is not None:
-        raise OAuthError("access_denied", "The user refused to sign in this device.")
+        raise OAuthError("access_denied", "The sign-in of this device was refused.")
     if found.expires_at <= now:
         raise OAuthError("expired_token", "The device_code has expired. Start again.")

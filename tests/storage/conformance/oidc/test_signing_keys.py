@@ -53,3 +53,6 @@ async def test_purge_signing_keys_keeps_the_previous_one(storage: Storage) -> No
     assert await storage.signing_keys.purge_signing_keys(NOW + 2 * DAY - 1, 9) == 0
     assert await storage.signing_keys.purge_signing_keys(NOW + 2 * DAY, 9) == 1
     assert [key.kid for key in await storage.signing_keys.list_signing_keys()] == ["ec", "kid 2", "kid 3"]
+    await storage.signing_keys.create_signing_key(replace(KEY, generation=4, kid="kid 4", signs_from=NOW + 4 * DAY))
+    assert [await storage.signing_keys.purge_signing_keys(NOW + 4 * DAY, 1) for _ in range(3)] == [1, 1, 0]
+    assert [key.kid for key in await storage.signing_keys.list_signing_keys()] == ["ec", "kid 4"]

@@ -123,8 +123,8 @@ class AuthorizationQueries(Queries[AnyDatabase]):
     async def revoke_tokens(self, authorization_id: str, now: int) -> bool:
         return bool(await self._database.change(REVOKE_TOKENS, now, authorization_id))
 
-    async def purge_authorizations(self, now: int, limit: int) -> int:
-        return await self._database.purge(PURGE_AUTHORIZATIONS, now, limit)
+    async def purge_authorizations(self, ended_before: int, limit: int) -> int:
+        return await self._database.purge(PURGE_AUTHORIZATIONS, ended_before, limit)
 
     async def create_pushed_request(self, uri_hash: bytes, client_id: str, parameters: str, expires_at: int) -> None:
         await self._database.add(CREATE_PUSHED_REQUEST, uri_hash, client_id, parameters, expires_at)

@@ -15,8 +15,8 @@ UPDATE oidc_signing_keys SET signs_from = $1 WHERE kid = $2 AND signs_from > $1 
 PURGE_SIGNING_KEYS: Final = Purge(
     "oidc_signing_keys",
     "alg, generation",
-    "EXISTS (SELECT 1 FROM oidc_signing_keys n WHERE n.alg = oidc_signing_keys.alg "
-    "AND n.generation = oidc_signing_keys.generation + 1 AND n.signs_from <= $1)",
+    """EXISTS (SELECT 1 FROM oidc_signing_keys n
+  WHERE n.alg = oidc_signing_keys.alg AND n.generation > oidc_signing_keys.generation AND n.signs_from <= $1)""",
 )
 
 
