@@ -19,6 +19,7 @@ from taproof.core.errors import (
 )
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME
+from taproof.core.oidc.redirect_uris import leads_to
 from taproof.core.oidc.requests import AuthorizationRequest, RefusedByRedirect, ReturnAddress
 from taproof.core.origins import NotAnOrigin, read_origin
 from taproof.core.request_context import Requester
@@ -27,7 +28,7 @@ from taproof.http.errors import RawHeaders, error_response, retry_after
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.http.requester import requester_of, until_gone
-from taproof.http.same_origin import is_same_origin
+from taproof.http.same_origin import is_same_origin, origin_of
 from taproof.oidc.answers import authorization_answer, json_answer, page_answer, read_form, read_query, redirect_answer
 from taproof.oidc.pages.language import choose_language
 from taproof.oidc.pages.rendering import Pages, ProblemKey, SignInState, SignInView, UnavailableReason
@@ -212,11 +213,21 @@ class SignInPages:
     def _return(
         self, request: Request, address: ReturnAddress, fields: dict[str, str], ui_locales: str = ""
     ) -> Response:
-        """Return the authorization response, with the state and the issuer (RFC 9207)."""
+        """Return the authorization response, with the state and the issuer (RFC 9207).
+
+        A page of this origin must not post a form to this origin for an application. It would be same-origin, so the
+        application could send forms of the console in the developer's name.
+        """
+        if address.response_mode == "form_post" and self._is_own(request, address.redirect_uri):
+            return self.show_problem(request, "redirect_uri", "form_post cannot lead to this service itself.", 400)
         if address.state is not None:
             fields = fields | {"state": address.state}
         language = self.language(request, ui_locales)
         return authorization_answer(self._pages, language, address, fields | {"iss": self._issuer})
+
+    def _is_own(self, request: Request, redirect_uri: str) -> bool:
+        """Return whether a redirect URI leads to this service, also under another name that reaches it."""
+        return any(leads_to(redirect_uri, origin) for origin in (self._issuer, origin_of(request)))
 
     def language(self, request: Request, ui_locales: str = "") -> str:
         """Return the language of a page."""
