@@ -166,7 +166,7 @@ class Tokens:
         found, too_soon = polled
         _check_device(found, now)
         if too_soon:
-            raise OAuthError("slow_down", f"Wait at least {DEVICE_INTERVAL} seconds between two requests.")
+            raise slow_down()
         if found.session is None:
             raise OAuthError("authorization_pending", "The user has not confirmed yet.")
         session = await self._storage.sessions.read_session(found.session)
@@ -253,6 +253,11 @@ class Tokens:
             "id_token": signer.sign(claims),
             "scope": " ".join(request.scopes),
         }
+
+
+def slow_down() -> OAuthError:
+    """Return the error for a device that polls too often (RFC 8628, section 3.5)."""
+    return OAuthError("slow_down", f"Wait at least {DEVICE_INTERVAL} seconds between two requests.")
 
 
 def _presented(authorization: str | None, parameters: Mapping[str, str]) -> _Presented:
