@@ -27,6 +27,7 @@ CANARIES = {
     "secret key": new_key("sk", _entropy),
     "client secret": new_key("ocs", _entropy),
     "access token": new_key("tap", _entropy),
+    "OpenID access token": new_key("oat", _entropy),
     "webhook secret": new_webhook_secret(_entropy),
     "console cookie": new_key("con", _entropy),
     "invitation code": new_key("inv", _entropy),

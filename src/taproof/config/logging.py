@@ -35,7 +35,7 @@ _SECRETS: Final = (
     # A password in the options of an address, such as a database URL.
     (re.compile(r"((?:password|passwd|pwd)=)[^\s\"'&]+", re.IGNORECASE), rf"\1{MASK}"),
     # Keys and secrets (core/identifiers.py). A preview has an ellipsis and is not masked.
-    (re.compile(r"(sk|tap|ocs|whsec)_[A-Za-z0-9+/_-]{12,}={0,2}"), rf"\1_{MASK}"),
+    (re.compile(r"(sk|tap|ocs|oat|whsec)_[A-Za-z0-9+/_-]{12,}={0,2}"), rf"\1_{MASK}"),
     # The console's cookies and invitation codes. Only complete ones match, because words may begin the same way.
     (re.compile(r"(con|inv)_[A-Za-z0-9]{49}"), rf"\1_{MASK}"),
     # A bot's token, alone or in the path of a Bot API call.
