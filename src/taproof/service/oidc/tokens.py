@@ -25,6 +25,7 @@ from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.session_state import visible_status
 from taproof.service.oidc.devices import device_code_hash
 from taproof.service.oidc.keys import Signer, SigningKeys
+from taproof.service.oidc.requests import require_public_access
 from taproof.service.oidc.sign_in import code_hash
 from taproof.storage.protocol import Storage
 
@@ -117,6 +118,7 @@ class Tokens:
         Raises:
             OAuthError: the code gives nothing. If it was used before, the tokens that it gave are revoked.
         """
+        require_public_access(client)
         code = parameters.get("code")
         if code is None:
             raise OAuthError("invalid_request", "code is missing.")
@@ -130,7 +132,7 @@ class Tokens:
         request = AuthorizationRequest.load(found.request)
         if parameters.get("redirect_uri") != request.redirect_uri:
             raise OAuthError("invalid_grant", _WRONG_CODE)
-        _check_verifier(request, parameters.get("code_verifier"))
+        _check_verifier(client, request, parameters.get("code_verifier"))
         session = await self._require_session(found)
         answerable = await self._prepare(client, found, session)
         access_token = new_key("oat", self._entropy)
@@ -155,6 +157,7 @@ class Tokens:
             OAuthError: `authorization_pending` or `slow_down` while the device should try again; any other error is
                 final.
         """
+        require_public_access(client)
         device_code = parameters.get("device_code")
         if device_code is None:
             raise OAuthError("invalid_request", "device_code is missing.")
@@ -288,9 +291,11 @@ def _read_basic(authorization: str) -> tuple[str, str]:
     return unquote_plus(client_id), unquote_plus(secret)
 
 
-def _check_verifier(request: AuthorizationRequest, verifier: str | None) -> None:
+def _check_verifier(client: SignInClient, request: AuthorizationRequest, verifier: str | None) -> None:
     """Refuse a wrong or missing code verifier, and one that was never announced (RFC 9700, section 2.1.1)."""
     if request.code_challenge is None:
+        if client.client.auth_method == "none":  # It had a secret when the request was made.
+            raise OAuthError("invalid_grant", "A client without a secret must send code_challenge (PKCE, RFC 7636).")
         if verifier is not None:
             raise OAuthError("invalid_grant", "code_verifier was sent, but the request had no code_challenge.")
         return
