@@ -23,7 +23,7 @@ from taproof.core.oidc.redirect_uris import leads_to
 from taproof.core.oidc.requests import AuthorizationRequest, RefusedByRedirect, ReturnAddress
 from taproof.core.origins import NotAnOrigin, read_origin
 from taproof.core.request_context import Requester
-from taproof.http.cookies import read_cookie, set_cookie
+from taproof.http.cookies import delete_cookie, list_cookies, read_cookie, set_cookie
 from taproof.http.errors import RawHeaders, error_response, retry_after
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
@@ -38,6 +38,8 @@ from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
 WAIT_SECONDS: Final = 25
 """The longest time that the page's script waits for a change, in seconds."""
 COOKIE_SECONDS: Final = AUTHORIZATION_LIFETIME // SECOND
+COOKIES_LIMIT: Final = 20
+"""The maximum number of sign-ins that one browser can have open. The next one replaces the oldest."""
 _UNAVAILABLE: Final[dict[type[TaproofError], UnavailableReason]] = {
     ProjectPaused: "paused",
     BotBroken: "bot_broken",
@@ -117,8 +119,14 @@ class SignInPages:
         return self.lead_to_page(request, begun)
 
     def lead_to_page(self, request: Request, begun: BegunSignIn) -> Response:
-        """Return the redirect to the page of a new sign-in, which it binds to the browser."""
+        """Return the redirect to the page of a new sign-in, which it binds to the browser.
+
+        A page with a popup can start one sign-in after another. Without a limit, their cookies would soon exceed the
+        16 KiB of a request head, and this browser could no longer reach the service.
+        """
         response = redirect_answer(f"{self._issuer}/oidc/authorize/{begun.id}")
+        for old in list_cookies(request, _cookie("auth_"))[: -(COOKIES_LIMIT - 1)]:
+            delete_cookie(request, response, old)
         set_cookie(request, response, _cookie(begun.id), begun.browser_secret, max_age=COOKIE_SECONDS)
         return response
 
