@@ -184,3 +184,11 @@ async def test_strange_cookies_are_left_alone(web: Web, shop: Shop) -> None:
     response = await web.get("/oidc/authorize", params=shop.request(), headers=[("Cookie", strange.encode("latin-1"))])
     assert response.status_code == 303
     assert len(response.headers.get_list("set-cookie")) == 1
+
+
+async def test_a_form_that_cannot_be_read(web: Web) -> None:
+    """A malformed form is the sender's fault: its page has status 400, and nothing is logged as a fault."""
+    for body in (b"user_code=%ff", b"user_code=\xff", b"user_code=a&user_code=b", b"a=" + b"a" * 5_000, b"a=1&" * 100):
+        headers = SAME_ORIGIN | {"Content-Type": "application/x-www-form-urlencoded"}
+        assert (await web.post("/device", content=body, headers=headers)).status_code == 400
+    assert (await web.post("/device", json={}, headers=SAME_ORIGIN)).status_code == 400

@@ -249,6 +249,8 @@ class SignInPages:
 
     async def show_failure(self, request: Request, error: Exception) -> Response:
         """Return the page for a failed request."""
+        if isinstance(error, OAuthError):  # A form that cannot be read.
+            return self.show_problem(request, "request", error.description, error.status)
         status, _, _ = error_response(error)
         if isinstance(error, RateLimited):
             return self.show_problem(request, "too_many", error.sentence, status, retry_after(error))
