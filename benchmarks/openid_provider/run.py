@@ -23,6 +23,7 @@ from benchmarks.report import markdown
 _SESSIONS: Final = 10_000
 PROVIDERS: Final = {
     "taproof": taproof(_SESSIONS),
+    "elsewhere": taproof(_SESSIONS, confirms_elsewhere=True),
     "durable": oidc_provider(DURABLE),
     "memory": oidc_provider(MEMORY),
 }

@@ -143,6 +143,9 @@ async def open_messenger(demo: Page) -> Page:
 async def test_openid(demo: Page, new_phone: NewPhone, service: Service) -> None:
     """The demo sends the user to the service's page, and gets them back signed in, with nothing left in its address."""
     user = new_phone("Grace", username="grace_openid").messenger_id
+    screen = service.screen()
+    assert f"OpenID issuer {service.base_url}\n" in screen
+    assert f"OpenID client {await demo.locator('body').get_attribute('data-client-id')}\n" in screen
     phone = await open_messenger(demo)
     await be(phone, user)
     await phone.click("#start")
@@ -168,6 +171,7 @@ async def test_openid_without_a_code(demo: Page, service: Service) -> None:
     await demo.click("#sign-in-openid")
     await demo.get_by_role("button", name="Back to Demo").click()
     await status_is(demo, "cancelled")
+    await expect(demo.locator("#steps")).to_contain_text("/demo?error=access_denied&state=…&iss=…")
     await expect(demo.locator("#status")).to_have_text("You went back without signing in. Nothing was shared.")
     await expect(demo.locator("#sign-in-openid")).to_be_focused()
     assert demo.url == f"{service.base_url}/demo"

@@ -226,3 +226,14 @@ def test_discovery(browser: httpx.Client, service: Service) -> None:
     assert sorted(key["alg"] for key in keys) == ["ES256", "ES256", "RS256", "RS256"]
     assert not {"d", "p", "q"} & set().union(*keys)
     assert len({hashlib.sha256(key["kid"].encode()).digest() for key in keys}) == 4
+
+
+def test_a_state_of_4_kb(browser: httpx.Client, shop: Client) -> None:
+    """A state of 4,096 characters passes through the server in both directions, even if each one is encoded."""
+    for state in ("s" * 4096, '"' * 4096):
+        parameters = shop.request(state=state, prompt="none")
+        for response in (
+            browser.get("/oidc/authorize", params=parameters),
+            browser.post("/oidc/authorize", data=parameters),
+        ):
+            assert answer_of(response)["state"] == state

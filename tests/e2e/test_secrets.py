@@ -6,13 +6,15 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_hex
 
 import httpx
 import pytest
-from tests.e2e.conftest import Developer, Service, StartService, launch, make_phone
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service, StartService, launch, make_phone
+from tests.e2e.openid import answer_of, begin, create_client, new_browser
 
 BOT_TOKEN = re.compile(rb"\d{8,}(?::|%3A)[A-Za-z0-9_-]{30,}")
-SECRET = re.compile(rb"(?:sk|tap|ocs|whsec)_[A-Za-z0-9+/]{12,}")
+SECRET = re.compile(rb"(?:sk|tap|ocs|oat|whsec)_[A-Za-z0-9+/]{12,}")
 JWT = re.compile(rb"eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}")
 
 
@@ -24,6 +26,8 @@ class Canaries:
     secrets: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     errors: list[httpx.Response] = field(default_factory=list)
+    oauth_errors: list[httpx.Response] = field(default_factory=list)
+    """The errors of the OpenID provider, which have the form of their RFCs."""
 
 
 def collect_errors(client: httpx.Client, canaries: Canaries, developer: Developer, project_id: str) -> None:
@@ -49,6 +53,12 @@ def collect_errors(client: httpx.Client, canaries: Canaries, developer: Develope
             developer.call("POST", "/projects", json={"name": "x" * 101, secret: 1}),
             developer.call("PATCH", f"/projects/{project_id}", json={"webhook_url": f"gopher://{secret}"}),
             developer.call("POST", "/tokens", json={"name": "n", "expires_at": secret}),
+        ]
+        canaries.oauth_errors += [
+            client.post("/oidc/token", data={"client_id": secret, "client_secret": secret, "code": secret}),
+            client.get("/oidc/userinfo", headers=headers),
+            client.get("/oidc/authorize", params={"client_id": secret, "request_uri": secret}),
+            client.get(f"/oidc/authorize/{secret}", headers={"Cookie": f"taproof_oidc_{secret}={secret}"}),
         ]
 
 
@@ -104,11 +114,39 @@ def _use_everything(client: httpx.Client, found: Canaries) -> None:
     for path in ("/me", "/projects", f"/projects/{project.id}", f"/projects/{project.id}/webhook-secret", "/sessions"):
         developer.ask("GET", path)
     developer.ask("GET", "/analytics")
+    _sign_in_with_openid(found, developer, project, other)
     collect_errors(client, found, developer, project.id)
     doomed = developer.create_project("Doomed")
     found.secrets |= {doomed.secret_key, doomed.webhook_secret, doomed.generate()["session_token"]}
     developer.ask("DELETE", f"/projects/{doomed.id}")
     found.secrets.add(service.add_developer("canary@example.com"))
+
+
+def _sign_in_with_openid(found: Canaries, developer: Developer, project: OwnProject, phone: Phone) -> None:
+    """Sign in with a pushed request, use the code twice, and begin a device's sign-in."""
+    shop = create_client(developer, project.id)
+    state, nonce = (f"canary{token_hex(16)}" for _ in range(2))
+    with new_browser(found.service.base_url) as browser:
+        pushed = browser.post("/oidc/par", data=shop.request(state=state, nonce=nonce), auth=shop.auth).json()
+        browser.get("/oidc/authorize", params={"client_id": shop.id, "request_uri": pushed["request_uri"]})
+        page = begin(browser, shop, state=state, nonce=nonce)
+        deeplink = page.deeplink
+        phone.sign_in({"deeplink": deeplink})
+        code = answer_of(page.load())["code"]
+        tokens = shop.redeem(code).json()
+        assert shop.userinfo(tokens["access_token"]).status_code == 200
+        found.oauth_errors += [shop.redeem(code), shop.userinfo(tokens["access_token"])]
+        device = browser.post("/oidc/device_authorization", data={"scope": "openid"}, auth=shop.auth).json()
+        same_origin = {"Sec-Fetch-Site": "same-origin"}
+        typed = {"user_code": device["user_code"], "action": "continue"}
+        assert browser.post("/device", data=typed, headers=same_origin).status_code == 303
+        cookies = list(browser.cookies.values())
+    assert len(cookies) == 3
+    found.secrets |= {shop.created["client_secret"], code, tokens["access_token"], tokens["id_token"], *cookies}
+    found.secrets |= {deeplink.partition("?start=")[2], device["device_code"], shop.verifier}
+    found.secrets.add(pushed["request_uri"].rpartition(":")[2])
+    # The database keeps these for the application until the sign-in is over.
+    found.names |= {state, nonce, device["user_code"], device["user_code"].replace("-", "")}
 
 
 def assert_absent(where: str, content: bytes, wanted: set[str]) -> None:
@@ -184,6 +222,11 @@ def test_metrics(canaries: Canaries) -> None:
 def test_errors(canaries: Canaries) -> None:
     """No error repeats what the caller sent, even a secret sent by mistake (issue)."""
     assert len(canaries.errors) > 100
+    assert len(canaries.oauth_errors) > 50
+    for response in canaries.oauth_errors:
+        assert 400 <= response.status_code < 500, response.text
+        told = response.content + str(response.headers.raw).encode()
+        assert_absent(f"the answer to {response.request.url.path[:20]}", told, canaries.secrets | canaries.names)
     for response in canaries.errors:
         assert 400 <= response.status_code < 500, response.text
         assert list(response.json()) == ["error"]

@@ -59,6 +59,16 @@ async def test_errors_at_the_redirect_uri(web: Web, shop: Shop, subtests: pytest
     assert answer_of(await web.authorize(shop.request()))["error"] == "temporarily_unavailable"
 
 
+async def test_a_link_checker_begins_nothing(web: Web, shop: Shop) -> None:
+    """HEAD is refused, and the pushed request that the link names can still be used."""
+    authorization, _ = shop.credentials()
+    pushed = await web.post("/oidc/par", data=shop.request(), headers={"Authorization": authorization or ""})
+    link = {"client_id": shop.id, "request_uri": pushed.json()["request_uri"]}
+    refused = await web.client.head("/oidc/authorize", params=link)
+    assert (refused.status_code, refused.headers["allow"]) == (405, "GET, POST")
+    assert (await web.authorize(link)).status_code == 303
+
+
 async def test_errors_on_a_page(web: Web, shop: Shop) -> None:
     """Without a known client, or with a request_uri that nobody pushed, a page explains the error; no redirect."""
     for changed, fault in (

@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Final
 
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
@@ -98,6 +99,8 @@ class SignInPages:
 
     async def _authorize(self, request: Request) -> Response:
         """Check an authorization request, start the sign-in and lead to its page."""
+        if request.method == "HEAD":  # Programs that check links must not start sign-ins.
+            raise HTTPException(405, headers={"allow": "GET, POST"})
         try:
             if request.method == "POST":
                 parameters = await read_form(request)

@@ -67,6 +67,19 @@ async def test_a_key_is_published_a_day_before_it_signs(node: Node, clock: HandC
         assert DAY < ended - last_signed[kid] <= DAY + 25 * HOUR
 
 
+async def test_keys_after_a_long_pause(node: Node, clock: HandClock) -> None:
+    """If no process ran when a key was due, the key after it is still published for a day before it signs."""
+    _, following = await published(keys_of(node))
+    clock.now += 200 * DAY
+    keys = keys_of(node)
+    assert (await keys.find_signer("RS256")).kid == following
+    added = (await published(keys))[-1]
+    clock.now += DAY - 1
+    assert (await keys.find_signer("RS256")).kid == following
+    clock.now += 1
+    assert (await keys_of(node).find_signer("RS256")).kid == added
+
+
 async def test_rotation_at_once(node: Node, clock: HandClock) -> None:
     """The next key signs as soon as it has been published for a day; repeated rotations change nothing more."""
     keys = keys_of(node)

@@ -209,8 +209,11 @@ async function finishSignInWithOpenid(response) {
       "The page made a code verifier, a state and a nonce, kept them in this tab, and sent you to the service.",
       "GET /oidc/authorize?response_type=code&client_id=…&state=…&nonce=…&code_challenge=…",
     );
-    const [found, code] = response.has("code") ? ["a code", "code=…"] : ["an error", `error=${response.get("error")}`];
-    addStep(`The service sent you back with ${found}.`, `/demo?${code}&state=…&iss=…`);
+    if (response.has("code")) {
+      addStep("You confirmed, and the service sent you back with a code.", "/demo?code=…&state=…&iss=…");
+    } else {
+      addStep("The service sent you back with an error.", `/demo?error=${response.get("error")}&state=…&iss=…`);
+    }
     idToken = await redeemCode(response, begun, issuer, clientId);
   } catch (error) {
     stop(error.cancelled ? "cancelled" : "error", error.message, "sign-in-openid");
