@@ -8,6 +8,7 @@ from tests.oidc.test_redirects import Links
 from tests.openid_provider import ISSUER, PKCE, Provider, Shop
 
 from taproof.core.clock import MINUTE
+from taproof.oidc.authorize import COOKIES_LIMIT
 
 
 async def test_requests_that_begin_a_sign_in(web: Web, shop: Shop, subtests: pytest.Subtests) -> None:
@@ -176,3 +177,28 @@ async def test_forms_of_other_sites(web: Web, shop: Shop, provider: Provider) ->
     found, _ = await provider.devices.find_device(device["user_code"])
     assert found.browser_hash is None
     assert found.ended_at is None
+
+
+async def test_a_browser_keeps_the_cookies_of_its_last_sign_ins(web: Web, shop: Shop) -> None:
+    """A hostile page that starts sign-ins in a popup must not fill the request head of this browser."""
+    pages = [(await web.authorize(shop.request())).headers["location"] for _ in range(COOKIES_LIMIT + 3)]
+    assert len(web.client.cookies) == COOKIES_LIMIT
+    statuses = [(await web.get(page)).status_code for page in pages]
+    assert statuses == [404] * 3 + [200] * COOKIES_LIMIT
+
+
+async def test_strange_cookies_are_left_alone(web: Web, shop: Shop) -> None:
+    """Another host of the domain can set cookies with any name. None of them breaks the start of a sign-in."""
+    names = ("oidc_auth_", "oidc_auth_a b", "oidc_auth_@", "oidc_auth_\xe9", "oidc_auth_a,b", "xoidc_auth_a", "session")
+    strange = "; ".join(f"__Host-taproof_{name}=1" for name in names * 5)
+    response = await web.get("/oidc/authorize", params=shop.request(), headers=[("Cookie", strange.encode("latin-1"))])
+    assert response.status_code == 303
+    assert len(response.headers.get_list("set-cookie")) == 1
+
+
+async def test_a_form_that_cannot_be_read(web: Web) -> None:
+    """A malformed form is the sender's fault: its page has status 400, and nothing is logged as a fault."""
+    for body in (b"user_code=%ff", b"user_code=\xff", b"user_code=a&user_code=b", b"a=" + b"a" * 5_000, b"a=1&" * 100):
+        headers = SAME_ORIGIN | {"Content-Type": "application/x-www-form-urlencoded"}
+        assert (await web.post("/device", content=body, headers=headers)).status_code == 400
+    assert (await web.post("/device", json={}, headers=SAME_ORIGIN)).status_code == 400

@@ -1,10 +1,15 @@
 """How often one address can start sign-ins at the OpenID provider and try the codes of devices."""
 
+import json
 from pathlib import Path
+from typing import Literal
+from urllib.parse import urlencode
 
 from tests.api.unauthenticated import SAME_ORIGIN, Call, Running, running, special_calls
 
-from taproof.http.limits.rates import CREDENTIALS, PAGES
+from taproof.core.accounts import Actor
+from taproof.core.oidc.clients import ClientChanges
+from taproof.http.limits.rates import CREDENTIALS, PAGES, POLLS
 
 
 def call_to(calls: list[Call], route: str) -> Call:
@@ -16,6 +21,25 @@ async def statuses(at: Running, call: Call, times: int, address: str) -> list[in
     now = at.services.limits.clock()
     at.services.limits.clock = lambda: now
     return [(await at.call(call.method, call.path, call.headers, call.body, address)).status for _ in range(times)][-2:]
+
+
+async def parameters_of(at: Running, auth_method: Literal["none", "post"] = "none") -> dict[str, str]:
+    """Create a client; return its credentials with the parameters of an authorization request."""
+    developer = await at.services.developers.read_developer("ada@example.com")
+    redirect_uri = "https://app.example/"
+    wanted = ClientChanges("Shop", (redirect_uri,), auth_method)
+    client, secret = await at.services.oidc_clients.create_client(
+        Actor(developer, "command_line"), at.project_id, wanted
+    )
+    return {
+        "client_id": client.id,
+        **({} if secret is None else {"client_secret": secret}),
+        "redirect_uri": redirect_uri,
+        "response_type": "code",
+        "scope": "openid",
+        "code_challenge": "A" * 43,
+        "code_challenge_method": "S256",
+    }
 
 
 async def test_sign_ins_of_one_address_are_limited(tmp_path: Path) -> None:
@@ -49,15 +73,51 @@ async def test_pages_of_one_address_are_limited(tmp_path: Path) -> None:
         assert (await at.call("POST", "/oidc/token", SAME_ORIGIN, b"", "192.0.2.7")).status == 401
 
 
-async def test_requests_pushed_without_a_secret_are_limited(tmp_path: Path) -> None:
-    """Anyone can push requests for a public client, so they count as pages."""
+async def test_pushed_requests_of_one_address_are_limited(tmp_path: Path) -> None:
+    """Anyone knows the id of a client without a secret, so its pushed requests count by address, as its devices do."""
     async with running(tmp_path) as at:
-        form = f"client_id={await at.openid_client()}&response_type=code&scope=openid"
-        form += f"&redirect_uri=https%3A%2F%2Fapp.example%2F&code_challenge={'A' * 43}&code_challenge_method=S256"
-        push = Call("", "POST", "/oidc/par", SAME_ORIGIN, form.encode())
-        now = at.services.limits.clock()
-        at.services.limits.clock = lambda: now
-        for _ in range(PAGES.number - 1):
-            at.services.limits.count_page({"client": ("192.0.2.7", 4711)})
-        assert await statuses(at, push, 2, "192.0.2.7") == [201, 429]
-        assert (await at.call("POST", "/oidc/par", SAME_ORIGIN, push.body, "192.0.2.8")).status == 201
+        limit = at.services.limits.generate_address
+        assert limit is not None
+        pushed = Call("", "POST", "/oidc/par", SAME_ORIGIN, urlencode(await parameters_of(at)).encode())
+        assert await statuses(at, pushed, limit.rule.number + 1, "192.0.2.7") == [201, 429]
+        refused = await at.call("POST", "/oidc/par", SAME_ORIGIN, pushed.body, "192.0.2.7")
+        assert json.loads(refused.body)["error"] == "temporarily_unavailable"
+        assert int(refused.headers["retry-after"]) >= 1
+        assert (await at.call("POST", "/oidc/par", SAME_ORIGIN, pushed.body, "192.0.2.8")).status == 201
+
+
+async def test_servers_are_not_limited_by_address(tmp_path: Path) -> None:
+    """A server pushes the requests and starts the devices of many users from one address. Its secret proves that."""
+    async with running(tmp_path) as at:
+        limit = at.services.limits.generate_address
+        assert limit is not None
+        form = urlencode(await parameters_of(at, "post")).encode()
+        for path, status in (("/oidc/par", 201), ("/oidc/device_authorization", 200)):
+            call = Call("", "POST", path, SAME_ORIGIN, form)
+            assert await statuses(at, call, limit.rule.number + 1, "192.0.2.7") == [status, status]
+
+
+async def test_polls_of_a_device_that_never_waits_cause_no_writes(tmp_path: Path) -> None:
+    """Each poll is recorded, so a device that polls far too often is told to slow down without the store."""
+    async with running(tmp_path) as at:
+        parameters = await parameters_of(at)
+        begun = await at.call("POST", "/oidc/device_authorization", SAME_ORIGIN, urlencode(parameters).encode())
+        form = {
+            "client_id": parameters["client_id"],
+            "grant_type": "urn:ietf:params:oauth:grant-type:device_code",
+            "device_code": json.loads(begun.body)["device_code"],
+        }
+        polls = 0
+        poll = at.services.storage.authorizations.poll_authorization
+
+        async def counted(*values: object) -> object:
+            nonlocal polls
+            polls += 1
+            return await poll(*values)  # type: ignore[arg-type]
+
+        at.services.storage.authorizations.poll_authorization = counted  # type: ignore[assignment, method-assign]
+        polled = Call("", "POST", "/oidc/token", SAME_ORIGIN, urlencode(form).encode())
+        assert await statuses(at, polled, 40, "192.0.2.7") == [400, 400]
+        answer = await at.call("POST", "/oidc/token", SAME_ORIGIN, polled.body, "192.0.2.8")
+        assert json.loads(answer.body)["error"] == "slow_down"
+        assert 1 < polls <= POLLS.capacity // POLLS.window

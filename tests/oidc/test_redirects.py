@@ -236,3 +236,36 @@ async def test_a_code_of_another_sign_in(web: Web, shop: Shop, provider: Provide
     refused = await web.redeem(other, stolen)
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_grant")
     assert (await web.redeem(shop, stolen)).status_code == 200
+
+
+async def test_no_form_is_posted_to_the_service_itself(web: Web, provider: Provider) -> None:
+    """The page of form_post has the console's origin, so an application could send the console's forms with it."""
+    path = "/console/projects/proj_6Fh2YzQw8sVb1KdTnXcR3L/webhooks/rotate"
+    own = (
+        ISSUER,
+        f"{ISSUER}:",
+        f"{ISSUER}:443",
+        f"{ISSUER}:0443",
+        "https://SIGN-IN.example",
+        "https://sign-in.example.",
+        "https://alias.example:8443",
+        "https://[::1]:8443",
+        "http://127.0.0.1:8080",
+    )
+    shop = await provider.shop(redirect_uris=(*(f"{each}{path}" for each in own), REGISTERED[0]))
+    hosts = {f"{own[6]}{path}": "alias.example:8443", f"{own[7]}{path}": "[0:0::1]:8443"}
+    for uri in shop.client.redirect_uris[:8]:
+        headers = {"Host": hosts.get(uri, "sign-in.example")}
+        for changed in ({"prompt": "none"}, {"scope": "profile"}):
+            parameters = shop.request(redirect_uri=uri, response_mode="form_post", **changed)
+            assert_leads_nowhere(await web.get("/oidc/authorize", params=parameters, headers=headers), uri)
+        begun = await web.get("/oidc/authorize", params=shop.request(redirect_uri=uri, response_mode="form_post"))
+        assert begun.status_code == 303
+        await web.confirm(begun.headers["location"])
+        assert_leads_nowhere(await web.get(begun.headers["location"], headers=headers), uri)
+    for uri in shop.client.redirect_uris[8:]:
+        response = await web.authorize(shop.request(redirect_uri=uri, response_mode="form_post", prompt="none"))
+        assert Links(response.text).found[-2:-1] == [uri], uri
+    # A redirect is a GET, which changes nothing there.
+    response = await web.authorize(shop.request(redirect_uri=f"{ISSUER}{path}", prompt="none"))
+    assert response.status_code == 303

@@ -1,5 +1,6 @@
 """Cookies of pages: limited to this host (`__Host-`) over HTTPS. Plain HTTP is served on loopback only."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from starlette.requests import Request
@@ -17,23 +18,39 @@ def read_cookie(request: Request, name: str) -> str | None:
     name that begins with byte A0, which any host in the same domain can set.
     """
     wanted = _cookie_name(request, name).encode()
-    # HTTP/2 clients can send each cookie in its own header.
-    headers = b";".join([*(value for header, value in request.scope["headers"] if header == b"cookie"), b""])
-    found: list[bytes] = []
-    # Do not split the whole header: a request head of 16 KB can contain 16,000 cookies without a name.
-    at = headers.find(wanted)
-    while at >= 0:
-        end = headers.index(b";", at)
-        key, _, content = headers[headers.rfind(b";", 0, at) + 1 : end].partition(b"=")
-        if key.strip(b" \t") == wanted:
-            found.append(content.strip(b" \t"))
-        at = headers.find(wanted, end)
+    found = [content for key, content in _cookies(request, wanted) if key == wanted]
     if len(found) != 1:
         return None
     content = found[0]
     if len(content) >= 2 and content.startswith(b'"') and content.endswith(b'"'):
         content = content[1:-1]  # Python quotes a cookie value with `=` in it, such as base64 padding.
     return content.decode("latin-1")
+
+
+def list_cookies(request: Request, beginning: str) -> list[str]:
+    """Return the names that begin with `beginning`, and continue with letters and digits only.
+
+    Browsers send the cookies of one path in the order of their creation (RFC 6265, section 5.4).
+    """
+    prefix = _cookie_name(request, "")
+    keys = (key.decode("latin-1") for key, _ in _cookies(request, (prefix + beginning).encode()))
+    names = (key.removeprefix(prefix) for key in keys)
+    return [name for name in names if (rest := name.removeprefix(beginning)).isascii() and rest.isalnum()]
+
+
+def _cookies(request: Request, beginning: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the name and content of each cookie whose name begins like that."""
+    # HTTP/2 clients can send each cookie in its own header.
+    headers = b";".join([*(value for header, value in request.scope["headers"] if header == b"cookie"), b""])
+    # Do not split the whole header: a request head of 16 KB can contain 16,000 cookies without a name.
+    at = headers.find(beginning)
+    while at >= 0:
+        end = headers.index(b";", at)
+        key, _, content = headers[headers.rfind(b";", 0, at) + 1 : end].partition(b"=")
+        key = key.strip(b" \t")
+        if key.startswith(beginning):
+            yield key, content.strip(b" \t")
+        at = headers.find(beginning, end)
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, *, max_age: int | None = None) -> None:

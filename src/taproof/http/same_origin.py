@@ -15,4 +15,9 @@ def is_same_origin(request: Request) -> bool:
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"
-    return request.headers.get("origin") == f"{request.scope['scheme']}://{request.headers.get('host', '')}"
+    return request.headers.get("origin") == origin_of(request)
+
+
+def origin_of(request: Request) -> str:
+    """Return the origin to which the client sent a request, as its Host header names it."""
+    return f"{request.scope['scheme']}://{request.headers.get('host', '')}"

@@ -20,15 +20,16 @@ from taproof.core.errors import (
 )
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, KEPT_AFTER
+from taproof.core.oidc.redirect_uris import leads_to
 from taproof.core.oidc.requests import AuthorizationRequest, RefusedByRedirect, ReturnAddress
 from taproof.core.origins import NotAnOrigin, read_origin
 from taproof.core.request_context import Requester
-from taproof.http.cookies import read_cookie, set_cookie
+from taproof.http.cookies import delete_cookie, list_cookies, read_cookie, set_cookie
 from taproof.http.errors import RawHeaders, error_response, retry_after
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.http.requester import requester_of, until_gone
-from taproof.http.same_origin import is_same_origin
+from taproof.http.same_origin import is_same_origin, origin_of
 from taproof.oidc.answers import authorization_answer, json_answer, page_answer, read_form, read_query, redirect_answer
 from taproof.oidc.pages.language import choose_language
 from taproof.oidc.pages.rendering import Pages, ProblemKey, SignInState, SignInView, UnavailableReason
@@ -38,6 +39,8 @@ from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
 WAIT_SECONDS: Final = 25
 """The longest time that the page's script waits for a change, in seconds."""
 COOKIE_SECONDS: Final = (AUTHORIZATION_LIFETIME + KEPT_AFTER) // SECOND
+COOKIES_LIMIT: Final = 20
+"""The maximum number of sign-ins that one browser can have open. The next one replaces the oldest."""
 _UNAVAILABLE: Final[dict[type[TaproofError], UnavailableReason]] = {
     ProjectPaused: "paused",
     BotBroken: "bot_broken",
@@ -119,8 +122,14 @@ class AuthorizationPages:
         return self.lead_to_page(request, begun)
 
     def lead_to_page(self, request: Request, begun: BegunSignIn) -> Response:
-        """Return the redirect to the page of a new sign-in, which it binds to the browser."""
+        """Return the redirect to the page of a new sign-in, which it binds to the browser.
+
+        A page with a popup can start one sign-in after another. Without a limit, their cookies would soon exceed the
+        16 KiB of a request head, and this browser could no longer reach the service.
+        """
         response = redirect_answer(f"{self._issuer}/oidc/authorize/{begun.id}")
+        for old in list_cookies(request, _cookie("auth_"))[: -(COOKIES_LIMIT - 1)]:
+            delete_cookie(request, response, old)
         set_cookie(request, response, _cookie(begun.id), begun.browser_secret, max_age=COOKIE_SECONDS)
         return response
 
@@ -217,11 +226,21 @@ class AuthorizationPages:
     def _return(
         self, request: Request, address: ReturnAddress, fields: dict[str, str], ui_locales: str = ""
     ) -> Response:
-        """Return the authorization response, with the state and the issuer (RFC 9207)."""
+        """Return the authorization response, with the state and the issuer (RFC 9207).
+
+        A page of this origin must not post a form to this origin for an application. It would be same-origin, so the
+        application could send forms of the console in the developer's name.
+        """
+        if address.response_mode == "form_post" and self._is_own(request, address.redirect_uri):
+            return self.show_problem(request, "redirect_uri", "form_post cannot lead to this service itself.", 400)
         if address.state is not None:
             fields = fields | {"state": address.state}
         language = self.language(request, ui_locales)
         return authorization_answer(self._pages, language, address, fields | {"iss": self._issuer})
+
+    def _is_own(self, request: Request, redirect_uri: str) -> bool:
+        """Return whether a redirect URI leads to this service, also under another name that reaches it."""
+        return any(leads_to(redirect_uri, origin) for origin in (self._issuer, origin_of(request)))
 
     def language(self, request: Request, ui_locales: str = "") -> str:
         """Return the language of a page."""
@@ -235,6 +254,8 @@ class AuthorizationPages:
 
     async def show_failure(self, request: Request, error: Exception) -> Response:
         """Return the page for a failed request."""
+        if isinstance(error, OAuthError):  # A form that cannot be read.
+            return self.show_problem(request, "request", error.description, error.status)
         status, _, _ = error_response(error)
         if isinstance(error, RateLimited):
             return self.show_problem(request, "too_many", error.sentence, status, retry_after(error))

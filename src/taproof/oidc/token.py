@@ -18,7 +18,7 @@ from taproof.http.limits.rates import RateLimits
 from taproof.oidc.answers import ANY_ORIGIN, challenge, failure_answer, json_answer, read_form
 from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.requests import AuthorizationRequests
-from taproof.service.oidc.tokens import Tokens
+from taproof.service.oidc.tokens import Tokens, slow_down
 
 Serve = Callable[[Request], Awaitable[Response]]
 
@@ -61,6 +61,8 @@ class ProtocolEndpoints:
             if grant == CODE_GRANT:
                 return await self._tokens.redeem_code(client, parameters)
             if grant == DEVICE_GRANT:
+                if not self._limits.admits_device_poll(parameters.get("device_code", "")):
+                    raise slow_down()
                 return await self._tokens.redeem_device_code(client, parameters)
             if grant is None:
                 raise OAuthError("invalid_request", "grant_type is missing.")
@@ -70,19 +72,21 @@ class ProtocolEndpoints:
 
     async def _push_request(self, request: Request) -> Response:
         async def push(client: SignInClient, parameters: dict[str, str]) -> dict[str, Any]:
-            if client.client.auth_method == "none":
-                # Anyone who knows the id of a public client can push requests, and each one is stored.
-                self._limits.count_page(request.scope)
+            self._count_start(request, client)
             return await self._requests.push_request(client, parameters)
 
         return await self._answer_client(request, push, status=201)
 
     async def _begin_device(self, request: Request) -> Response:
         async def begin(client: SignInClient, parameters: dict[str, str]) -> dict[str, Any]:
-            self._limits.count_generate(request.scope, client.client.project_id)
+            self._count_start(request, client)
             return await self._devices.begin_device(client, parameters.get("scope", ""))
 
         return await self._answer_client(request, begin)
+
+    def _count_start(self, request: Request, client: SignInClient) -> None:
+        """Count a row that a client stores. Anyone can use the id of a client without a secret."""
+        self._limits.count_generate(request.scope, client.client.project_id, public=client.secret_hash is None)
 
     async def _answer_client(
         self,

@@ -880,7 +880,10 @@ class AuthorizationStorage(Protocol):
         """
 
     async def redeem_code(self, code_hash: bytes, tokens: NewTokens, now: int) -> bool:
-        """Store the tokens that a code gives. Of concurrent calls, only one succeeds; an expired code gives none."""
+        """Store the tokens that a code gives. Of concurrent calls, only one succeeds.
+
+        An expired code gives none. Nor does one whose session was reported or erased.
+        """
 
     async def revoke_tokens(self, authorization_id: str, now: int) -> bool:
         """Revoke the tokens of a sign-in. Return False if it has none, or if they were revoked before."""

@@ -161,3 +161,10 @@ async def test_private_keys_are_encrypted(node: Node) -> None:
     for key in await node.storage.signing_keys.list_signing_keys():
         assert b"PRIVATE" not in key.encrypted_private_key
         assert b"MII" not in key.encrypted_private_key
+
+
+async def test_a_node_whose_clock_is_behind(node: Node, clock: HandClock) -> None:
+    """The first key signs on every node at once, although another clock decided from when it signs."""
+    first = await keys_of(node).find_signer("RS256")
+    clock.now -= 5 * SECOND
+    assert (await keys_of(node).find_signer("RS256")).kid == first.kid

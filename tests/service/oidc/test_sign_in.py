@@ -3,11 +3,12 @@
 import asyncio
 
 import pytest
-from tests.openid_provider import ADA, REQUESTER, InBrowser, Provider, Shop, error_of
-from tests.service.conftest import Node
+from tests.openid_provider import ADA, REDIRECT_URI, REQUESTER, InBrowser, Provider, Shop, error_of
+from tests.service.conftest import Node, acting
 
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.errors import CodeVerifierMissing, ProjectPaused, SessionNotFound
+from taproof.core.oidc.clients import ClientChanges
 from taproof.core.oidc.errors import RefusedOnPage
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, PUSHED_LIFETIME
 from taproof.core.oidc.requests import RefusedByRedirect
@@ -173,3 +174,14 @@ async def test_a_code_that_expired_is_not_sent_again(provider: Provider, shop: S
     provider.later(60 * SECOND)
     assert await browser.finish() is None
     assert await state_of(browser) == ("finished", False)
+
+
+async def test_a_removed_redirect_uri_receives_no_code(provider: Provider, shop: Shop) -> None:
+    """A developer removes an address because an attacker has it. Sign-ins that were begun before do not lead there."""
+    browser = await shop.begin()
+    await browser.confirm()
+    for uri, found in (("https://app.example/other", False), (REDIRECT_URI, True)):
+        changes = ClientChanges(redirect_uris=(uri,))
+        await provider.clients.update_client(acting(shop.developer), shop.project.id, shop.id, changes)
+        seen = await provider.sign_ins.read_sign_in(browser.begun.id, browser.begun.browser_secret)
+        assert (seen is not None) == found

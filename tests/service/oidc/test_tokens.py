@@ -10,7 +10,7 @@ import pytest
 from tests.openid_provider import ADA, ISSUER, PKCE, VERIFIER, InBrowser, Parameters, Provider, Shop, basic, error_of
 from tests.service.conftest import Node, acting
 
-from taproof.core.clock import HOUR, SECOND
+from taproof.core.clock import HOUR, MINUTE, SECOND
 from taproof.core.oidc.clients import ClientChanges
 from taproof.core.oidc.errors import OAuthError
 
@@ -109,6 +109,33 @@ async def test_refused_codes_stay_usable(provider: Provider, shop: Shop, subtest
             wanted = "invalid_request" if case == "no code" else "invalid_grant"
             assert await error_of(who.redeem(code, **changed)) == wanted
     assert (await shop.redeem(code))["token_type"] == "Bearer"
+
+
+async def test_public_access_ends_for_begun_sign_ins(provider: Provider) -> None:
+    """Once public access is off, a client without a secret gets no tokens, as verify/public gives no proofs."""
+    public = await provider.shop(auth_method="none")
+    server = await provider.shop(beside=public)
+    codes = [(shop, await shop.sign_in()) for shop in (public, server)]
+    begun = await public.begin_device()
+    browser = await public.begin()
+    await public.change_project(public_access=False)
+    assert await error_of(public.redeem(codes[0][1])) == "unauthorized_client"
+    assert await error_of(public.poll(begun["device_code"])) == "unauthorized_client"
+    assert "id_token" in await server.redeem(codes[1][1])
+    provider.later(10 * MINUTE)
+    assert not (await browser.see()).can_start_again
+    await public.change_project(public_access=True)
+    assert (await browser.see()).can_start_again
+
+
+async def test_a_client_that_became_public_needs_pkce(provider: Provider, shop: Shop) -> None:
+    """A code without a challenge was protected by the client's secret only, so it ends with the secret."""
+    code = await shop.sign_in(code_challenge="", code_challenge_method="")
+    changes = ClientChanges(auth_method="none")
+    shop.client, shop.secret = await provider.clients.update_client(
+        acting(shop.developer), shop.project.id, shop.id, changes
+    )
+    assert await error_of(shop.redeem(code, code_verifier="")) == "invalid_grant"
 
 
 async def test_pkce_cannot_be_downgraded(shop: Shop) -> None:

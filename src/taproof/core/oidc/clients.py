@@ -63,6 +63,11 @@ class SignInClient(NamedTuple):
     is_active: bool
     public_access: bool
 
+    @property
+    def has_access(self) -> bool:
+        """Whether it may sign users in: a client without a secret needs a project with public access."""
+        return self.public_access or self.client.auth_method != "none"
+
 
 @dataclass(frozen=True, slots=True)
 class ClientChanges:

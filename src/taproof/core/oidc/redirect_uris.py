@@ -6,7 +6,7 @@ The exception is the port of a loopback address, which a native app chooses at e
 
 import re
 from collections.abc import Sequence
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -23,6 +23,7 @@ _REVERSE_DOMAIN: Final = re.compile(r"[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?")
 # If a host's last part is a number, browsers parse the host as an IPv4 address, in any notation.
 _NUMBER_LAST: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.?$")
+_PORTS: Final = {"https": 443, "http": 80}
 _LOOPBACK: Final = re.compile(r"(http://(?:127\.0\.0\.1|\[::1\]|localhost))(?::([0-9]{1,5}))?((?:[/?].*)?)")
 """A loopback redirect URI: everything before the port, the port, and everything after it."""
 
@@ -119,6 +120,27 @@ def matches(registered: Sequence[str], given: str) -> bool:
         return True
     wanted = _without_port(given)
     return wanted is not None and any(_without_port(each) == wanted for each in registered)
+
+
+def leads_to(uri: str, origin: str) -> bool:
+    """Return whether a redirect URI names the host and port of `origin`, in any notation that browsers accept."""
+    place = _place(uri)
+    return place is not None and place == _place(origin)
+
+
+def _place(url: str) -> tuple[str | IPv4Address | IPv6Address, int] | None:
+    """Return the host and port of a web address; None if it has none."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    if not host or port is None:
+        return None
+    try:
+        return ip_address(host), port
+    except ValueError:
+        return host.rstrip("."), port
 
 
 def _without_port(uri: str) -> tuple[str, str] | None:

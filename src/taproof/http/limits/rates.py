@@ -91,6 +91,7 @@ class RateLimits:
         self.developers = DeveloperLimits(self.refusal, clock, calls=developer, writes=developer_write)
         self._refused = metrics.rate_limited
         self._polls = KeyedGcra(POLLS, keep=_KNOWN_FOR)
+        self._device_polls = KeyedGcra(POLLS)
         self._unknown = AddressLimit(UNKNOWN)
         self._sign_ins = AddressLimit(SIGN_INS)
         self._credentials = AddressLimit(CREDENTIALS)
@@ -172,11 +173,18 @@ class RateLimits:
         self._refused[name].inc()
         return seconds(wait)
 
-    # ---- generate, from the pages of the OpenID provider
+    # ---- the OpenID provider
 
-    def count_generate(self, scope: Scope, project_id: str) -> None:
-        """Count a session that a page starts, as a call to generate/public. Raise RateLimited if there are too many."""
-        GenerateCall(self, scope, _unsent, public=True).count(project_id)
+    def count_generate(self, scope: Scope, project_id: str, *, public: bool = True) -> None:
+        """Count a sign-in that a page or client starts, as a call to generate. Raise RateLimited if there are too many.
+
+        `public`: the caller has no secret, so it is counted as a call to generate/public, also by its address.
+        """
+        GenerateCall(self, scope, _unsent, public=public).count(project_id)
+
+    def admits_device_poll(self, device_code: str) -> bool:
+        """Return whether the store may record a device's poll. A device that polls far too often causes no writes."""
+        return self._device_polls.spend(hash(device_code), self.clock())
 
     # ---- the console, and the login from a terminal
 
@@ -268,7 +276,7 @@ class GenerateCall:
 
 
 async def _unsent(_: Message) -> None:
-    """Send nothing: a page has no rate limit headers."""
+    """Send nothing: the OpenID provider has no rate limit headers."""
 
 
 def _burst_of_all(rate: Rate) -> Gcra:

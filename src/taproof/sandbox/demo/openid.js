@@ -113,4 +113,4 @@ export function claimsOf(token) {
 const randomText = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
 
 const base64url = (bytes) =>
-  btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");

@@ -74,10 +74,9 @@ class SigningKeys:
             DecryptionFailed: the key cannot be decrypted.
         """
         now = self._clock()
-        keys = await self._current_keys(now)
-        usable = [key for key in keys if key.alg == alg]
-        # The clock of this node can be behind that of the node that created the first key.
-        key = max((key for key in usable if key.signs_from <= now), key=lambda key: key.generation, default=usable[0])
+        keys = sorted((key for key in await self._current_keys(now) if key.alg == alg), key=lambda key: key.generation)
+        # The clock of the node that created the first key can be ahead of this one.
+        key = [key for key in keys if key.signs_from <= now or key is keys[0]][-1]
         return Signer(alg, key.kid, await self._private_key(key))
 
     async def rotate_keys(self) -> list[RotatedKey]:

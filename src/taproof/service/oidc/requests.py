@@ -126,7 +126,7 @@ def require_public_access(found: SignInClient) -> None:
     Raises:
         OAuthError: the client is refused.
     """
-    if found.client.auth_method == "none" and not found.public_access:
+    if not found.has_access:
         raise OAuthError(
             "unauthorized_client", "Public access is off for this project, so only clients with a secret can sign in."
         )

@@ -19,6 +19,7 @@ from taproof.core.identifiers import new_id, session_key
 from taproof.core.model import Session, SessionKey
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, CODE_LIFETIME, Authorization, NewAuthorization, NewCode
+from taproof.core.oidc.redirect_uris import matches
 from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.request_context import Requester
 from taproof.core.session_state import visible_status
@@ -113,7 +114,10 @@ class OidcSignIns:
         return base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
 
     async def read_sign_in(self, authorization_id: str, browser_secret: str) -> SeenSignIn | None:
-        """Return a sign-in; None if it does not exist, or was begun by another browser."""
+        """Return a sign-in.
+
+        Return None if it does not exist, was begun by another browser, or its redirect URI was removed meanwhile.
+        """
         found = await self._storage.authorizations.read_authorization(authorization_id)
         if found is None or found.browser_hash is None or found.session is None:
             return None
@@ -122,6 +126,9 @@ class OidcSignIns:
         client = await self._storage.oidc_clients.read_client(found.client_id)
         session = await self._storage.sessions.read_session(found.session)
         if client is None or session is None:
+            return None
+        request = AuthorizationRequest.load(found.request)
+        if request.redirect_uri and not matches(client.client.redirect_uris, request.redirect_uri):
             return None
         now = self._clock()
         state = _page_state(found, session, now)
@@ -133,9 +140,9 @@ class OidcSignIns:
         return SeenSignIn(
             found,
             client,
-            AuthorizationRequest.load(found.request),
+            request,
             state,
-            can_start_again and found.expires_at > now,
+            can_start_again and found.expires_at > now and client.has_access,
             min(session.expires_at, found.expires_at),
             deeplink,
             match_code,

@@ -120,6 +120,7 @@ class Tokens:
         Raises:
             OAuthError: the code gives nothing. If it was used before, the tokens that it gave are revoked.
         """
+        require_public_access(client)
         code = parameters.get("code")
         if code is None:
             raise OAuthError("invalid_request", "code is missing.")
@@ -133,7 +134,7 @@ class Tokens:
         request = AuthorizationRequest.load(found.request)
         if parameters.get("redirect_uri") != request.redirect_uri:
             raise OAuthError("invalid_grant", _WRONG_CODE)
-        _check_verifier(request, parameters.get("code_verifier"))
+        _check_verifier(client, request, parameters.get("code_verifier"))
         session = await self._require_session(found)
         answerable = await self._prepare(client, found, session)
         access_token = new_key("oat", self._entropy)
@@ -158,6 +159,7 @@ class Tokens:
             OAuthError: `authorization_pending` or `slow_down` while the device should try again; any other error is
                 final.
         """
+        require_public_access(client)
         device_code = parameters.get("device_code")
         if device_code is None:
             raise OAuthError("invalid_request", "device_code is missing.")
@@ -169,7 +171,7 @@ class Tokens:
         found, too_soon = polled
         _check_device(found, now)
         if too_soon:
-            raise OAuthError("slow_down", f"Wait at least {DEVICE_INTERVAL} seconds between two requests.")
+            raise slow_down()
         if found.session is None:
             raise OAuthError("authorization_pending", "The user has not confirmed yet.")
         session = await self._storage.sessions.read_session(found.session)
@@ -258,6 +260,11 @@ class Tokens:
         }
 
 
+def slow_down() -> OAuthError:
+    """Return the error for a device that polls too often (RFC 8628, section 3.5)."""
+    return OAuthError("slow_down", f"Wait at least {DEVICE_INTERVAL} seconds between two requests.")
+
+
 def _presented(authorization: str | None, parameters: Mapping[str, str]) -> _Presented:
     """Return the credentials in a request, which must use one method only (RFC 6749, section 2.3)."""
     if "client_assertion" in parameters or "client_assertion_type" in parameters:
@@ -286,9 +293,11 @@ def _read_basic(authorization: str) -> tuple[str, str]:
     return unquote_plus(client_id), unquote_plus(secret)
 
 
-def _check_verifier(request: AuthorizationRequest, verifier: str | None) -> None:
+def _check_verifier(client: SignInClient, request: AuthorizationRequest, verifier: str | None) -> None:
     """Refuse a wrong or missing code verifier, and one that was never announced (RFC 9700, section 2.1.1)."""
     if request.code_challenge is None:
+        if client.client.auth_method == "none":  # It had a secret when the request was made.
+            raise OAuthError("invalid_grant", "A client without a secret must send code_challenge (PKCE, RFC 7636).")
         if verifier is not None:
             raise OAuthError("invalid_grant", "code_verifier was sent, but the request had no code_challenge.")
         return

@@ -253,6 +253,19 @@ async def test_redeem_code_is_refused(storage: Storage, seed: "Seed") -> None:
     assert await storage.authorizations.read_authorization_by_access_token(TOKENS.access_token_hash) is None
 
 
+async def test_redeem_code_after_a_report_or_an_erasure(storage: Storage, seed: "Seed") -> None:
+    """If the user reports the sign-in or is erased just before, the code gives nothing."""
+    for number in range(2):
+        new, key, project = await confirmed(storage, seed)
+        code = NewCode(bytes([number]) * 32, NOW + MINUTE)
+        await storage.authorizations.finish_authorization(new.id, key, NOW, code)
+        if number:
+            assert await storage.erasure.erase_user("1001", None, "gone", 9)
+        else:
+            await storage.sessions.report_session(key, "1001", NOW, seed.event(project))
+        assert not await storage.authorizations.redeem_code(code.code_hash, TOKENS, NOW + 1)
+
+
 async def test_replace_session_on_one_of_two_nodes(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """Only the current session is replaced, by one of two nodes, and only in an open sign-in."""
     project = await seed.project()

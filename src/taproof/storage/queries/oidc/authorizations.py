@@ -35,9 +35,13 @@ REPLACE_SESSION: Final = f"""
 UPDATE oidc_authorizations SET session_day = $1, session_hash = $2, encrypted_session = $3
 WHERE id = $4 AND (session_hash IS NULL OR session_hash = $5) AND expires_at > $6 AND {_OPEN} RETURNING id"""
 END_AUTHORIZATION: Final = f"UPDATE oidc_authorizations SET ended_at = $1 WHERE id = $2 AND {_OPEN} RETURNING id"
+# After a report or an erasure, a code gives nothing.
 REDEEM_CODE: Final = """
 UPDATE oidc_authorizations SET redeemed_at = $1, access_token_hash = $2, access_expires_at = $3, kept_until = $3
-WHERE code_hash = $4 AND redeemed_at IS NULL AND code_expires_at > $1 RETURNING id"""
+WHERE code_hash = $4 AND redeemed_at IS NULL AND code_expires_at > $1
+  AND EXISTS (SELECT 1 FROM sessions s WHERE s.day = oidc_authorizations.session_day
+    AND s.token_hash = oidc_authorizations.session_hash AND s.reported_at IS NULL)
+RETURNING id"""
 REVOKE_TOKENS: Final = """
 UPDATE oidc_authorizations SET revoked_at = $1 WHERE id = $2 AND redeemed_at IS NOT NULL AND revoked_at IS NULL
 RETURNING id"""
