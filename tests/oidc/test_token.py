@@ -7,6 +7,8 @@ import pytest
 from tests.oidc.conftest import Web
 from tests.openid_provider import ISSUER, Provider, Shop, basic
 
+from taproof.oidc.pages.texts.catalog import LANGUAGES
+
 FORM = "application/x-www-form-urlencoded"
 DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
@@ -174,6 +176,7 @@ async def test_discovery(web: Web) -> None:
     assert metadata["subject_types_supported"] == ["public"]
     assert metadata["code_challenge_methods_supported"] == ["S256"]
     assert metadata["grant_types_supported"] == ["authorization_code", DEVICE_GRANT]
+    assert metadata["ui_locales_supported"] == sorted(LANGUAGES)
     assert metadata["authorization_response_iss_parameter_supported"] is True
     for name in ("claims_parameter_supported", "request_parameter_supported", "request_uri_parameter_supported"):
         assert metadata[name] is False  # Without this, `request_uri` would count as supported.

@@ -15,6 +15,7 @@ console.
 
 These rules complete the order:
 
+- Pushed authorization requests and signing keys are changed by single statements, without any other lock.
 - Only a call that revokes a single invitation locks invitations without the table developers.
 - The acting credential is locked last, by the statement that adds the audit entry. A sign-in is locked after its
   developer.
