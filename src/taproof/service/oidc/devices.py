@@ -20,7 +20,7 @@ from taproof.storage.protocol import Storage
 _ATTEMPTS: Final = 5
 
 
-class UserCodeUnknown(TaproofError, code="user_code_unknown", status=404):
+class UserCodeUnknown(TaproofError, code="user_code_unknown"):
     """The typed code belongs to no open sign-in."""
 
     sentence = "There is no such code, or it has expired. Check the code on the device, or start again there."
