@@ -156,7 +156,7 @@ def test_another_browser(service: Service, browser: httpx.Client, shop: Client, 
 def test_a_session_of_the_provider_gives_nothing_to_verify(
     browser: httpx.Client, shop: Client, project: OwnProject, phone: Phone
 ) -> None:
-    """Whoever photographs the QR code has the session token, but no code verifier."""
+    """A person who photographs the QR code has the session token, but no code verifier."""
     page = begin(browser, shop)
     token = page.deeplink.partition("?start=")[2]
     phone.sign_in({"deeplink": page.deeplink})

@@ -150,6 +150,11 @@ def key_preview(key: str) -> str:
     return f"{prefix}_{rest[:4]}…{rest[-4:]}"
 
 
+def random_base64url(entropy: Entropy) -> str:
+    """Return 32 random bytes in base64url without padding: 43 characters, for secrets that need no other form."""
+    return base64.urlsafe_b64encode(entropy(32)).rstrip(b"=").decode()
+
+
 def new_webhook_secret(entropy: Entropy) -> str:
     """Return a webhook secret: `whsec_` and the base64 of 32 random bytes (the Standard Webhooks format)."""
     return f"whsec_{base64.b64encode(entropy(32)).decode()}"

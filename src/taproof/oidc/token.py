@@ -20,8 +20,6 @@ from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.tokens import Tokens, slow_down
 
-Serve = Callable[[Request], Awaitable[Response]]
-
 _PREFLIGHT: Final[RawHeaders] = [
     *ANY_ORIGIN,
     (b"access-control-allow-methods", b"GET, POST"),

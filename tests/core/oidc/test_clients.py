@@ -1,4 +1,4 @@
-"""What a developer may set on an OpenID Connect client."""
+"""The settings of an OpenID Connect client are checked."""
 
 import pytest
 

@@ -176,7 +176,7 @@ def test_a_hostile_redirect_uri_never_leads_elsewhere(uri: str) -> None:
 
 @given(hostile_uris() | st.text(max_size=40) | st.from_regex(r"\A[a-z.+-]{1,12}:[!-~]{0,30}\Z"))
 def test_no_code_is_sent_to_what_runs_as_a_script(text: str) -> None:
-    """What can be registered is https, this machine or an app's own scheme, in characters that stay as they are."""
+    """Only https, loopback and an app's own scheme can be registered, in characters that browsers keep unchanged."""
     try:
         uri = read_redirect_uri(text)
     except NotARedirectUri:

@@ -25,7 +25,7 @@ def sentences_of(table: dict[str, object], place: str = "") -> Iterator[tuple[st
 
 
 def test_languages_are_those_of_the_messengers() -> None:
-    """Whoever is asked in a language by the bot can read the pages in it."""
+    """The pages have the same languages as the bot."""
     assert set(LANGUAGES) == set(messenger_texts.LANGUAGES)
     assert {language for language, texts in LANGUAGES.items() if texts.direction == "rtl"} == {"ar", "fa"}
 

@@ -41,7 +41,7 @@ class Site:
     page: bytes = b""
     headers: Headers = field(default_factory=PAGES.headers)
     state: SignInState | None = None
-    """What the status call answers. None: it waits for ever."""
+    """The state that the status call returns; None waits forever."""
     failures: list[int] = field(default_factory=list)
     """The HTTP statuses of the next status calls."""
     calls: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What a user does at the provider: sign in with the messenger, in a browser or without one; type a device's code."""
+"""The user's steps at the provider: sign in with the messenger, in a browser or without one; type a device's code."""
 
 import asyncio
 import re

@@ -15,7 +15,7 @@ NAME = "Ada <b>Lovelace</b> 🦊"
 
 @dataclass(frozen=True)
 class Registered:
-    """What a provider gave an application; the secret is empty for a public client."""
+    """The credentials that a provider issued to an application; the secret is empty for a public client."""
 
     client_id: str
     client_secret: str = ""

@@ -10,12 +10,12 @@ from taproof.core.names import name_problem
 from taproof.core.oidc.redirect_uris import read_redirect_uris
 
 AuthMethod = Literal["basic", "post", "none"]
-"""How a client proves its identity at the token endpoint: with its secret in the Authorization header or in the body.
+"""The way in which a client authenticates: with its secret in the Authorization header or in the body.
 "none" is a public client, which has no secret and must use PKCE (RFC 6749, section 2.1)."""
 SigningAlg = Literal["RS256", "ES256"]
 """The algorithm that signs a client's ID tokens (RFC 7518)."""
 EmailClaim = Literal["none", "synthetic"]
-"""Whether ID tokens contain an e-mail address. "synthetic" is one that no message can be sent to."""
+"""The e-mail address in ID tokens: "none", or "synthetic" for an address that receives no mail."""
 
 AUTH_METHODS: Final[tuple[AuthMethod, ...]] = get_args(AuthMethod)
 SIGNING_ALGS: Final[tuple[SigningAlg, ...]] = get_args(SigningAlg)
@@ -65,7 +65,7 @@ class SignInClient(NamedTuple):
 
     @property
     def has_access(self) -> bool:
-        """Whether it may sign users in: a client without a secret needs a project with public access."""
+        """Return whether the client may sign users in. Without a secret, it needs a project with public access."""
         return self.public_access or self.client.auth_method != "none"
 
 

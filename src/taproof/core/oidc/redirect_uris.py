@@ -1,4 +1,4 @@
-"""Which redirect URIs a client may register, and which ones match in a request.
+"""Check the redirect URIs that a client registers, and compare them with the one in a request.
 
 A redirect URI receives authorization codes, so a request must repeat a registered one exactly (RFC 9700, section 2.1).
 The exception is the port of a loopback address, which a native app chooses at each start (RFC 8252, section 7.3).

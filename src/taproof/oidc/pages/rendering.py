@@ -37,7 +37,7 @@ _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):", re.IGNORECASE | re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SignInView:
-    """What the sign-in page shows.
+    """The content of the sign-in page.
 
     Args:
         state: the state of the sign-in.
@@ -65,7 +65,7 @@ class SignInView:
 
     @property
     def is_live(self) -> bool:
-        """Whether the user can still decide, so that the page has to notice it."""
+        """Return whether the user can still decide. The page then waits for the decision."""
         return self.state == "waiting" or (self.state == "unavailable" and self.reason == "blocked")
 
     @property

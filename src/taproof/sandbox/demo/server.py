@@ -5,7 +5,6 @@ application's own small backend. It checks proofs with the project's webhook sec
 service's public keys (`id_tokens.py`). Sign-ins are stored in memory and end with the process.
 """
 
-import base64
 import html
 import io
 import re
@@ -23,6 +22,7 @@ from starlette.routing import Route
 from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest, TaproofError
+from taproof.core.identifiers import random_base64url
 from taproof.http.body import read_json_object, text_field
 from taproof.http.errors import install_error_handlers
 from taproof.sandbox.demo.id_tokens import IdTokenRefused, IdTokens
@@ -125,7 +125,7 @@ class Demo:
         self._used[accepted.single_use_id] = accepted.expires_at
         # Each sign-in gets a new id, which makes an id that an attacker planted in the browser useless.
         self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
-        session_id = base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
+        session_id = random_base64url(self._entropy)
         self._signed_in[session_id] = (accepted.user, now + SIGNED_IN_LIFETIME)
         response = _json(accepted.user)
         response.set_cookie(

@@ -1,13 +1,12 @@
 """Sign-ins of devices without a browser (RFC 8628)."""
 
-import base64
 import hashlib
 from typing import Any, Final
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import TaproofError
-from taproof.core.identifiers import new_id
+from taproof.core.identifiers import new_id, random_base64url
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.errors import OAuthError
 from taproof.core.oidc.model import DEVICE_INTERVAL, DEVICE_LIFETIME, Authorization, NewAuthorization
@@ -53,7 +52,7 @@ class Devices:
         if not client.is_active:
             raise OAuthError("unauthorized_client", "This project is paused, so no sign-in can be started.")
         request = AuthorizationRequest(scopes=read_scopes(scope))
-        device_code = base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
+        device_code = random_base64url(self._entropy)
         now = self._clock()
         for _ in range(_ATTEMPTS):
             user_code = new_user_code(self._entropy)
@@ -107,7 +106,7 @@ class Devices:
                 that the device stops polling; the user starts again there.
         """
         found, _ = await self.find_device(typed)
-        secret = self._sign_ins.new_browser_secret()
+        secret = random_base64url(self._entropy)
         if not await self._storage.authorizations.bind_browser(found.id, browser_hash(secret), self._clock()):
             raise UserCodeUnknown
         try:

@@ -1,13 +1,13 @@
 """Authorization requests, sent by the browser or pushed by the client (RFC 6749, section 4.1.1; RFC 9126)."""
 
-import base64
 import hashlib
 import json
 from collections.abc import Mapping
 from typing import Final
 
-from taproof.core.clock import Clock
+from taproof.core.clock import SECOND, Clock
 from taproof.core.entropy import Entropy
+from taproof.core.identifiers import random_base64url
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
 from taproof.core.oidc.model import PUSHED_LIFETIME
@@ -92,12 +92,12 @@ class AuthorizationRequests:
             # The browser gets this answer later, as the client expects it.
             if error.error != "login_required":
                 raise
-        request_uri = REQUEST_URI_PREFIX + base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
+        request_uri = REQUEST_URI_PREFIX + random_base64url(self._entropy)
         kept = {name: value for name, value in parameters.items() if name not in _CREDENTIALS}
         await self._storage.authorizations.create_pushed_request(
             _uri_hash(request_uri), client.client.id, json.dumps(kept), self._clock() + PUSHED_LIFETIME
         )
-        return {"request_uri": request_uri, "expires_in": PUSHED_LIFETIME // 1_000}
+        return {"request_uri": request_uri, "expires_in": PUSHED_LIFETIME // SECOND}
 
 
 def _return_address(found: SignInClient, parameters: Mapping[str, str]) -> ReturnAddress:

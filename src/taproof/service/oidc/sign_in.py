@@ -15,7 +15,7 @@ from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import SessionNotFound
-from taproof.core.identifiers import new_id, session_key
+from taproof.core.identifiers import new_id, random_base64url, session_key
 from taproof.core.model import Session, SessionKey
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, CODE_LIFETIME, Authorization, NewAuthorization, NewCode
@@ -91,7 +91,7 @@ class OidcSignIns:
             ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: nothing is stored.
         """
         authorization_id = new_id("auth", self._entropy)
-        secret = self.new_browser_secret()
+        secret = random_base64url(self._entropy)
         session, encrypted = await self._create_session(authorization_id, client.client.project_id, requester)
         now = self._clock()
         await self._storage.authorizations.create_authorization(
@@ -108,10 +108,6 @@ class OidcSignIns:
             )
         )
         return BegunSignIn(authorization_id, secret)
-
-    def new_browser_secret(self) -> str:
-        """Return a new secret for the cookie that binds a sign-in to a browser."""
-        return base64.urlsafe_b64encode(self._entropy(32)).rstrip(b"=").decode()
 
     async def read_sign_in(self, authorization_id: str, browser_secret: str) -> SeenSignIn | None:
         """Return a sign-in.
@@ -202,7 +198,7 @@ class OidcSignIns:
         self, authorization_id: str, project_id: str, requester: Requester
     ) -> tuple[SessionKey, bytes]:
         """Create a session; return its key, and its deeplink and verifier in encrypted form."""
-        verifier = self.new_browser_secret()
+        verifier = random_base64url(self._entropy)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         created = await self._sessions.create_session(
             project_id, public=False, code_challenge=challenge, requester=requester
