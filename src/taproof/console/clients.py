@@ -18,6 +18,7 @@ from taproof.core.identifiers import is_client_id
 from taproof.core.model import Project
 from taproof.core.names import isolated_name
 from taproof.core.oidc.clients import CLIENT_LIMIT, MAX_LIFETIME, MIN_LIFETIME, ClientChanges, OidcClient
+from taproof.core.oidc.discovery import provider_metadata
 from taproof.core.oidc.redirect_uris import REDIRECT_URIS_LIMIT
 from taproof.service.oidc.clients import OidcClients
 
@@ -25,13 +26,12 @@ _SHOWN_ONCE: Final = (
     "It is shown only once. Paste it into the application's settings, or store it with your server's other secrets."
 )
 _ADDRESSES: Final = {
-    "Discovery URL": "/.well-known/openid-configuration",
-    "Authorization endpoint": "/oidc/authorize",
-    "Token endpoint": "/oidc/token",
-    "Userinfo endpoint": "/oidc/userinfo",
-    "Keys (JWKS)": "/oidc/jwks",
+    "Authorization endpoint": "authorization_endpoint",
+    "Token endpoint": "token_endpoint",
+    "Userinfo endpoint": "userinfo_endpoint",
+    "Keys (JWKS)": "jwks_uri",
 }
-"""The addresses that applications ask for beside the issuer, by their usual names."""
+"""The names in the metadata of the addresses that applications ask for beside the issuer, by their usual labels."""
 _LIMITS: Final = {"uris": REDIRECT_URIS_LIMIT, "min_lifetime": MIN_LIFETIME, "max_lifetime": MAX_LIFETIME}
 
 
@@ -155,4 +155,9 @@ class ClientPages:
 
     def _values(self) -> dict[str, str]:
         """Return the values that are the same for all clients, by label."""
-        return {"Issuer": self.base_url, **{label: self.base_url + path for label, path in _ADDRESSES.items()}}
+        metadata = provider_metadata(self.base_url)
+        return {
+            "Issuer": self.base_url,
+            "Discovery URL": f"{self.base_url}/.well-known/openid-configuration",
+            **{label: metadata[name] for label, name in _ADDRESSES.items()},
+        }

@@ -120,7 +120,6 @@ class Tokens:
         Raises:
             OAuthError: the code gives nothing. If it was used before, the tokens that it gave are revoked.
         """
-        require_public_access(client)
         code = parameters.get("code")
         if code is None:
             raise OAuthError("invalid_request", "code is missing.")
@@ -159,7 +158,6 @@ class Tokens:
             OAuthError: `authorization_pending` or `slow_down` while the device should try again; any other error is
                 final.
         """
-        require_public_access(client)
         device_code = parameters.get("device_code")
         if device_code is None:
             raise OAuthError("invalid_request", "device_code is missing.")
