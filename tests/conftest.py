@@ -3,12 +3,14 @@
 The long form runs if pytest gets `--hypothesis-profile=soak`. Files named `test_soak_…` run only there.
 """
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+import structlog
 from hypothesis import settings
 from playwright.async_api import Browser, expect
 from tests.chromium import open_chromium
@@ -41,6 +43,16 @@ def is_soak(config: pytest.Config) -> bool:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Skip the files that are only for `make soak`."""
     return True if collection_path.name.startswith("test_soak_") and not is_soak(config) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Forget how an earlier test or its fixtures configured the log: each test begins with an unconfigured one."""
+    structlog.reset_defaults()
+    logging.captureWarnings(capture=False)
+    root = logging.getLogger()
+    root.handlers[:] = [each for each in root.handlers if not type(each).__module__.startswith("taproof.")]
+    root.setLevel(logging.WARNING)
 
 
 @pytest.hookimpl(hookwrapper=True)

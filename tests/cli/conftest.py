@@ -1,15 +1,13 @@
-"""Each test runs in a directory and an environment of its own, and leaves the log as it found it."""
+"""Each test runs in a directory and an environment of its own."""
 
 import asyncio
 import json
-import logging
 import os
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from typer.testing import CliRunner, Result
@@ -21,18 +19,11 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture(autouse=True)
-def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in os.environ:
         if name.upper().startswith("TAPROOF_"):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.captureWarnings(capture=False)
-    structlog.reset_defaults()
 
 
 @pytest.fixture
