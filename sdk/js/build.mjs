@@ -1,4 +1,4 @@
-// Builds the file that the service sends to browsers: node build.mjs [folder]
+// Builds the scripts that the service sends to browsers: node build.mjs [folder]
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { build, transform } from "esbuild";
@@ -17,15 +17,24 @@ const smallStyle = {
     }),
 };
 
-await build({
-  entryPoints: [here("src/index.js")],
-  outfile: `${process.argv[2] ?? here(`../../src/taproof/http/static/sdk/${version}`)}/taproof.js`,
+const common = {
   bundle: true,
   minify: true,
   format: "esm",
   target: "es2022",
   charset: "utf8",
   legalComments: "inline",
+};
+
+await build({
+  ...common,
+  entryPoints: [here("src/index.js")],
+  outfile: `${process.argv[2] ?? here(`../../src/taproof/http/static/sdk/${version}`)}/taproof.js`,
   banner: { js: `/*! Taproof ${version}, Apache-2.0 */` },
   plugins: [smallStyle],
+});
+await build({
+  ...common,
+  entryPoints: [here("src/sign_in_page.js")],
+  outfile: `${process.argv[2] ?? here("../../src/taproof/oidc/pages/static")}/qr_code.js`,
 });

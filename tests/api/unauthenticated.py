@@ -224,6 +224,7 @@ async def special_calls(at: Running) -> list[Call]:
         Call("POST /console/invite", "POST", "/console/invite", SAME_ORIGIN, b"code=inv_" + b"A" * 49),
         Call("GET /oidc/authorize", "GET", signs_in),
         Call("GET /oidc/authorize/{authorization_id}", "GET", page, page_cookie),
+        Call("GET /oidc/authorize/{authorization_id}/qr.svg", "GET", f"{page}/qr.svg", page_cookie),
         Call("GET /oidc/authorize/{authorization_id}/status", "GET", f"{page}/status", page_cookie),
         Call("POST /oidc/token", "POST", "/oidc/token", SAME_ORIGIN, wrong_client),
         Call("POST /oidc/par", "POST", "/oidc/par", SAME_ORIGIN, wrong_client),

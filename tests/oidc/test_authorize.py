@@ -163,6 +163,22 @@ async def test_the_cookie(web: Web, shop: Shop) -> None:
     assert "Domain" not in attributes
 
 
+async def test_the_drawn_link(web: Web, shop: Shop) -> None:
+    """Only the browser of the sign-in gets the QR code, and only while the user can decide."""
+    page = (await web.authorize(shop.request())).headers["location"]
+    drawn = await web.get(f"{page}/qr.svg")
+    assert (drawn.status_code, drawn.headers["content-type"]) == (200, "image/svg+xml")
+    assert drawn.headers["cache-control"] == "no-store"
+    assert drawn.headers["content-security-policy"].startswith("default-src 'none'")
+    cookies = dict(web.client.cookies)
+    web.client.cookies.clear()
+    assert (await web.get(f"{page}/qr.svg")).status_code == 404
+    web.client.cookies.update(cookies)
+    await web.confirm(page, "Cancel")
+    refused = await web.get(f"{page}/qr.svg")
+    assert (refused.status_code, refused.json()) == (404, {"state": "cancelled"})
+
+
 async def test_forms_of_other_sites(web: Web, shop: Shop, provider: Provider) -> None:
     """Another site can neither end a sign-in, nor start it again, nor continue or refuse a device."""
     page = (await web.authorize(shop.request())).headers["location"]

@@ -15,6 +15,7 @@ from tests.sdk_js.qr import expected_modules
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "sdk/js"
+PAGE_SCRIPT = ROOT / "src/taproof/oidc/pages/static/qr_code.js"
 BROWSER = list((PACKAGE / "src").glob("*.js"))
 
 
@@ -30,9 +31,10 @@ def ask(script: str, *arguments: str) -> Any:
 
 
 def test_fresh_build(tmp_path: Path) -> None:
-    """The committed bundle equals a fresh build, byte for byte."""
+    """The committed scripts equal a fresh build, byte for byte."""
     run("node", "build.mjs", str(tmp_path))
     assert (tmp_path / "taproof.js").read_bytes() == BUNDLE.read_bytes()
+    assert (tmp_path / "qr_code.js").read_bytes() == PAGE_SCRIPT.read_bytes()
 
 
 def test_size() -> None:

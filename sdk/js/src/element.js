@@ -1,5 +1,5 @@
 import { SignInError } from "./errors.js";
-import { modulesOf } from "./qr.js";
+import { EDGE, modulesOf } from "./qr.js";
 import { PHONE, resume, signIn } from "./sign_in.js";
 import { STYLE } from "./style.js";
 import { speechFor } from "./texts.js";
@@ -16,7 +16,6 @@ const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 1
 /** Size of one module of the QR code, in screen pixels. */
 const MODULE = 5;
 /** Width of the QR code's light edge, in modules. */
-const EDGE = 4;
 /** Milliseconds for which "Confirmed" is shown if the page stays open. */
 const CLOSING_DELAY = 1_500;
 /** Maximum time between two attempts to send the proof, in milliseconds. The proof is valid for five minutes. */

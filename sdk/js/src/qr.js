@@ -3,6 +3,8 @@
  * level L, mask 0, and two versions.
  */
 
+/** The light edge that scanners need, in modules. */
+export const EDGE = 4;
 /** For versions 5 and 6: maximum bytes, modules per side, correction bytes per block, number of blocks. */
 const VERSIONS = [
   [106, 37, 26, 1],
@@ -106,4 +108,22 @@ export const modulesOf = (text) => {
     }
   }
   return /** @type {number[][]} */ (rows);
+};
+
+/**
+ * @typedef {object} QrCode A link's QR code, for `<svg viewBox={qr.viewBox}><path d={qr.path} /></svg>`, dark on white.
+ * @property {string} viewBox Includes the white edge that scanners need.
+ * @property {string} path
+ */
+
+/**
+ * @param {string} text
+ * @returns {QrCode | null} null if the text is too long.
+ */
+export const qrCodeOf = (text) => {
+  const rows = modulesOf(text);
+  if (rows === null) return null;
+  const path = rows.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x},${y}h1v1h-1z` : ""))).join("");
+  const side = rows.length + 2 * EDGE;
+  return { viewBox: `${-EDGE} ${-EDGE} ${side} ${side}`, path };
 };

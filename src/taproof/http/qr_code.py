@@ -18,6 +18,11 @@ def qr_code(link: str, label: str = "QR code of the link") -> Markup:
     return Markup('<svg role="img" aria-label="{}"{}').format(label, _rest_of_svg(link))
 
 
+def qr_code_file(link: str) -> bytes:
+    """Draw `link` as an SVG file."""
+    return f'<svg xmlns="http://www.w3.org/2000/svg"{_rest_of_svg(link)}'.encode()
+
+
 @functools.lru_cache(maxsize=_CACHED)
 def _rest_of_svg(link: str) -> Markup:
     # Drawing blocks the event loop, so each link is drawn once, with a fixed mask. Trying all eight masks takes 6 ms.

@@ -48,6 +48,14 @@ def page_answer(
     return response
 
 
+def drawing_answer(drawing: bytes) -> Response:
+    """Return an SVG file. It must not be stored."""
+    response = Response(drawing)
+    length = (b"content-length", b"%d" % len(drawing))
+    response.raw_headers = [(b"content-type", b"image/svg+xml"), *NO_PAGE, length, *_NOT_STORED]
+    return response
+
+
 def redirect_answer(location: str) -> Response:
     """Return a redirect with 303, so that a browser does not repeat a POST with its body (RFC 9700, section 4.12)."""
     response = Response(b"", 303)

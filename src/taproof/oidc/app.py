@@ -122,5 +122,7 @@ def _application(routes: list[BaseRoute], show_failure: ShowFailure) -> ASGIApp:
 
 
 def _static_files(pages: Pages) -> list[BaseRoute]:
-    found = ((name, pages.static_file(name)) for name in ("oidc.css", "icon.svg", "sign_in.js", "form_post.js"))
+    found = (
+        (name, pages.static_file(name)) for name in ("oidc.css", "icon.svg", "sign_in.js", "qr_code.js", "form_post.js")
+    )
     return [Route(f"/oidc/static/{name}", FixedAnswer(*file, _FOREVER)) for name, file in found if file is not None]

@@ -28,9 +28,18 @@ from taproof.http.cookies import delete_cookie, list_cookies, read_cookie, set_c
 from taproof.http.errors import RawHeaders, error_response, retry_after
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
+from taproof.http.qr_code import qr_code_file
 from taproof.http.requester import requester_of, until_gone
 from taproof.http.same_origin import is_same_origin, origin_of
-from taproof.oidc.answers import authorization_answer, json_answer, page_answer, read_form, read_query, redirect_answer
+from taproof.oidc.answers import (
+    authorization_answer,
+    drawing_answer,
+    json_answer,
+    page_answer,
+    read_form,
+    read_query,
+    redirect_answer,
+)
 from taproof.oidc.pages.language import choose_language
 from taproof.oidc.pages.rendering import Pages, ProblemKey, SignInState, SignInView, UnavailableReason
 from taproof.service.oidc.requests import AuthorizationRequests
@@ -92,6 +101,7 @@ class AuthorizationPages:
         return [
             Route("/oidc/authorize", self._authorize, methods=["GET", "POST"]),
             Route(page, self._show),
+            Route(f"{page}/qr.svg", self._draw_link),
             Route(f"{page}/status", self._read_state),
             Route(f"{page}/start-again", self._start_again, methods=["POST"]),
             Route(f"{page}/leave", self._leave, methods=["POST"]),
@@ -168,6 +178,13 @@ class AuthorizationPages:
         )
         page = self._pages.sign_in(view, self.language(request, seen.request.ui_locales))
         return page_answer(page, form_action=seen.request.redirect_uri or None)
+
+    async def _draw_link(self, request: Request) -> Response:
+        """Return the QR code of the link, for browsers without scripts."""
+        found = await self._find(request)
+        if found is None or found[0].deeplink is None:
+            return json_answer({"state": None if found is None else found[0].state}, 404)
+        return drawing_answer(qr_code_file(found[0].deeplink))
 
     async def _read_state(self, request: Request) -> Response:
         """Return the state of the sign-in for the page's script, which waits while it is the one it has seen."""

@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 from tests.oidc.pages.views import DEEPLINK, EACH, PAGES, REDIRECT_URI, a_view
 
+from taproof.http.qr_code import qr_code_file
 from taproof.oidc.pages.rendering import Pages, SignInState
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
@@ -96,10 +97,12 @@ def test_controls_of_each_state() -> None:
         page = Page(EACH[name]("en"))
         status = page.all("p", id="status")
         refresh = page.all("meta", **{"http-equiv": "refresh"})
-        assert len(refresh) == len(page.all("noscript")) == len(status) == len(page.all("a", href=DEEPLINK))
+        drawn = page.all("noscript", id="qr-code")
+        scripts = len(page.all("noscript")) - len(drawn)
+        assert len(refresh) == scripts == len(status) == len(page.all("a", href=DEEPLINK))
         assert [each["data-status-url"] for each in status] == [f"{base}/status"] * len(status)
         forms = [each["action"] for each in page.all("form", method="post")]
-        found[name] = (forms, bool(status), bool(page.all("svg")))
+        found[name] = (forms, bool(status), bool(drawn))
     assert found == expected
     assert '<noscript><meta http-equiv="refresh" content="3"></noscript>' in EACH["waiting"]("en").decode()
     for state in get_args(SignInState):
@@ -111,8 +114,9 @@ def test_controls_of_each_state() -> None:
 def test_waiting_shows_the_link_and_the_time() -> None:
     """The QR code is that of the deeplink, the match code is shown if there is one, and minutes are rounded up."""
     page = Page(PAGES.sign_in(a_view(match_code="42"), "en"))
-    strokes = page.all("path", stroke="#000")[0]["d"] or ""
-    assert decoded(modules(strokes)) == DEEPLINK
+    drawn = page.all("noscript", id="qr-code")[0]
+    assert (drawn["data-link"], drawn["data-label"]) == (DEEPLINK, "QR code of the link to the messenger")
+    assert page.all("img", alt=drawn["data-label"] or "")[0]["src"] == "/oidc/authorize/auth_1/qr.svg"
     assert "Tap this number in the messenger: 42" in page.text
     assert "Tap this number" not in Page(EACH["waiting"]("en")).text
     shown = {599: "10 min", 60: "1 min", 61: "2 min", 1: "1 min", 0: "0 min", -5: "0 min"}
@@ -120,6 +124,13 @@ def test_waiting_shows_the_link_and_the_time() -> None:
         page = Page(PAGES.sign_in(a_view(seconds_left=seconds), "en"))
         assert f"Time left: {minutes}" in page.text
         assert page.all("bdi", id="time-left")[0]["data-seconds-left"] == str(max(seconds, 0))
+
+
+def test_a_drawn_link_can_be_read() -> None:
+    """The drawing for browsers without scripts is an SVG file, and a scanner reads the link."""
+    drawing = qr_code_file(DEEPLINK)
+    assert drawing.startswith(b'<svg xmlns="http://www.w3.org/2000/svg"')
+    assert decoded(modules(Page(drawing).all("path", stroke="#000")[0]["d"] or "")) == DEEPLINK
 
 
 def modules(path: str) -> set[tuple[int, int]]:
@@ -206,6 +217,7 @@ def test_headers() -> None:
 def test_static_files() -> None:
     """Only the files of the folder are served, each with its type."""
     types = {"oidc.css": "text/css", "sign_in.js": "text/javascript", "form_post.js": "text/javascript"}
+    types["qr_code.js"] = "text/javascript"
     for name, content_type in (types | {"icon.svg": "image/svg+xml"}).items():
         found = Pages.static_file(name)
         assert found is not None

@@ -1,6 +1,7 @@
 """The pages in Chromium: accessible, allowed by their own policy, aware of changes, and a way to the application."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
@@ -9,13 +10,16 @@ import pytest_asyncio
 from aiohttp import web
 from playwright.async_api import Browser, expect
 from tests.axe import DESKTOP, PHONE, Theme, assert_accessible, violations
-from tests.oidc.pages.views import EACH, PAGES, a_view
+from tests.oidc.pages.views import DEEPLINK, EACH, PAGES, a_view
+from tests.sdk_js.qr import expected_modules
 
+from taproof.http.qr_code import qr_code_file
 from taproof.oidc.pages.rendering import SignInState
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 Headers = list[tuple[bytes, bytes]]
+LONG_LINK = f"{DEEPLINK}&again={'a' * 60}"
 THEMES: tuple[Theme, Theme] = ("light", "dark")
 LAYOUTS = (
     "waiting",
@@ -74,6 +78,8 @@ class Site:
                 self.changed.clear()
                 await self.changed.wait()
             return web.json_response({"state": self.state})
+        if request.path.endswith("/qr.svg"):
+            return web.Response(body=qr_code_file(LONG_LINK), headers={"Content-Type": "image/svg+xml"})
         if request.path.endswith("/leave"):
             return web.Response(status=303, headers={"Location": f"{self.callback}?error=access_denied"})
         if request.path == "/callback":
@@ -154,6 +160,29 @@ async def test_policy_allows_the_pages(browser: Browser, site: Site) -> None:
             await page.goto(site.url)
     assert errors == []
     await page.close()
+
+
+async def test_the_link_is_drawn(browser: Browser, site: Site) -> None:
+    """The script draws the QR code. Without scripts, or for a link too long for it, the browser loads a drawing."""
+    figure_of = {True: "svg.qr-code", False: "img.qr-code"}
+    for javascript in (True, False):
+        page = await browser.new_page(java_script_enabled=javascript)
+        for link in (DEEPLINK, LONG_LINK):
+            site.show("waiting")
+            site.page = PAGES.sign_in(a_view(deeplink=link), "en")
+            await page.goto(site.url)
+            code = page.get_by_role("img", name="QR code of the link to the messenger")
+            await expect(code).to_be_visible()
+            await expect(page.locator(figure_of[javascript and link == DEEPLINK])).to_have_count(1)
+            if javascript and link == DEEPLINK:
+                drawn = re.findall(r"M(\d+),(\d+)h1v1h-1z", await code.locator("path").get_attribute("d") or "")
+                rows = expected_modules(DEEPLINK)
+                assert {(int(x), int(y)) for x, y in drawn} == {
+                    (x, y) for y, row in enumerate(rows) for x, dark in enumerate(row) if dark
+                }
+            else:
+                assert await code.evaluate("image => image.naturalWidth") > 0
+        await page.close()
 
 
 async def test_a_change_is_shown(browser: Browser, site: Site) -> None:

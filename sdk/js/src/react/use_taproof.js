@@ -2,13 +2,17 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 
-import { modulesOf } from "../qr.js";
+import { qrCodeOf } from "../qr.js";
 import { resume, signIn } from "../sign_in.js";
 
 /**
  * @typedef {import("../sign_in.js").SignInResult} SignInResult
  * @typedef {import("../sign_in.js").SignInOptions} SignInOptions
  * @typedef {import("../link.js").SignInLink} SignInLink
+ */
+
+/**
+ * @typedef {import("../qr.js").QrCode} QrCode
  */
 
 /**
@@ -19,15 +23,8 @@ import { resume, signIn } from "../sign_in.js";
  * @property {Error | null} error The error that ended the sign-in.
  */
 
-/**
- * @typedef {object} QrCode The link's QR code, for `<svg viewBox={qr.viewBox}><path d={qr.path} /></svg>`, dark on white.
- * @property {string} viewBox Includes the white edge that scanners need.
- * @property {string} path
- */
-
 /** @type {SignInState} */
 const IDLE = { status: "idle", link: null, result: null, error: null };
-const EDGE = 4; // Modules.
 
 /**
  * Sign users in on your own page. Call `start` to begin. A sign-in continues automatically after a reload, and ends when
@@ -108,16 +105,4 @@ export function useTaproof({ projectId, baseUrl }) {
   const deeplink = state.link?.deeplink;
   const qr = useMemo(() => (deeplink === undefined ? null : qrCodeOf(deeplink)), [deeplink]);
   return { ...state, qr, start, cancel };
-}
-
-/**
- * @param {string} text
- * @returns {QrCode | null} null if the link is too long for a QR code.
- */
-function qrCodeOf(text) {
-  const rows = modulesOf(text);
-  if (rows === null) return null;
-  const path = rows.flatMap((row, y) => row.map((dark, x) => (dark ? `M${x},${y}h1v1h-1z` : ""))).join("");
-  const side = rows.length + 2 * EDGE;
-  return { viewBox: `${-EDGE} ${-EDGE} ${side} ${side}`, path };
 }

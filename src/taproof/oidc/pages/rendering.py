@@ -16,7 +16,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from taproof.core.names import isolated_name, visible_name
-from taproof.http.qr_code import qr_code
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
 SignInState = Literal["waiting", "cancelled", "expired", "finished", "device_done", "unavailable"]
@@ -90,6 +89,7 @@ class Pages:
             loader=PackageLoader("taproof.oidc.pages"),
             autoescape=True,
             undefined=StrictUndefined,
+            auto_reload=False,
             trim_blocks=True,
             lstrip_blocks=True,
         )
@@ -97,7 +97,6 @@ class Pages:
             "base_path": base_path,
             "device_path": device_path,
             "static": self._static_url,
-            "qr_code": qr_code,
             "isolate": _NAME.format,
         }
 
