@@ -1,4 +1,7 @@
-"""A project's pages in Chromium, on a real sandbox: secrets do not come back, and Try it with and without a script."""
+"""A project's pages in Chromium, on a real sandbox: secrets do not come back, and Try it.
+
+tests/slow/console/test_projects_no_javascript.py runs the same tests without a script.
+"""
 
 import http.server
 import threading
@@ -46,7 +49,6 @@ async def page(browser: Browser, service: Service, with_script: bool) -> AsyncIt
     await context.close()
 
 
-@pytest.mark.parametrize("with_script", [True, False])
 async def test_secrets_do_not_come_back(service: Service, page: Page) -> None:
     """A secret that is shown once is gone after a reload and after Back, and is in no address and no log."""
     await page.goto("/console/projects/new")
@@ -92,7 +94,6 @@ async def test_a_page_that_the_browser_kept_has_no_secret(service: Service) -> N
         await expect(page.locator(".secrets")).to_have_count(0)
 
 
-@pytest.mark.parametrize("with_script", [True, False])
 async def test_try_it(service: Service, client: httpx.Client, page: Page) -> None:
     """The waiting page continues once the phone has confirmed, and shows a valid proof."""
     project = Developer(client, service.access_token).create_project("Shop")
@@ -110,7 +111,6 @@ async def test_try_it(service: Service, client: httpx.Client, page: Page) -> Non
     assert project.read()["confirmed_count"] == 1
 
 
-@pytest.mark.parametrize("with_script", [True, False])
 async def test_a_delivery_updates_itself(service: Service, client: httpx.Client, page: Page) -> None:
     """A delivery that is sent again is shown as being sent until the receiver answers, then with its result."""
     asked, may_answer = threading.Event(), threading.Event()
