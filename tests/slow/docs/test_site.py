@@ -1,0 +1,50 @@
+"""Every page of the built documentation in Chromium."""
+
+import asyncio
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from playwright.async_api import Request, expect
+from tests.chromium import CHROMIUM, open_chromium
+from tests.docs.test_build import Page, pages, site
+
+__all__ = ["pages", "site"]
+pytestmark = pytest.mark.browser
+
+
+def test_the_pages_look_right_without_a_network(site: Path, pages: dict[str, Page]) -> None:
+    """In Chromium no page requests anything elsewhere or reports an error, and the search finds a page."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Print nothing."""
+
+    async def read(base: str) -> tuple[list[str], list[str]]:
+        elsewhere: list[str] = []
+        errors: list[str] = []
+
+        def note(request: Request) -> None:
+            if not request.url.startswith((base, "data:", "blob:")):
+                elsewhere.append(request.url)
+
+        async with open_chromium(executable=CHROMIUM) as browser:
+            page = await browser.new_page()
+            page.on("request", note)
+            page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
+            page.on("console", lambda line: errors.append(f"{page.url}: {line.text}") if line.type == "error" else None)
+            for name in pages:
+                await page.goto(f"{base}/{name}")
+            await page.goto(f"{base}/index.html")
+            await page.locator(".md-search__input").first.fill("code_challenge")
+            await expect(page.locator(".md-search-result__link").first).to_be_visible()
+        return elsewhere, errors
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        elsewhere, errors = asyncio.run(read(f"http://127.0.0.1:{server.server_port}"))
+        server.shutdown()
+    assert elsewhere == []
+    assert errors == []
