@@ -1,7 +1,8 @@
 """Phone numbers, bot tokens and all other secrets never appear where they must not.
 
-`canary_walk.py` exercises everything that handles them once, on each kind of store, with `canary_walker.py` as its
-client. `canary_search.py` looks for them in every encoding. `test_secrets.py` covers the secrets of a sign-in.
+`canary_walk.py` exercises everything that handles them once, with `canary_walker.py` as its client. `canary_search.py`
+looks for them in every encoding. `test_secrets.py` covers the secrets of a sign-in. The walk here is on SQLite;
+tests/slow/e2e/test_canaries_postgres.py runs the same tests on PostgreSQL.
 """
 
 import contextlib
@@ -46,15 +47,17 @@ class Ran:
         return sqlite_cells(database) if self.kind == "sqlite" else postgres_cells(self.walk.database)
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+@pytest.fixture(scope="module")
+def kind() -> str:
+    return "sqlite"
+
+
+@pytest.fixture(scope="module")
+def ran(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     """Return a separate service, at the debug log level, behind a proxy, with two master keys."""
     directory = tmp_path_factory.mktemp("canaries")
     with contextlib.ExitStack() as kept:
-        if request.param == "sqlite":
-            database = f"sqlite:///{directory / 'taproof.db'}"
-        else:
-            database = kept.enter_context(fresh_database())
+        database = f"sqlite:///{directory / 'taproof.db'}" if kind == "sqlite" else kept.enter_context(fresh_database())
         service = launch(
             directory,
             *("--database", database),
@@ -65,7 +68,7 @@ def ran(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         kept.callback(service.stop)
         walk = Walk(service, database)
         walk_through(walk)
-        yield Ran(request.param, walk, walk.canaries())
+        yield Ran(kind, walk, walk.canaries())
 
 
 def log_places(service: Service, outputs: list[str]) -> dict[str, bytes]:
