@@ -4,7 +4,8 @@ import contextlib
 import json
 import socket
 
-from tests.e2e.conftest import Developer, OwnProject, Service
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service
+from tests.e2e.test_wait import answer_on, call
 
 
 def begin(service: Service, path: str, credential: str, body: bytes) -> socket.socket:
@@ -39,13 +40,15 @@ def test_a_secret_key_replaced_while_the_body_arrives(service: Service, project:
     assert project.read()["sessions_count"] == 0
 
 
-def test_what_takes_longer_than_ten_seconds_is_ended(service: Service, project: OwnProject) -> None:
+def test_what_takes_longer_than_ten_seconds_is_ended(service: Service, project: OwnProject, phone: Phone) -> None:
     """A silent connection is closed, or a thousand of them would use up all file descriptors.
 
     The server waits ten seconds for the rest of a body or of a form. The simulated messenger and the demo read bodies
-    themselves, and do not wait longer.
+    themselves, and do not wait longer. A client that waits for an answer is none of these: it keeps its connection.
     """
+    session = project.generate()
     with contextlib.ExitStack() as stack:
+        waiting = stack.enter_context(call(service, project, session))
         silent = [
             stack.enter_context(begin_request(service, sent))
             for sent in (b"", b"P", b"POST /api/v1/verify/public HTTP/1.1\r\nHost: x\r\nContent-Type: ")
@@ -63,6 +66,9 @@ def test_what_takes_longer_than_ten_seconds_is_ended(service: Service, project: 
         answer = form.recv(65_536)
         assert answer.startswith(b"HTTP/1.1 400 ")
         assert b"text/html" in answer
+        # It was opened before the others, which have all been ended by now.
+        phone.sign_in(session)
+        assert answer_on(waiting)["status"] == "confirmed"
 
 
 def test_a_form_that_is_given_up_leaves_no_line(service: Service) -> None:
