@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from taproof.core.accounts import ConsoleSession, Developer, Invitation
@@ -129,6 +129,7 @@ class Twin:
         ]
 
 
+@settings(max_examples=settings().max_examples // 3)
 @given(STEPS, st.sampled_from((1, 2, 30, 90, 91, 120)), st.sampled_from((1, 2, 100)))
 @example([Step(0, "used", 0, 1), Step(2, "sweep all", 0, 1), Step(0, "used", 0, 1)], 1, 100)
 def test_no_purge_changes_a_figure(steps: list[Step], retention_days: int, batch: int) -> None:

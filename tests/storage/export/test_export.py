@@ -12,7 +12,7 @@ from typing import Any, Final
 import apsw
 import asyncpg
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.databases import copied_postgres
 from tests.postgres_server import execute
@@ -154,6 +154,7 @@ def test_nothing_is_lost_between_the_stores_and_back(tmp_path_factory: pytest.Te
     with copied_postgres(quick=True) as dsn:
         middle = Place(lambda: open_postgres_source(dsn), lambda: open_postgres_target(dsn), "")
 
+        @settings(max_examples=settings().max_examples // 3)
         @given(CONTENT)
         def check(drawn: Content) -> None:
             trigger = "ALTER TABLE audit_entries {} TRIGGER USER"  # It refuses to be emptied.
