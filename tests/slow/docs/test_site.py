@@ -8,7 +8,7 @@ from threading import Thread
 
 import pytest
 from playwright.async_api import Request, expect
-from tests.chromium import CHROMIUM, open_chromium
+from tests.chromium import open_chromium
 from tests.docs.test_build import Page, pages, site
 
 __all__ = ["pages", "site"]
@@ -30,7 +30,7 @@ def test_the_pages_look_right_without_a_network(site: Path, pages: dict[str, Pag
             if not request.url.startswith((base, "data:", "blob:")):
                 elsewhere.append(request.url)
 
-        async with open_chromium(executable=CHROMIUM) as browser:
+        async with open_chromium() as browser:
             page = await browser.new_page()
             page.on("request", note)
             page.on("pageerror", lambda error: errors.append(f"{page.url}: {error}"))
