@@ -1,11 +1,12 @@
 """The phone in a real browser, with a real bot on the other side."""
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 from tests.sandbox.bot import Bot
 from tests.sandbox.conftest import ADA, BORIS, EchoBot, Running, buttons
 
@@ -129,6 +130,36 @@ async def test_blocking(page: Page, running: Running) -> None:
     await page.click("#start")
     await expect(page.locator("[data-message]")).to_have_count(1)
     await expect(page.get_by_label("Message", exact=True)).to_be_visible()
+
+
+async def test_controls_wait_for_what_they_act_on(page: Page, running: Running) -> None:
+    """A click before the page has read the users and the chat must not be lost or sent for nobody."""
+    held: dict[str, Route] = {}
+
+    async def hold(route: Route) -> None:
+        held[route.request.url.rsplit("/", 1)[-1].partition("?")[0]] = route
+
+    async def until_held(name: str) -> Route:
+        async with asyncio.timeout(60):
+            while name not in held:  # noqa: ASYNC110 — the browser calls `hold`.
+                await asyncio.sleep(0.01)
+        return held.pop(name)
+
+    controls = [page.get_by_role("button", name=name) for name in ("New user", "Send", "Share a contact")]
+    block = page.get_by_role("button", name="Block bot")
+    await page.route(re.compile(r"/sandbox/(users|bots|users/\d+/messages)(\?|$)"), hold)
+    await page.goto("/sandbox/phone")
+    bots = await until_held("bots")
+    for control in [*controls, block]:
+        await expect(control).to_be_disabled()
+    await bots.continue_()
+    await (await until_held("users")).continue_()
+    for control in controls:
+        await expect(control).to_be_enabled()
+    await expect(block).to_be_disabled()
+    await (await until_held("messages")).continue_()
+    await expect(block).to_be_enabled()
+    await page.unroute_all(behavior="ignoreErrors")
 
 
 async def test_a_failure_is_said(page: Page) -> None:

@@ -111,7 +111,11 @@ function choose() {
   const path = `users/${id}/messages?bot=${bot.username}`;
   current = { id, path, controller: new AbortController(), version: -1, shown: new Map() };
   localStorage.setItem(CHOICE, current.id);
-  element("attach").disabled = false;
+  for (const name of ["attach", "new-user", "send"]) {
+    element(name).disabled = false;
+  }
+  // Until the chat is read, it is not known whether this user has blocked the bot.
+  element("block").disabled = true;
   element("messages").replaceChildren();
   element("empty").hidden = false;
   showToast("");
@@ -131,6 +135,9 @@ async function follow(reader) {
       const chat = await request("GET", `${reader.path}${wait}`, undefined, reader.controller.signal);
       if (reader === current) {
         showChat(chat);
+        if (reader.version < 0) {
+          element("block").disabled = false;
+        }
         reader.version = chat.version;
       }
     } catch (error) {
