@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
-from tests.loop_guard import LIMIT, TICK, GuardedLoop
+from tests.loop_guard import LIMIT, TICK, Guard, GuardedLoop
 
 Work = Callable[[], Awaitable[None]]
 
@@ -134,22 +134,28 @@ def test_a_protocol() -> None:
 def test_a_blocking_call() -> None:
     """A call that blocks without using the processor is reported once the guard has seen it long enough."""
     reader, writer = os.pipe()
+    reading = threading.Event()
+    guards: list[Guard] = []
+
+    def release() -> None:
+        reading.wait()
+        (guard,) = guards
+        while guard._watched.step != guard._step or guard._watched.blocked <= LIMIT:
+            time.sleep(TICK / 1e9)
+        os.write(writer, b"x")
 
     async def work() -> None:
         loop = asyncio.get_running_loop()
-
-        def release() -> None:
-            assert isinstance(loop, GuardedLoop)
-            while loop.guard._watched.blocked <= LIMIT:
-                time.sleep(TICK / 1e9)
-            os.write(writer, b"x")
-
-        releasing = threading.Thread(target=release)
-        releasing.start()
+        assert isinstance(loop, GuardedLoop)
+        guards.append(loop.guard)
+        reading.set()
         read(reader)
-        releasing.join()
 
+    # It starts before the loop does: start() blocks until the thread runs, which takes long on a busy machine.
+    releasing = threading.Thread(target=release)
+    releasing.start()
     (report,) = reports_of(work)
+    releasing.join()
     os.close(reader)
     os.close(writer)
     assert "in read\n" in report
