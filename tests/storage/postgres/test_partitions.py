@@ -10,7 +10,7 @@ from tests.databases import NOW, new_postgres
 
 from taproof.core.clock import DAY
 from taproof.storage.postgres import database, sessions
-from taproof.storage.postgres.partitions import SESSION_TABLES
+from taproof.storage.postgres.partitions import SESSION_TABLES, Partitions
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 
@@ -129,6 +129,11 @@ async def test_what_a_kill_left_half_dropped_is_dropped(
     assert await days(connection) == {TODAY - 100: False, TODAY - 99: True, TODAY - 98: None}
     assert await postgres.sessions.purge_sessions(TODAY - 90, 100) == 3
     assert await days(connection) == {}
+
+
+async def test_a_day_that_another_node_has_dropped(postgres: PostgresStorage) -> None:
+    """Between the list of days and the drop, another node's sweep may drop the day."""
+    assert await Partitions(postgres.database)._drop(TODAY - 91) == 0
 
 
 async def test_a_purge_drops_whole_days_until_the_limit(postgres: PostgresStorage, seed: "Seed") -> None:

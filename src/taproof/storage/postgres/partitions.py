@@ -89,10 +89,12 @@ class Partitions:
         table = f"sessions_{day:d}"
 
         async def drop(connection: asyncpg.Connection) -> int:
+            # Locked first, so that another node cannot drop it between the next statements.
+            await connection.execute(f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE", timeout=_PATIENCE)
             erased = await connection.fetchval(TABLE_SIZE, table)
             if erased < _COUNTED:  # Too few for good statistics, and few enough to count.
                 erased = await connection.fetchval(f"SELECT COUNT(*) FROM {table}")
-            await connection.execute(f"DROP TABLE {table}", timeout=_PATIENCE)
+            await connection.execute(f"DROP TABLE {table}")
             return max(1, int(erased))
 
         try:
