@@ -131,6 +131,9 @@ async def test_no_page_can_be_framed(web: Web, shop: Shop) -> None:
     pages["device, question"] = await web.post("/device", data=typed, headers=SAME_ORIGIN)
     pages["device, wrong"] = await web.post("/device", data={"user_code": "x"}, headers=SAME_ORIGIN)
     pages["device, from another site"] = await web.post("/device", data=typed)
+    refusal = await web.post("/device", data=typed | {"action": "cancel"}, headers=SAME_ORIGIN)
+    assert "Nobody was signed in." in refusal.text
+    pages["device, refused"] = refusal
     pages["no page"] = await web.get("/oidc/nothing")
     pages["wrong method"] = await web.client.delete("/oidc/authorize")
     for name, page in pages.items():
@@ -185,7 +188,8 @@ async def test_forms_of_other_sites(web: Web, shop: Shop, provider: Provider) ->
     device = await shop.begin_device()
     for headers in ({}, {"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "null"}):
         for form in ("leave", "start-again"):
-            assert (await web.post(f"{page}/{form}", headers=headers)).status_code == 404
+            refused = await web.post(f"{page}/{form}", headers=headers)
+            assert (refused.status_code, "Sec-Fetch-Site do not say" in refused.text) == (404, True)
         for action in ("continue", "cancel"):
             typed = {"user_code": device["user_code"], "action": action}
             assert (await web.post("/device", data=typed, headers=headers)).status_code == 403

@@ -231,11 +231,15 @@ class AuthorizationPages:
 
     async def _find_for_form(self, request: Request) -> SeenSignIn | Response:
         """Return the sign-in on whose page a form was sent, or the response if it was not sent there."""
-        found = await self._find(request) if is_same_origin(request) else None
+        if not is_same_origin(request):
+            return self._unknown(request, "Origin and Sec-Fetch-Site do not say that this page sent the form.")
+        found = await self._find(request)
         return self._unknown(request) if found is None else found[0]
 
-    def _unknown(self, request: Request) -> Response:
-        return self.show_problem(request, "unknown_sign_in", "No cookie of this browser belongs to this sign-in.", 404)
+    def _unknown(
+        self, request: Request, detail: str = "No cookie of this browser belongs to this sign-in."
+    ) -> Response:
+        return self.show_problem(request, "unknown_sign_in", detail, 404)
 
     def _refuse(self, request: Request, wanted: AuthorizationRequest, error: OAuthError) -> Response:
         return self._return(request, wanted.return_address, error.to_answer(), wanted.ui_locales)

@@ -5,6 +5,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from taproof.core.errors import RateLimited
+from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.user_codes import show_user_code
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
@@ -12,7 +13,7 @@ from taproof.http.requester import requester_of
 from taproof.http.same_origin import is_same_origin
 from taproof.oidc.answers import page_answer, read_form
 from taproof.oidc.authorize import AuthorizationPages
-from taproof.oidc.pages.rendering import DeviceProblem, Pages
+from taproof.oidc.pages.rendering import DeviceProblem, Pages, SignInView
 from taproof.service.oidc.devices import Devices, UserCodeUnknown
 
 
@@ -70,7 +71,7 @@ class DevicePages:
                 return self._sign_in_pages.lead_to_page(request, begun)
             if action == "cancel":
                 await self._devices.refuse_device(typed)
-                return self._form(request, "")
+                return self._show_refusal(request, client)
         except RateLimited:
             return self._form(request, typed, "too_many", 429)
         except UserCodeUnknown:
@@ -78,3 +79,18 @@ class DevicePages:
         language = self._sign_in_pages.language(request)
         shown = show_user_code(found.user_code or "")
         return page_answer(self._pages.device_confirm(language, shown, client.project_name, client.client.name))
+
+    def _show_refusal(self, request: Request, client: SignInClient) -> Response:
+        view = SignInView(
+            state="cancelled",
+            authorization_id="",
+            project_name=client.project_name,
+            client_name=client.client.name,
+            deeplink=None,
+            match_code=None,
+            seconds_left=0,
+            reason=None,
+            can_start_again=False,
+            application_url=False,
+        )
+        return page_answer(self._pages.sign_in(view, self._sign_in_pages.language(request)))

@@ -414,4 +414,4 @@ def _under_way(rotation: Rotation) -> RotationUnderWay:
 
 def _check_project_id(project_id: str) -> None:
     if not is_project_id(project_id):
-        raise InvalidRequest(f"The project id in the path must be {PROJECT_ID_RULE}.")
+        raise InvalidRequest(f"The project id must be {PROJECT_ID_RULE}.")

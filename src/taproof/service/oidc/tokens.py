@@ -29,7 +29,9 @@ from taproof.service.oidc.requests import require_public_access
 from taproof.service.oidc.sign_in import code_hash
 from taproof.storage.protocol import Storage
 
-_WRONG_CLIENT = "The client is unknown, or its secret is wrong. Copy client_id and client_secret from the console."
+_WRONG_CLIENT = (
+    "The client is unknown, or its secret is wrong or missing. Copy client_id and client_secret from the console."
+)
 _WRONG_CODE = "The code is unknown, has expired, was used before, or belongs to another client or redirect_uri."
 _WRONG_TOKEN = "The access token is unknown, has expired or was revoked. Sign in again."  # noqa: S105 — a sentence.
 _METHODS = {"basic": "client_secret_basic", "post": "client_secret_post", "none": "no secret"}
