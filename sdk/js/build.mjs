@@ -35,6 +35,6 @@ await build({
 });
 await build({
   ...common,
-  entryPoints: [here("src/sign_in_page.js")],
+  entryPoints: [here("src/qr_code.js")],
   outfile: `${process.argv[2] ?? here("../../src/taproof/oidc/pages/static")}/qr_code.js`,
 });

@@ -15,7 +15,6 @@ const [LABEL, SCAN, OPEN, NOTHING_HAPPENS, SEND, COPY, CLOSE, AGAIN, CHOOSE] = [
 const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 11, error: 13 };
 /** Size of one module of the QR code, in screen pixels. */
 const MODULE = 5;
-/** Width of the QR code's light edge, in modules. */
 /** Milliseconds for which "Confirmed" is shown if the page stays open. */
 const CLOSING_DELAY = 1_500;
 /** Maximum time between two attempts to send the proof, in milliseconds. The proof is valid for five minutes. */

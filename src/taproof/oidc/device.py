@@ -81,16 +81,6 @@ class DevicePages:
         return page_answer(self._pages.device_confirm(language, shown, client.project_name, client.client.name))
 
     def _show_refusal(self, request: Request, client: SignInClient) -> Response:
-        view = SignInView(
-            state="cancelled",
-            authorization_id="",
-            project_name=client.project_name,
-            client_name=client.client.name,
-            deeplink=None,
-            match_code=None,
-            seconds_left=0,
-            reason=None,
-            can_start_again=False,
-            application_url=False,
-        )
+        """Show that the device was refused: no sign-in was started, so the page has no authorization."""
+        view = SignInView("cancelled", "", client.project_name, client.client.name)
         return page_answer(self._pages.sign_in(view, self._sign_in_pages.language(request)))

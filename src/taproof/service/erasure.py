@@ -16,7 +16,8 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest
 from taproof.core.identifiers import new_id
 from taproof.service.audit import audit_entry
-from taproof.storage.protocol import OpenedCursor, OpenedDay, Storage
+from taproof.storage.protocol import Storage
+from taproof.storage.protocol.erasure import OpenedCursor, OpenedDay
 
 BATCH: Final = 100
 """The number of sessions erased in one write, as in `housekeeping.py`."""

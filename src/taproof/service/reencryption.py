@@ -15,7 +15,8 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed
 from taproof.service.installation import KEY_MARK
 from taproof.service.webhooks import answer_associated_data
-from taproof.storage.protocol import EncryptedKind, EncryptedRow, Replacement, Storage
+from taproof.storage.protocol import Storage
+from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedRow, Replacement
 
 PAGE: Final = 500
 """The number of rows read at a time."""

@@ -19,7 +19,8 @@ from taproof.core.model import PageCursor, ProjectBot, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient
 from taproof.storage.export.format import TABLES
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol import OpenedDay, Storage
+from taproof.storage.protocol import Storage
+from taproof.storage.protocol.erasure import OpenedDay
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:

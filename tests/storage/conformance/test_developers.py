@@ -11,7 +11,8 @@ from tests.databases import OpenStore
 
 from taproof.core.accounts import AccessToken, Developer
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.protocol import EXPIRED_TOKENS_KEPT, Storage
+from taproof.storage.protocol import Storage
+from taproof.storage.protocol.credentials import EXPIRED_TOKENS_KEPT
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -8,7 +8,8 @@ import pytest
 from taproof.core.clock import SECOND
 from taproof.core.deliveries import Event, PassedOver
 from taproof.core.model import Project, ProjectChanges
-from taproof.storage.protocol import ENDED_AT_ONCE, Storage
+from taproof.storage.protocol import Storage
+from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -9,7 +9,8 @@ from tests.databases import NOW
 
 from taproof.core.clock import DAY, MINUTE, day_number
 from taproof.core.model import DailyUsers, NewSession, PhoneRequest
-from taproof.storage.protocol import OpenedCursor, OpenedDay, Storage
+from taproof.storage.protocol import Storage
+from taproof.storage.protocol.erasure import OpenedCursor, OpenedDay
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -55,12 +55,12 @@ class SignInView:
     authorization_id: str
     project_name: str
     client_name: str
-    deeplink: str | None
-    match_code: str | None
-    seconds_left: int
-    reason: UnavailableReason | None
-    can_start_again: bool
-    application_url: bool
+    deeplink: str | None = None
+    match_code: str | None = None
+    seconds_left: int = 0
+    reason: UnavailableReason | None = None
+    can_start_again: bool = False
+    application_url: bool = False
 
     @property
     def is_live(self) -> bool:

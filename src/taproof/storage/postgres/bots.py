@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.database import PostgresDatabase
-from taproof.storage.protocol import UpdateClaim
+from taproof.storage.protocol.bots import UpdateClaim
 from taproof.storage.queries import bots as queries
 from taproof.storage.rows import columns
 

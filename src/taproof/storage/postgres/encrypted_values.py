@@ -6,7 +6,7 @@ from typing import Final
 
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.protocol import EncryptedKind, EncryptedPage, Replacement, RowKey
+from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedPage, Replacement, RowKey
 from taproof.storage.queries import encrypted_values as queries
 
 _AT_ONCE: Final = 4

@@ -3,7 +3,6 @@
 from typing import Self
 
 from taproof.core.clock import Clock
-from taproof.storage import protocol
 from taproof.storage.postgres.bots import PostgresBots
 from taproof.storage.postgres.connection import migrate_database
 from taproof.storage.postgres.database import PostgresDatabase
@@ -15,6 +14,7 @@ from taproof.storage.postgres.oidc.clients import PostgresOidcClients
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.sessions import PostgresSessions
+from taproof.storage.protocol import Storage
 from taproof.storage.queries.audit import AuditQueries
 from taproof.storage.queries.counts import CountQueries
 from taproof.storage.queries.credentials import CredentialQueries
@@ -26,7 +26,7 @@ from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
 
 
-class PostgresStorage:
+class PostgresStorage(Storage):
     """A store in one PostgreSQL database, composed of its parts. See `storage.protocol` for each part's contract."""
 
     def __init__(self, database: PostgresDatabase, clock: Clock | None, *, pgbouncer: bool) -> None:
@@ -39,23 +39,23 @@ class PostgresStorage:
         bots = PostgresBots(database)
         deliveries = PostgresDeliveries(database)
         self._batching = (sessions, projects, clients, bots, deliveries)
-        self.sessions: protocol.SessionStorage = sessions
-        self.projects: protocol.ProjectStorage = projects
-        self.oidc_clients: protocol.OidcClientStorage = clients
-        self.bots: protocol.BotStorage = bots
-        self.users: protocol.UserStorage = UserQueries(database)
-        self.deliveries: protocol.DeliveryStorage = deliveries
-        self.developers: protocol.DeveloperStorage = DeveloperQueries(database)
-        self.credentials: protocol.CredentialStorage = CredentialQueries(database)
-        self.audit: protocol.AuditStorage = AuditQueries(database)
-        self.plans: protocol.PlanStorage = PlanQueries(database)
-        self.counts: protocol.CountStorage = CountQueries(database)
-        self.erasure: protocol.ErasureStorage = PostgresErasure(database, partitions)
-        self.authorizations: protocol.AuthorizationStorage = PostgresAuthorizations(database)
-        self.signing_keys: protocol.SigningKeyStorage = SigningKeyQueries(database)
-        self.encrypted_values: protocol.EncryptedValueStorage = PostgresEncryptedValues(database, partitions)
-        self.leases: protocol.LeaseStorage = LeaseQueries(database)
-        self.metadata: protocol.MetadataStorage = MetadataQueries(database)
+        self.sessions = sessions
+        self.projects = projects
+        self.oidc_clients = clients
+        self.bots = bots
+        self.users = UserQueries(database)
+        self.deliveries = deliveries
+        self.developers = DeveloperQueries(database)
+        self.credentials = CredentialQueries(database)
+        self.audit = AuditQueries(database)
+        self.plans = PlanQueries(database)
+        self.counts = CountQueries(database)
+        self.erasure = PostgresErasure(database, partitions)
+        self.authorizations = PostgresAuthorizations(database)
+        self.signing_keys = SigningKeyQueries(database)
+        self.encrypted_values = PostgresEncryptedValues(database, partitions)
+        self.leases = LeaseQueries(database)
+        self.metadata = MetadataQueries(database)
 
     @classmethod
     async def open(cls, dsn: str, now: int, clock: Clock | None = None, *, pgbouncer: bool = False) -> Self:

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.model import BotChange, ProjectBot
-from taproof.storage.protocol import UpdateClaim
+from taproof.storage.protocol.bots import UpdateClaim
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 

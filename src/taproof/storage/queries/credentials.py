@@ -4,7 +4,8 @@ from typing import Final
 
 from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, EndedToken
 from taproof.core.model import DeveloperSignIn
-from taproof.storage.protocol import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, NO_LIMIT, DescribeTokens
+from taproof.storage.protocol.credentials import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, DescribeTokens
+from taproof.storage.protocol.projects import NO_LIMIT
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.rights import FIND_DEVELOPER, require_sign_in
 from taproof.storage.queries.transaction import Transaction

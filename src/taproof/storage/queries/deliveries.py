@@ -5,7 +5,7 @@ from typing import Any, Final
 from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import Attempt, DeliveryState, Event
 from taproof.core.model import TurnOffReason
-from taproof.storage.protocol import ENDED_AT_ONCE
+from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import attempt_values, recorded_values

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry, Developer, EndedRights, EndedToken, Invitation, InvitationOutcome
 from taproof.core.model import DeveloperSignIn
-from taproof.storage.protocol import DescribeEnded
+from taproof.storage.protocol.developers import DescribeEnded
 from taproof.storage.queries.credentials import (
     DELETE_ACCESS_TOKENS,
     DELETE_ACCESS_TOKENS_OF_SIGN_IN,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from taproof.storage.protocol import EncryptedKind, EncryptedPage, EncryptedRow, Replacement, RowKey
+from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedPage, EncryptedRow, Replacement, RowKey
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.transaction import Transaction
 

@@ -6,7 +6,7 @@ from typing import Final
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
 from taproof.core.model import Status
-from taproof.storage.protocol import ErasedPage, OpenedCursor, OpenedDay
+from taproof.storage.protocol.erasure import ErasedPage, OpenedCursor, OpenedDay
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.transaction import Transaction
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.accounts import AuditEntry, Plan
-from taproof.storage.protocol import Used
+from taproof.storage.protocol.plans import Used
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 

@@ -5,7 +5,8 @@ from typing import Final, Literal
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
 from taproof.core.model import PROJECT_FLAGS, BotChange, NamedProject, Project, ProjectChanges
-from taproof.storage.protocol import ENDED_AT_ONCE, NO_LIMIT
+from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
+from taproof.storage.protocol.projects import NO_LIMIT
 from taproof.storage.queries.bots import is_taken, write_bot
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOINT, begin_ending, continue_ending

@@ -18,7 +18,7 @@ from taproof.core.model import (
     SessionKey,
     Status,
 )
-from taproof.storage.protocol import PROJECTS_OF_USER
+from taproof.storage.protocol.users import PROJECTS_OF_USER
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import listing as listing_queries

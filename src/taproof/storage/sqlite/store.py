@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Self
 
 from taproof.core.clock import Clock
-from taproof.storage import protocol
+from taproof.storage.protocol import Storage
 from taproof.storage.queries.audit import AuditQueries
 from taproof.storage.queries.bots import BotQueries
 from taproof.storage.queries.counts import CountQueries
@@ -28,29 +28,29 @@ from taproof.storage.sqlite.projects import SqliteProjects
 from taproof.storage.sqlite.sessions import SqliteSessions
 
 
-class SqliteStorage:
+class SqliteStorage(Storage):
     """A store in one SQLite file, composed of its parts. See `storage.protocol` for each part's contract."""
 
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
         """Use `open`."""
         self.database = database
-        self.sessions: protocol.SessionStorage = SqliteSessions(database, counters, clock)
-        self.projects: protocol.ProjectStorage = SqliteProjects(database)
-        self.oidc_clients: protocol.OidcClientStorage = OidcClientQueries(database)
-        self.bots: protocol.BotStorage = BotQueries(database)
-        self.users: protocol.UserStorage = UserQueries(database)
-        self.deliveries: protocol.DeliveryStorage = SqliteDeliveries(database)
-        self.developers: protocol.DeveloperStorage = DeveloperQueries(database)
-        self.credentials: protocol.CredentialStorage = CredentialQueries(database)
-        self.audit: protocol.AuditStorage = AuditQueries(database)
-        self.plans: protocol.PlanStorage = PlanQueries(database)
-        self.counts: protocol.CountStorage = CountQueries(database)
-        self.erasure: protocol.ErasureStorage = ErasureQueries(database)
-        self.authorizations: protocol.AuthorizationStorage = SqliteAuthorizations(database, counters)
-        self.signing_keys: protocol.SigningKeyStorage = SigningKeyQueries(database)
-        self.encrypted_values: protocol.EncryptedValueStorage = EncryptedValueQueries(database)
-        self.leases: protocol.LeaseStorage = LeaseQueries(database)
-        self.metadata: protocol.MetadataStorage = MetadataQueries(database)
+        self.sessions = SqliteSessions(database, counters, clock)
+        self.projects = SqliteProjects(database)
+        self.oidc_clients = OidcClientQueries(database)
+        self.bots = BotQueries(database)
+        self.users = UserQueries(database)
+        self.deliveries = SqliteDeliveries(database)
+        self.developers = DeveloperQueries(database)
+        self.credentials = CredentialQueries(database)
+        self.audit = AuditQueries(database)
+        self.plans = PlanQueries(database)
+        self.counts = CountQueries(database)
+        self.erasure = ErasureQueries(database)
+        self.authorizations = SqliteAuthorizations(database, counters)
+        self.signing_keys = SigningKeyQueries(database)
+        self.encrypted_values = EncryptedValueQueries(database)
+        self.leases = LeaseQueries(database)
+        self.metadata = MetadataQueries(database)
 
     @classmethod
     def open(cls, path: Path, now: int, clock: Clock | None = None) -> Self:

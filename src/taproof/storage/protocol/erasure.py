@@ -1,0 +1,69 @@
+"""The interface of `store.erasure`."""
+
+from typing import NamedTuple, Protocol
+
+from taproof.core.accounts import AuditEntry
+from taproof.core.model import Status
+
+
+class OpenedDay(NamedTuple):
+    """A project and a UTC day with sessions that were opened but not confirmed."""
+
+    project_id: str
+    day: int
+
+
+class OpenedCursor(NamedTuple):
+    """A position in a walk over the sessions of an `OpenedDay`."""
+
+    status: Status
+    created_at: int
+    session_id: str
+
+
+class ErasedPage(NamedTuple):
+    """The number of sessions erased in one page. `after` is the start of the next page, None after the last page."""
+
+    erased: int
+    after: OpenedCursor | None
+
+
+class ErasureStorage(Protocol):
+    """Erases users' data. Each call is bounded, so it blocks other calls only briefly.
+
+    A session is erased with its phone number, its webhook events (due ones too) and its request for a phone number, in
+    one transaction. Counts do not change. With `developer_id`, only this developer's projects are searched.
+    """
+
+    async def erase_user(
+        self,
+        messenger_id: str,
+        developer_id: str | None,
+        replacement: str,
+        limit: int,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> int:
+        """Erase at most about `limit` rows of an account's sign-ins; return their number (0: nothing is left).
+
+        The record of a confirmation on a day is kept, with the user replaced by `replacement`, so that the counts of
+        distinct users remain exact. `replacement` must be unique for each call. Without `developer_id`, the account's
+        blocks are erased too, since they belong to the user and not to a developer.
+        """
+
+    async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
+        """Return the projects and days with opened but unconfirmed sessions, strictly after `after`."""
+
+    async def erase_opened(
+        self,
+        messenger_id: str,
+        of: OpenedDay,
+        after: OpenedCursor | None,
+        limit: int,
+        *,
+        entry: AuditEntry | None = None,
+    ) -> ErasedPage:
+        """Check the next `limit` sessions, and erase those that the account opened but did not confirm.
+
+        A walk checks every session that existed when it began, unless the session was confirmed meanwhile.
+        """

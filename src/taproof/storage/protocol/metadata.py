@@ -1,0 +1,13 @@
+"""The interface of `store.metadata`."""
+
+from typing import Protocol
+
+
+class MetadataStorage(Protocol):
+    """An installation's named values."""
+
+    async def read_mark(self, name: str) -> bytes | None:
+        """Return the value stored under `name`; None if there is none."""
+
+    async def claim_mark(self, name: str, value: bytes) -> bytes:
+        """Store `value` under `name` unless a value exists; return the stored value."""

@@ -1,0 +1,1 @@
+"""The store's part for the OpenID provider."""

@@ -1,0 +1,115 @@
+"""The interface of `store.sessions`."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from taproof.core.deliveries import Event
+from taproof.core.model import (
+    ConsumedSession,
+    MessengerIdentity,
+    NewSession,
+    PageCursor,
+    PolledSession,
+    Session,
+    SessionKey,
+    Status,
+)
+
+
+class SessionStorage(Protocol):
+    """Sessions. Each change of a session's state is one guarded statement: only one of concurrent callers succeeds."""
+
+    async def create_session(self, session: NewSession, *, public: bool) -> bool:
+        """Store a pending session and count it.
+
+        Return False if the project does not exist, is paused or, with `public`, has no public access.
+        """
+
+    async def poll_session(self, key: SessionKey) -> PolledSession | None:
+        """Return the data that a poll needs. This is the most frequent read."""
+
+    async def read_session(self, key: SessionKey) -> Session | None:
+        """Return the whole session, with the details that only the bot needs."""
+
+    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
+        """Make `opener_id` the owner of a pending session that was not opened before; return whether this succeeded."""
+
+    async def confirm_session(
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
+    ) -> bool:
+        """Move a session from pending to confirmed if `identity` opened it, and store the identity.
+
+        `event` is recorded if the project has a webhook. With `encrypted_phone`, nothing changes unless the project
+        collects phone numbers and its developer's plan is not "free".
+        """
+
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
+        """Move a session from pending to cancelled if `opener_id` opened it; record `event` if a webhook is set."""
+
+    async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
+        """Move a session from confirmed to used. Only the caller that made the change gets the identity."""
+
+    async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
+        """Return the result of `consume_session` again, for a session with a code challenge.
+
+        Return None if the session was consumed at or before `since` (ms), or was reported. Also return None if the
+        webhook secret that signs proofs has changed since then: the same proof can no longer be created.
+        """
+
+    async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
+        """Record that the session's user reports "This wasn't me", count the report, and return the new state.
+
+        A pending session becomes cancelled, and `event` is recorded if a webhook is set. A confirmed session becomes
+        used, and its proof is never issued. If the session was confirmed or used, the body of its auth.confirmed event
+        is erased, so that the event is not sent again. That event ends unless it was already delivered. An attempt in
+        progress counts as interrupted.
+
+        Return None if `opener_id` did not open the session, or if it has expired at `now` or was cancelled or reported.
+        """
+
+    async def expire_sessions(self, now: int, limit: int) -> int:
+        """Move at most `limit` overdue sessions from pending to expired; return their number."""
+
+    async def list_sessions(
+        self,
+        project_ids: Sequence[str],
+        status: Status | None,
+        before: PageCursor | None,
+        limit: int,
+        now: int,
+        *,
+        since: int = 0,
+        messenger_id: str | None = None,
+    ) -> list[Session]:
+        """Return the sessions created since `since`, newest first, strictly after `before`.
+
+        Their status is as a reader sees it at `now`. With `messenger_id`, return only sessions that this account
+        confirmed.
+        """
+
+    async def list_sign_ins(
+        self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None
+    ) -> list[Session]:
+        """Return the sessions created since `since` that an account confirmed, in one project or all, newest first."""
+
+    async def read_session_by_id(
+        self, project_ids: Sequence[str], created_at: int, session_id: str, now: int
+    ) -> Session | None:
+        """Return the session with this id and time of creation, if it belongs to one of these projects."""
+
+    async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+        """Call `wake` with each session that any process confirms or cancels. Run until cancelled.
+
+        A decision may be missed or announced twice, so callers must also poll from time to time. The store may stop
+        watching while `needed` is not set. Store errors do not end this call.
+        """
+
+    async def prepare_days(self, first_day: int, last_day: int) -> None:
+        """Prepare the store for sessions of these days, both included: for example, create partitions."""
+
+    async def purge_sessions(self, before_day: int, limit: int) -> int:
+        """Erase sessions created before `before_day`: about `limit` at most, or whole days. Their counts are kept.
+
+        Pending sessions are erased too, so `before_day` must be early enough that none is pending.
+        """

@@ -1,0 +1,42 @@
+"""The interface of `store.users`."""
+
+from typing import Final, Protocol
+
+from taproof.core.model import NamedProject, PhoneRequest, SessionKey
+
+PROJECTS_OF_USER: Final = 200
+"""The maximum number of projects searched for an account's sign-ins. The cost of a list depends only on this number."""
+
+
+class UserStorage(Protocol):
+    """Requests for users' phone numbers, and the projects that users have blocked."""
+
+    async def ask_for_phone(self, request: PhoneRequest) -> None:
+        """Record that a user was asked for their contact. Repeating the call is safe.
+
+        The stored `asked_at` is later than that of any other request of this bot to this user.
+        """
+
+    async def read_phone_request(self, key: SessionKey) -> PhoneRequest | None:
+        """Return the request for a contact that belongs to this session; None if there is none."""
+
+    async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
+        """Return the latest request of this bot to this user, which is the one that a contact answers.
+
+        Its session may be decided or expired: a contact that is sent twice gets the same response twice.
+        """
+
+    async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
+        """Erase at most `limit` requests that expired at or before `expired_before`; return their number."""
+
+    async def block_project(self, messenger_id: str, project_id: str, now: int) -> bool:
+        """Block a project for an account; False if it is already blocked, or if the project does not exist."""
+
+    async def unblock_project(self, messenger_id: str, project_id: str) -> bool:
+        """Remove a block; False if there is none."""
+
+    async def is_blocked(self, messenger_id: str, project_id: str) -> bool:
+        """Return whether an account has blocked a project."""
+
+    async def list_blocks(self, messenger_id: str, limit: int, *, project_id: str | None = None) -> list[NamedProject]:
+        """Return the projects that an account has blocked, most recent first; with `project_id`, only that project."""
