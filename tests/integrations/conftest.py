@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.conftest import free_port
+from tests.e2e.conftest import TRUST, free_port
 
 from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
@@ -71,7 +71,7 @@ class Site:
 
     def browser(self) -> httpx.Client:
         """A browser that was never here: it keeps cookies."""
-        return httpx.Client(base_url=self.base_url, timeout=60)
+        return httpx.Client(base_url=self.base_url, timeout=60, verify=TRUST)
 
     def sign_in(self, browser: httpx.Client, proof: str, path: str = SIGN_IN, **headers: str) -> httpx.Response:
         return browser.post(path, json={"proof": proof}, headers=OWN | headers)
@@ -105,7 +105,7 @@ def start_site(name: str, place: Path, *options: str, **environment: str) -> Sit
     deadline = time.monotonic() + READY_WITHIN
     while time.monotonic() < deadline and process.poll() is None:
         try:
-            if httpx.get(site.base_url).status_code == 200:
+            if httpx.get(site.base_url, verify=TRUST).status_code == 200:
                 return site
         except httpx.TransportError:
             pass

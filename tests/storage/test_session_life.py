@@ -389,4 +389,4 @@ class LifeOnPostgres(SessionLife):
 TestLifeOnSqlite = LifeOnSqlite.TestCase
 TestLifeOnPostgres = LifeOnPostgres.TestCase
 # Each step is a dozen round trips to a server: the same search takes it ten times as long as SQLite.
-TestLifeOnPostgres.settings = settings(max_examples=settings().max_examples // 6)
+TestLifeOnPostgres.settings = settings(max_examples=settings().max_examples // 10)

@@ -123,8 +123,8 @@ async def service(request: pytest.FixtureRequest) -> AsyncIterator[Service]:
 
 
 @pytest.mark.parametrize("service", ["sqlite"], indirect=True)
-async def test_of_10_000_blind_confirms_a_third_pass_and_none_gets_a_second_attempt(service: Service) -> None:
-    """The proof of the issue. Whoever chose wrong then taps the right number, which changes nothing any more."""
+async def test_a_third_of_blind_confirms_pass_and_none_gets_a_second_attempt(service: Service, *, soak: bool) -> None:
+    """Whoever chose wrong then taps the right number, which changes nothing any more."""
 
     async def confirm_blindly() -> bool:
         created = await service.opened()
@@ -139,19 +139,20 @@ async def test_of_10_000_blind_confirms_a_third_pass_and_none_gets_a_second_atte
         assert (await service.session(token)).identity is None
         return False
 
+    blind, most = (BLIND, MOST) if soak else (1_000, 0.37)
     passed = 0
-    for _ in range(BLIND // 200):
+    for _ in range(blind // 200):
         passed += sum(await asyncio.gather(*(confirm_blindly() for _ in range(200))))
-    print(f"{passed} of {BLIND} blind confirms passed")  # noqa: T201 — the figure that is asked for.
-    assert 0.31 <= passed / BLIND <= MOST
+    print(f"{passed} of {blind} blind confirms passed")  # noqa: T201 — the figure that is asked for.
+    assert 0.29 <= passed / blind <= most
     (counts,) = await service.storage.counts.read_daily_counts([PROJECT_ID], 0)
-    assert (counts.confirmed, counts.cancelled) == (passed, BLIND - passed)
+    assert (counts.confirmed, counts.cancelled) == (passed, blind - passed)
 
 
 @pytest.mark.parametrize("first", ["right", "wrong", "other wrong", "c", "x"])
-async def test_nothing_after_the_first_attempt_changes_anything(service: Service, first: str) -> None:
+async def test_nothing_after_the_first_attempt_changes_anything(service: Service, first: str, *, soak: bool) -> None:
     """In every order, at either process: the number again, another number, a bare Confirm, Cancel, "without phone"."""
-    for later in itertools.permutations(["0", "1", "2", "c", "x", "w"], 3):
+    for later in itertools.permutations(["0", "1", "2", "c", "x", "w"], 3 if soak else 2):
         created = await service.opened()
         token, right = created.session_token, await service.right_place(created)
         place = {"right": right, "wrong": (right + 1) % 3, "other wrong": (right + 2) % 3}.get(first)
@@ -164,9 +165,9 @@ async def test_nothing_after_the_first_attempt_changes_anything(service: Service
         assert await service.session(token) == decided
 
 
-async def test_taps_at_the_same_instant_are_one_attempt(service: Service) -> None:
+async def test_taps_at_the_same_instant_are_one_attempt(service: Service, *, soak: bool) -> None:
     """Of three numbers, a bare Confirm and Cancel, tapped at once at two processes, exactly one decides."""
-    for _ in range(100):
+    for _ in range(100 if soak else 25):
         created = await service.opened()
         token, right = created.session_token, await service.right_place(created)
         handlers = service.drawn.sample(["0", "1", "2", "c", "x"] * 2, 10)

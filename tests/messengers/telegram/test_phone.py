@@ -204,8 +204,10 @@ async def test_own_contact_that_is_no_number(asking: Asking) -> None:
     assert (await asking.phone.session(session_token)).status == "pending"
 
 
-async def test_of_1000_foreign_or_typed_contacts_none_is_accepted(asking: Asking, bot: Bot, clock: HandClock) -> None:
-    """The proof of the issue, with every kind of them; then the own one is, so it was not the asking that failed."""
+async def test_no_foreign_or_typed_contact_is_accepted(
+    asking: Asking, bot: Bot, clock: HandClock, *, soak: bool
+) -> None:
+    """With every kind of them; then the own one is, so it was not the asking that failed."""
     other_bot = UpdateIntake(
         bot,
         Conversation(asking.phone.signin, asking.phone.signer, clock).on_update,
@@ -214,7 +216,8 @@ async def test_of_1000_foreign_or_typed_contacts_none_is_accepted(asking: Asking
         bot_id=OTHER_BOT,
     )
     sent = accepted = 0
-    for user in range(1001, 1051):
+    users = 50 if soak else 4
+    for user in range(1001, 1001 + users):
         session_token = await asking.begin((REQUIRED, OPTIONAL)[user % 2], user)
         before = await asking.phone.session(session_token)
         for name, forge in FORGERIES.items():
@@ -227,7 +230,7 @@ async def test_of_1000_foreign_or_typed_contacts_none_is_accepted(asking: Asking
         assert await asking.number(session_token) == NUMBER
     print(f"{accepted} of {sent} contacts that were not the user's own were accepted")  # noqa: T201 — as asked for.
     assert accepted == 0
-    assert sent >= 1000
+    assert sent == users * len(FORGERIES)
 
 
 @pytest.mark.parametrize("kind", ["another user's", "nobody's", "own, forwarded", "own, through a bot", "typed"])

@@ -68,16 +68,16 @@ async def test_nobody_but_the_holder_of_the_verifier_learns_anything(node: "Node
         assert (await read(node, project, token, verifier)).status == ("confirmed" if confirmed else "pending")
 
 
-async def test_10000_stolen_links_read_nothing(node: "Node") -> None:
-    """0 of 10,000 tries with the tokens of 500 bound sessions and other verifiers; the holders read all of theirs."""
+async def test_stolen_links_read_nothing(node: "Node", *, soak: bool) -> None:
+    """No try with the token of a bound session and another verifier succeeds; the holders read all of theirs."""
     project, _ = await node.project()
-    verifiers = [new_verifier() for _ in range(500)]
+    verifiers = [new_verifier() for _ in range(500 if soak else 50)]
     tokens = await asyncio.gather(*(start(node, project, verifier) for verifier in verifiers))
     guesses = [None, *(new_verifier() for _ in range(19))]
     stolen = await asyncio.gather(
         *(read(node, project, token, guess) for token in tokens for guess in guesses), return_exceptions=True
     )
-    assert len(stolen) == 10_000
+    assert len(stolen) == 20 * len(tokens)
     assert {type(answer) for answer in stolen} == {CodeVerifierMissing, SessionNotFound}
     answers = await asyncio.gather(
         *(read(node, project, token, verifier) for token, verifier in zip(tokens, verifiers, strict=True))

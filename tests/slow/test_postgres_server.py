@@ -37,7 +37,7 @@ def test_what_was_committed_is_there_after_every_kind_of_stop() -> None:
 
 def test_nothing_is_left_of_a_test_process_that_was_killed() -> None:
     """After a killed test process no server keeps running and no data stays on the disk."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     with subprocess.Popen([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, text=True, cwd=root) as process:
         assert process.stdout is not None
         directory, port = process.stdout.readline().split()

@@ -1,0 +1,5 @@
+"""Provide the sites of tests/integrations."""
+
+from tests.integrations.conftest import start
+
+__all__ = ["start"]
