@@ -229,6 +229,12 @@ async def test_a_read_only_database_is_a_problem(database: str) -> None:
         ({"skew": 900}, False, "database clock", "ok"),
         ({"skew": -1_500}, False, "database clock", "warning"),
         ({"skew": 2_500}, False, "database clock", "problem"),
+        ({"standbys": 1, "waits_for_standbys": True}, False, "durability", "ok"),
+        ({"standbys": 1, "waits_for_standbys": True, "synchronous_commit": "local"}, False, "durability", "warning"),
+        ({"standbys": 0, "waits_for_standbys": True}, False, "durability", "problem"),
+        ({"standbys": 2}, False, "durability", "warning"),
+        ({"synchronous_commit": "off"}, False, "durability", "warning"),
+        ({"synchronous_commit": "local"}, False, "durability", "ok"),
     ],
 )
 async def test_what_is_found_is_judged(
@@ -243,6 +249,9 @@ async def test_what_is_found_is_judged(
         "is_pooled": False,
         "skew": 0,
         "schema_version": 0,
+        "synchronous_commit": "on",
+        "waits_for_standbys": False,
+        "standbys": 0,
     }
 
     async def ask(*_: object) -> DatabaseServer:

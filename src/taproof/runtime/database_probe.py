@@ -11,6 +11,7 @@ import asyncpg
 from taproof.config.database_url import shown_database
 from taproof.core.clock import Clock
 from taproof.core.errors import StoreUnavailable
+from taproof.storage.postgres.connection import connect
 from taproof.storage.postgres.connection_errors import sentence_about
 
 _PATIENCE: Final = 5.0
@@ -21,7 +22,9 @@ SELECT current_setting('server_version_num')::INTEGER, current_setting('server_v
   current_setting('server_encoding'), pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
   pg_backend_pid(), (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT,
   to_regclass('schema_migrations') IS NOT NULL,
-  EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace)"""
+  EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace),
+  current_setting('synchronous_commit'), current_setting('synchronous_standby_names') <> '',
+  (SELECT count(*) FROM pg_stat_replication)::INTEGER"""
 _VERSION: Final = "SELECT coalesce(max(version), 0) FROM schema_migrations"
 
 
@@ -40,6 +43,11 @@ class DatabaseServer:
     """How far this machine's clock is ahead of the server's, in ms."""
     schema_version: int | None
     """0 for an empty database, None for the database of another program."""
+    synchronous_commit: str
+    waits_for_standbys: bool
+    """Whether `synchronous_standby_names` is set."""
+    standbys: int
+    """The number of connected standbys."""
 
 
 async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
@@ -49,7 +57,7 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
         StoreUnavailable: it cannot be reached; the sentence says why and names the address without the password.
     """
     try:
-        connection = await asyncpg.connect(database_url, timeout=_PATIENCE, statement_cache_size=0)
+        connection = await connect(database_url, timeout=_PATIENCE)
         try:
             # Behind PgBouncer in transaction mode, related queries must be one transaction.
             async with connection.transaction(readonly=True):
@@ -63,7 +71,7 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
             is_pooled = connection.get_server_pid() != found[4]
         finally:
             await connection.close(timeout=_PATIENCE)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError, ValueError) as error:
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError) as error:
         if not isinstance(error, _OWN_WORDS) and (sentence := sentence_about(error, database_url)):
             raise StoreUnavailable(sentence) from None
         raise StoreUnavailable(
@@ -72,7 +80,7 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
         ) from None
     if not found[6] and found[7]:
         schema_version = None
-    return DatabaseServer(found[0], found[1], found[2], found[3], is_pooled, skew, schema_version)
+    return DatabaseServer(found[0], found[1], found[2], found[3], is_pooled, skew, schema_version, *found[8:])
 
 
 def _reason(error: Exception) -> str:

@@ -37,6 +37,7 @@ async def check_postgres_store(settings: Settings, clock: Clock) -> list[Finding
         store,
         _check_pooler(settings, found),
         _check_clock(found),
+        _check_durability(found),
         await check_master_key(settings, in_use=in_use),
         *(await check_project_bots(settings) if in_use else []),
     ]
@@ -92,6 +93,22 @@ def _check_pooler(settings: Settings, found: DatabaseServer) -> Finding:
             f"Leave out {called('pgbouncer')}: without it, statements are prepared only once.",
         )
     return ok("pgbouncer", "used, as set" if found.is_pooled else "not used, as set")
+
+
+def _check_durability(found: DatabaseServer) -> Finding:
+    """Name what a crash or a fail-over would lose (docs/explanation/durability.md)."""
+    name = "durability"
+    if found.synchronous_commit == "off" or (found.waits_for_standbys and found.synchronous_commit == "local"):
+        lost = "a crash" if found.synchronous_commit == "off" else "a fail-over"
+        detail = f"synchronous_commit is {found.synchronous_commit}, so {lost} loses sign-ins that were acknowledged"
+        return warning(name, detail, "Set synchronous_commit = on for this database.")
+    if found.waits_for_standbys and found.standbys == 0:
+        detail = "no standby is connected, and synchronous_standby_names makes every write wait for one"
+        return problem(name, detail, "Start a standby, or set synchronous_standby_names = '' to work without one.")
+    if found.standbys and not found.waits_for_standbys:
+        detail = "the standbys are asynchronous, so a fail-over loses or takes back sign-ins that were acknowledged"
+        return warning(name, detail, "Set synchronous_standby_names, in Patroni synchronous_mode_strict.")
+    return ok(name, "writes wait for a standby" if found.standbys else "no standby; writes wait for the disk")
 
 
 def _check_clock(found: DatabaseServer) -> Finding:

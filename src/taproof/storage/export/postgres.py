@@ -12,9 +12,9 @@ import asyncpg
 
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.storage.export.format import ANY, CHUNK, COUNT, SELECT, TABLES, ExportFileWrong, NotEmpty, Row, wrong_line
+from taproof.storage.postgres.connection import connect
 from taproof.storage.postgres.partitions import SESSION_TABLES
 
-_CONNECT_PATIENCE: Final = 5.0
 _TABLES: Final = ", ".join(TABLES)
 # A table can take minutes, so the service's timeouts must not apply.
 _NO_HURRY: Final = "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
@@ -136,7 +136,7 @@ async def _count(connection: asyncpg.Connection, table: str) -> int:
 async def _connected(dsn: str, done: str) -> AsyncIterator[Any]:
     """Yield a connection. It is always closed at the end, and an open transaction is rolled back."""
     try:
-        connection = await asyncpg.connect(dsn, timeout=_CONNECT_PATIENCE, statement_cache_size=0)
+        connection = await connect(dsn)
         try:
             yield connection
         finally:

@@ -1,8 +1,9 @@
-"""Single connections to PostgreSQL: for migrations, for checks, and for `notify.py`."""
+"""Connections to PostgreSQL: how all of them are opened, and single ones for migrations, checks and `notify.py`."""
 
 import asyncio
 import contextlib
-from typing import Final
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 
@@ -19,10 +20,48 @@ APPLICATION_NAME: Final = "taproof"
 _MAY_MAKE_TABLES: Final = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), FALSE)"
 
 
+class Connection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types.
+    """A connection that never asks the server to cancel a statement.
+
+    A commit that waits for a synchronous standby is already in the log of the primary. If this wait is cancelled, the
+    server shows the change to everybody, although a fail-over would undo it (docs/decisions/0014-fail-over.md). So a
+    statement that takes too long, or whose caller was cancelled, costs the connection. The server then goes on waiting,
+    and nobody sees the change.
+    """
+
+    __slots__ = ()
+
+    def _cancel_current_command(self, *_waiters: "asyncio.Future[None] | None") -> None:
+        self._transport.abort()
+
+
 class PostgresTooOld(TaproofError, code="postgres_too_old"):
     """The server is older than the oldest supported PostgreSQL."""
 
     sentence = "This PostgreSQL is too old. Use version 14 or newer."
+
+
+def connect_options(dsn: str) -> dict[str, Any]:
+    """Return the options with which every connection to `dsn` is opened.
+
+    Of several hosts, the primary is used, unless `target_session_attrs` says otherwise (PostgreSQL, "Connection
+    Strings").
+    """
+    options: dict[str, Any] = {"connection_class": Connection, "timeout": CONNECT_PATIENCE}
+    parts = urlsplit(dsn)
+    query = parse_qs(parts.query)
+    hosts = (parts.netloc.rpartition("@")[2] or query.get("host", [""])[0]).count(",") + 1
+    if hosts > 1:
+        # Hosts that do not respond must not use up the time for the others.
+        options["timeout"] = 0.8 * CONNECT_PATIENCE / hosts
+        if "target_session_attrs" not in query:
+            options["target_session_attrs"] = "primary"
+    return options
+
+
+async def connect(dsn: str, **options: Any) -> asyncpg.Connection:
+    """Open a connection. The caller must close it. No statement is cached, so it also works behind PgBouncer."""
+    return await asyncpg.connect(dsn, statement_cache_size=0, **{**connect_options(dsn), **options})
 
 
 async def migrate_database(dsn: str, now: int) -> tuple[int, int]:
@@ -36,13 +75,7 @@ async def migrate_database(dsn: str, now: int) -> tuple[int, int]:
         MigrationChanged: a release with a different history created the schema.
     """
     with explain_errors(dsn):
-        # No statement is cached, so that this also works behind PgBouncer.
-        connection = await asyncpg.connect(
-            dsn,
-            timeout=CONNECT_PATIENCE,
-            statement_cache_size=0,
-            server_settings={"application_name": APPLICATION_NAME},
-        )
+        connection = await connect(dsn, server_settings={"application_name": APPLICATION_NAME})
         try:
             if connection.get_server_version().major < OLDEST_SERVER:
                 raise PostgresTooOld
@@ -62,7 +95,7 @@ async def may_make_tables(dsn: str) -> bool:
         StoreUnavailable: the database cannot be reached; the sentence says what to check.
     """
     with explain_errors(dsn):
-        connection = await asyncpg.connect(dsn, timeout=CONNECT_PATIENCE, statement_cache_size=0)
+        connection = await connect(dsn)
         try:
             return bool(await connection.fetchval(_MAY_MAKE_TABLES, timeout=CONNECT_PATIENCE))
         finally:

@@ -64,6 +64,11 @@ def sentence_about(error: Exception, dsn: str) -> str | None:
         return f"The database's host name cannot be resolved (DNS). {CHECK_ADDRESS}: its host."
     if isinstance(error, ConnectionRefusedError):
         return f"The database server refused the connection. {CHECK_ADDRESS}, and that the server is running."
+    if isinstance(error, asyncpg.TargetServerAttributeNotMatched):
+        return (
+            "None of the database servers is the primary. If a fail-over is in progress, wait for its end. Otherwise "
+            f"{CHECK_ADDRESS[0].lower()}{CHECK_ADDRESS[1:]}: its hosts."
+        )
     if isinstance(error, AWAY):
         return (
             f"The database does not respond ({type(error).__name__}). {CHECK_ADDRESS}: its host and port, and that the "

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
 from typing import Any, Final, Self, TypeVar
 
@@ -9,13 +10,17 @@ import asyncpg
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.postgres.connection import APPLICATION_NAME, CONNECT_PATIENCE
+from taproof.storage.batcher import Batcher
+from taproof.storage.postgres.connection import APPLICATION_NAME, connect_options
 from taproof.storage.postgres.connection_errors import AWAY, UNDONE, explain_errors
 from taproof.storage.postgres.transaction import PostgresTransaction, has_nul
 from taproof.storage.queries.database import Purge
 from taproof.storage.queries.transaction import Transaction
 
 T = TypeVar("T")
+_AWAIT_REPLICATION: Final = """
+SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() AND current_setting('synchronous_standby_names') <> ''
+  THEN pg_logical_emit_message(TRUE, 'taproof', '') END"""
 _ACQUIRE_PATIENCE: Final = 5.0
 _COMMAND_PATIENCE: Final = 10.0
 _RELEASE_PATIENCE: Final = 2.0
@@ -48,7 +53,7 @@ class PostgresDatabase:
         """Use `open`."""
         self._dsn = dsn
         self._options: dict[str, Any] = {
-            "timeout": CONNECT_PATIENCE,
+            **connect_options(dsn),
             "command_timeout": _COMMAND_PATIENCE,
             # In PgBouncer's transaction mode, the next transaction may use another connection to the server. So nothing
             # is prepared by name. PgBouncer also rejects settings that it does not know.
@@ -58,6 +63,7 @@ class PostgresDatabase:
         self._pool: asyncpg.Pool = asyncpg.create_pool(
             dsn, min_size=_CONNECTIONS[0], max_size=_CONNECTIONS[1], reset=_leave_as_it_is, **self._options
         )
+        self._replications = Batcher[None, None](self._replicate, limit=sys.maxsize)
         self._closed = False
         self._under_way = 0
         self._rest = asyncio.Event()
@@ -76,6 +82,7 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Finish the current calls, then close all connections."""
+        await self._replications.close()
         self._closed = True
         while self._under_way:
             self._rest.clear()
@@ -97,6 +104,26 @@ class PostgresDatabase:
             return rows
 
         return await self.run(run)
+
+    async def await_replication(self) -> None:
+        """Wait until everything that has been read so far is also on the synchronous standbys, if there are any.
+
+        After a crash, a primary shows what no standby has received, and a fail-over can still undo it. The empty
+        message in the log has a later position than everything that was read, and its commit waits for the standbys.
+
+        Raises:
+            StoreUnavailable: no standby has confirmed it in time.
+        """
+        await self._replications.run(None)
+
+    async def _replicate(self, items: list[None]) -> list[None]:
+        async def wait(connection: asyncpg.Connection) -> None:
+            is_standby, _ = await connection.fetchrow(_AWAIT_REPLICATION)
+            if is_standby:
+                raise asyncpg.ReadOnlySQLTransactionError
+
+        await self.run(wait)
+        return items
 
     async def read(self, statement: str, *values: Any) -> list[asyncpg.Record]:
         return [] if has_nul(*values) else await self.fetch(statement, *values)
@@ -166,8 +193,9 @@ class PostgresDatabase:
             connection = await self._pool.acquire(timeout=_ACQUIRE_PATIENCE)
             try:
                 yield connection
-            except asyncpg.ReadOnlySQLTransactionError:
-                # This server is a standby now. Renew all connections, so that they may find the new primary.
+            except (asyncpg.ReadOnlySQLTransactionError, TimeoutError):
+                # The server is a standby now, or does not respond. Renew all connections, so that they may find the new
+                # primary.
                 await self._pool.expire_connections()
                 raise
             except asyncpg.InternalClientError:
@@ -175,7 +203,9 @@ class PostgresDatabase:
                 connection.terminate()
                 raise
             finally:
-                await self._pool.release(connection, timeout=_RELEASE_PATIENCE)
+                # If the connection was lost in the meantime, the pool has already taken it back.
+                with contextlib.suppress(asyncpg.InternalClientError):
+                    await self._pool.release(connection, timeout=_RELEASE_PATIENCE)
         except AWAY as error:
             # A value that does not fit its column also raises an InterfaceError, which is not a connection error.
             if isinstance(error, (ValueError, *UNDONE)):

@@ -41,6 +41,7 @@ from taproof.storage.rows import (
 _READS: Final = 512
 _WRITES: Final = 256
 """The maximum number of sessions in one statement. It bounds how long the statement holds its locks."""
+_FINAL: Final = frozenset({"cancelled", "used"})
 _LOOK_BACK_EVERY: Final = 10 * MINUTE
 
 
@@ -237,7 +238,22 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         return _are_in(made, [each.key for each, _ in items])
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
-        return await self._polls.run(key)
+        found = await self._polls.run(key)
+        if found is not None and found.status in _FINAL:
+            await self._database.await_replication()
+        return found
+
+    async def read_session(self, key: SessionKey) -> Session | None:
+        found = await super().read_session(key)
+        if found is not None and found.status != "pending":
+            await self._database.await_replication()
+        return found
+
+    async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
+        found = await super().reread_session(key, since)
+        if found is not None:
+            await self._database.await_replication()
+        return found
 
     async def _poll(self, items: list[SessionKey]) -> list[PolledSession | None]:
         values = columns(set(items))

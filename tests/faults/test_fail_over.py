@@ -1,0 +1,138 @@
+"""No answer comes from a state that a fail-over to a synchronous standby takes back (decision 0014)."""
+
+import asyncio
+from collections.abc import Iterator
+
+import asyncpg
+import pytest
+from tests.faults.place import Place, make_place
+from tests.faults.standby import Cluster, cluster_with_standby
+from tests.postgres_server import execute
+from tests.service.sessions.test_code_challenge import USER, challenge_of, new_verifier
+from tests.whole_sign_in import WholeSignIn
+
+from taproof.core.clock import system_clock
+from taproof.core.errors import StoreUnavailable
+from taproof.core.model import MessengerIdentity
+from taproof.runtime.database_probe import ask_server
+from taproof.storage.postgres import database
+from taproof.storage.postgres.connection import connect
+
+ADA = MessengerIdentity(USER, "Ada", "ada")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with cluster_with_standby() as cluster:
+        execute(cluster.primary.dsn(), "CREATE DATABASE taproof TEMPLATE template0")
+        yield cluster
+
+
+@pytest.fixture
+async def place(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setattr(database, "_COMMAND_PATIENCE", 1.0)
+    return await make_place(cluster.dsn("taproof"))
+
+
+async def confirmed(node: WholeSignIn, project_id: str) -> tuple[str, str]:
+    """Return a confirmed session's token and its verifier."""
+    verifier = new_verifier()
+    created = await node.create_session(project_id, public=True, code_challenge=challenge_of(verifier))
+    await node.open_session(created.session_token, USER)
+    assert (await node.confirm_session(created.session_token, ADA)).changed
+    return created.session_token, verifier
+
+
+async def answer_of(node: WholeSignIn, project_id: str, token: str, verifier: str) -> str | None:
+    """Return the status that `verify` answers, with "+" if there is a proof; None if it answers 503."""
+    try:
+        seen = await node.verify_session(project_id, token, public=True, code_verifier=verifier)
+    except StoreUnavailable:
+        return None
+    return f"{seen.status}{'+' if seen.proof else ''}"
+
+
+async def next_answer(node: WholeSignIn, project_id: str, token: str, verifier: str) -> str:
+    """Return the first answer that is not 503."""
+    async with asyncio.timeout(60):
+        while True:
+            if found := await answer_of(node, project_id, token, verifier):
+                return found
+            await asyncio.sleep(0.05)
+
+
+async def test_a_standby_that_hangs(cluster: Cluster, place: Place) -> None:
+    """What waits for the standby is neither acknowledged nor seen; after the fail-over each session has one proof."""
+    async with place.sign_in() as node, place.sign_in() as other:
+        token, verifier = await confirmed(node, place.project_id)
+        waiting = await node.create_session(place.project_id, public=True)
+        await node.open_session(waiting.session_token, USER)
+        cluster.hang()
+        for _ in range(2):
+            assert await answer_of(node, place.project_id, token, verifier) is None
+            assert await answer_of(other, place.project_id, token, verifier) is None
+            with pytest.raises(StoreUnavailable):
+                await node.confirm_session(waiting.session_token, ADA)
+        # What does not depend on these changes still works.
+        assert (await other.verify_session(place.project_id, waiting.session_token, public=True)).status == "pending"
+        await asyncio.to_thread(cluster.fail_over)
+        assert await next_answer(node, place.project_id, token, verifier) == "confirmed+"
+        first = await node.verify_session(place.project_id, token, public=True, code_verifier=verifier)
+        again = await other.verify_session(place.project_id, token, public=True, code_verifier=verifier)
+        assert first.proof == again.proof
+        seen = await other.verify_session(place.project_id, waiting.session_token, public=True)
+        assert seen.status == "pending"
+
+
+async def test_a_primary_that_crashes_while_its_standby_hangs(cluster: Cluster, place: Place) -> None:
+    """The restarted primary shows what no standby has: no answer comes from it until the standby has it."""
+    async with place.sign_in() as node:
+        token, verifier = await confirmed(node, place.project_id)
+        cluster.hang()
+        assert await answer_of(node, place.project_id, token, verifier) is None
+        cluster.primary.kill()
+        cluster.primary.start()
+        status = "SELECT status FROM sessions WHERE status = 'used'"
+        assert execute(cluster.primary.dsn("taproof"), status) == "used\n"
+        for _ in range(3):
+            assert await answer_of(node, place.project_id, token, verifier) is None
+        cluster.resume()
+        assert await next_answer(node, place.project_id, token, verifier) == "confirmed+"
+
+
+async def test_the_doctor_names_the_risk(cluster: Cluster) -> None:
+    """It counts the standbys of a real primary and knows whether commits wait for them."""
+    dsn = cluster.dsn("taproof")
+
+    async def durability() -> tuple[bool, int]:
+        found = await ask_server(dsn, system_clock)
+        return found.waits_for_standbys, found.standbys
+
+    assert await durability() == (True, 1)
+    execute(cluster.primary.dsn(), "ALTER SYSTEM RESET synchronous_standby_names")
+    execute(cluster.primary.dsn(), "SELECT pg_reload_conf()")
+    async with asyncio.timeout(60):
+        while await durability() != (False, 1):  # noqa: ASYNC110 — only asking again can tell.
+            await asyncio.sleep(0.05)
+
+
+async def test_nothing_cancels_a_wait_for_the_standby(cluster: Cluster) -> None:
+    """A timeout, a cancelled task and the server's own statement_timeout leave the change invisible."""
+    dsn = cluster.primary.dsn("taproof")
+    execute(dsn, "CREATE TABLE notes (number INTEGER)")
+    cluster.hang()
+
+    async def write(number: int, *, cancel: bool = False) -> None:
+        connection = await connect(dsn, command_timeout=None if cancel else 0.5)
+        await connection.execute("SET statement_timeout = 200")
+        task = asyncio.create_task(connection.execute(f"INSERT INTO notes VALUES ({number})"))  # noqa: S608 — a number.
+        await asyncio.wait([task], timeout=0.5 if cancel else None)
+        task.cancel()
+        with pytest.raises((TimeoutError, asyncio.CancelledError, asyncpg.ConnectionDoesNotExistError)):
+            await task
+        await connection.close(timeout=5)  # It first waits for a request to cancel, if one is sent.
+
+    await asyncio.gather(write(1), write(2, cancel=True))
+    waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+    assert execute(dsn, waits) == "2\n"
+    assert execute(dsn, "SELECT COUNT(*) FROM notes") == "0\n"
