@@ -64,7 +64,7 @@ async def taproof_serve(
         try:
             answered = 0.0
             while not await _creates(port, project_id):
-                answered = answered or ((await _is_ready(port)) and time.perf_counter() - begun) or 0.0
+                answered = answered or ((await _reads(port)) and time.perf_counter() - begun) or 0.0
                 if process.poll() is not None or time.perf_counter() - begun > _START_SECONDS:
                     log.seek(0)
                     fail(f"taproof serve did not start. It printed:\n{log.read().decode(errors='replace')[-3000:]}")
@@ -84,18 +84,22 @@ async def taproof_serve(
                 process.wait()
 
 
-async def _is_ready(port: int) -> bool:
-    """Return whether the service answers from its store."""
-    answer = await _ask(port, b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
-    return answer.startswith(b"HTTP/1.1 200 ")
+async def _reads(port: int) -> bool:
+    """Return whether the service answers from its store, which has no project of this id."""
+    answer = await _post(port, "verify", b'{"project_id": "proj_%s", "session_token": "%s"}' % (b"0" * 22, b"A" * 43))
+    return answer.startswith(b"HTTP/1.1 404 ")
 
 
 async def _creates(port: int, project_id: str) -> bool:
     """Return whether a sign-in can be created."""
-    body = b'{"project_id": "%s"}' % project_id.encode()
-    head = b"POST /api/v1/generate/public HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
-    answer = await _ask(port, head + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+    answer = await _post(port, "generate", b'{"project_id": "%s"}' % project_id.encode())
     return answer.startswith(b"HTTP/1.1 200 ") and b'"session_token"' in answer
+
+
+async def _post(port: int, verb: str, body: bytes) -> bytes:
+    """Call a public session endpoint, and return the whole answer."""
+    head = b"POST /api/v1/%s/public HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n" % verb.encode()
+    return await _ask(port, head + b"Connection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
 
 async def _ask(port: int, request: bytes) -> bytes:

@@ -48,7 +48,7 @@ def measure_start(plan: Plan) -> PartOutcome:
     ]
     note = (
         f"{_STARTS} starts of `taproof serve` on SQLite with {plan.sessions:,} stored sessions and a bot that polls, "
-        "its program files in the page cache. The first answer is that of /readyz, which asks the store, tried every "
+        "its program files in the page cache. The first answer is that of a poll, which asks the store, tried every "
         "5 ms; a created sign-in needs the bot's user name too, for which the bot is imported. Memory is looked at "
         f"{_IDLE_SECONDS} s later."
     )

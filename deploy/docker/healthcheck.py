@@ -1,7 +1,7 @@
 """Check the health of the service in this container: exit with 0 if it is healthy, else with 1.
 
-An argument names the path: /healthz (the default: the process is alive) or /readyz (the store answers too). The check
-uses loopback, the only place where plain HTTP is answered, so no outside checker needs to be trusted.
+An argument names the path: /healthz (the default: the process is alive) or /readyz (sign-ins can start). The check uses
+loopback, the only place where plain HTTP is answered, so no outside checker needs to be trusted.
 """
 # ruff: noqa: INP001 — a script of the image, not a package.
 
@@ -21,7 +21,9 @@ else:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
 try:
     connection.request("GET", sys.argv[1] if len(sys.argv) > 1 else "/healthz")
-    status = connection.getresponse().status
+    answer = connection.getresponse()
+    text = answer.read(2_000).decode(errors="replace")
 except (OSError, http.client.HTTPException) as error:
     sys.exit(f"No answer on port {port}: {error}")
-sys.exit(None if status == 200 else f"The answer is {status}.")
+# Kubernetes shows this text among the pod's events. The answer names what is missing, and contains no secret.
+sys.exit(None if answer.status == 200 else f"The answer is {answer.status}: {text}")

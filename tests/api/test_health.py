@@ -28,7 +28,7 @@ async def _ping(api: Api) -> None:
 
 @pytest.fixture
 async def operations(api: Api) -> AsyncIterator[httpx.AsyncClient]:
-    app = build_operations(partial(_ping, api), api.metrics, api.app)
+    app = build_operations(partial(_ping, api), lambda: True, api.metrics, api.app)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         yield client
 
@@ -61,18 +61,32 @@ async def test_a_node_without_an_api_names_what_it_answers(api: Api) -> None:
     assert refused.json() == {"error": "This node answers /healthz, /readyz and /metrics only."}
 
 
-async def test_ready_follows_the_store_and_alive_does_not(
-    operations: httpx.AsyncClient, api: Api, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("has_store", [True, False])
+@pytest.mark.parametrize("has_bot", [True, False])
+@pytest.mark.parametrize("serves_api", [True, False])
+async def test_ready_means_that_sign_ins_can_start(
+    api: Api, *, serves_api: bool, has_bot: bool, has_store: bool
 ) -> None:
-    """A lost store takes the process out of rotation, but does not get it restarted."""
+    """A process without its store or its bot's name gets no requests, and names what is missing. It stays alive."""
 
-    async def fail() -> None:
-        raise StoreUnavailable
+    async def ping() -> None:
+        if not has_store:
+            raise StoreUnavailable
 
-    assert (await operations.get("/readyz")).json() == {"status": "ok"}
-    monkeypatch.setattr(api.storage, "ping", fail)
-    assert_error(await operations.get("/readyz"), 503, "store_unavailable")
-    assert (await operations.get("/healthz")).json() == {"status": "ok"}
+    app = build_watching(ping, api.metrics)
+    if serves_api:
+        app = build_operations(ping, lambda: has_bot, api.metrics, api.app)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
+        assert (await client.get("/healthz")).json() == {"status": "ok"}
+        answer = await client.get("/readyz")
+    is_missing = {"The store does not answer.": not has_store, "The username of the": serves_api and not has_bot}
+    if not any(is_missing.values()):
+        assert answer.json() == {"status": "ok"}
+        return
+    assert_error(answer, 503, "not_ready")
+    assert int(answer.headers["retry-after"]) > 0
+    for sentence, missing in is_missing.items():
+        assert (sentence in answer.json()["error"]) == missing
 
 
 async def test_metrics_count_by_route_and_name_nobody(operations: httpx.AsyncClient, api: Api) -> None:

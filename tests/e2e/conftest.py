@@ -108,7 +108,9 @@ def free_port() -> int:
 
 
 def launch(directory: Path, *arguments: str, sandbox: bool = True, **environment: str) -> Service:
-    """Start a service on a free port and wait until /readyz says 200.
+    """Start a service on a free port and wait until it answers, which it does only once its store is open.
+
+    It may not be ready: without a messenger, it never is.
 
     Args:
         directory: where its database, stdout and stderr go.
@@ -129,7 +131,7 @@ def launch(directory: Path, *arguments: str, sandbox: bool = True, **environment
 
 
 def _start(directory: Path, environment: dict[str, str], *arguments: str) -> Service:
-    """Start a service on a free port, and wait until it is ready or has ended because its port is in use."""
+    """Start a service on a free port, and wait until it answers or has ended because its port is in use."""
     port = free_port()
     command = [*guarded(directory / "long_steps"), "serve", "--port", str(port)]
     command += ["--database", f"sqlite:///{directory / 'taproof.db'}", *arguments]
@@ -138,14 +140,14 @@ def _start(directory: Path, environment: dict[str, str], *arguments: str) -> Ser
     service = Service(directory, port, process, environment)
     running_logs[port] = directory / "stderr"
     try:
-        _wait_until_ready(service)
+        _wait_until_it_answers(service)
     except BaseException:
         service.stop()
         raise
     return service
 
 
-def _wait_until_ready(service: Service) -> None:
+def _wait_until_it_answers(service: Service) -> None:
     deadline = time.monotonic() + READY_WITHIN
     while time.monotonic() < deadline:
         if service.process.poll() is not None:
@@ -155,10 +157,10 @@ def _wait_until_ready(service: Service) -> None:
         # The screen is printed just after the server listens. Reading it does not slow down the start.
         if "Ctrl+C" in service.screen():
             with contextlib.suppress(httpx.TransportError):
-                if httpx.get(f"{service.base_url}/readyz", verify=TRUST).status_code == 200:
+                if httpx.get(f"{service.base_url}/healthz", verify=TRUST).status_code == 200:
                     return
         time.sleep(0.05)
-    pytest.fail(f"The service did not become ready:\n{service.screen()}\n{service.log()[-SHOWN_LOG:]}")
+    pytest.fail(f"The service did not answer:\n{service.screen()}\n{service.log()[-SHOWN_LOG:]}")
 
 
 @pytest.fixture(autouse=True)

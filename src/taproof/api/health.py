@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taproof.api.openapi.document import build_openapi
 from taproof.api.openapi.reference_page import STYLESHEET_PATH, docs_page, stylesheet
-from taproof.core.errors import NotFound
+from taproof.core.errors import NotFound, NotReady, StoreUnavailable
 from taproof.http.errors import send_error
 from taproof.http.fixed_answer import FixedAnswer, allows_get, send_answer
 from taproof.http.metrics import Metrics
@@ -20,19 +20,32 @@ _OK: Final = FixedAnswer(b'{"status":"ok"}', "application/json", _UNCACHED)
 _ONLY_WATCHING: Final = "This node answers /healthz, /readyz and /metrics only."
 
 
+_NO_STORE: Final = "The store does not answer."
+_NO_BOT: Final = (
+    "The username of the service's bot is not known yet, because the messenger has not answered or refuses the bot "
+    "token. The log gives the reason: see bot_username_unknown."
+)
+
+
 Ping = Callable[[], Awaitable[None]]
-"""Returns when the store answers; raises when it does not."""
+"""Returns when the store answers; raises StoreUnavailable when it does not."""
 
 
-def build_operations(ping: Ping, metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
+def build_operations(ping: Ping, bot_known: Callable[[], bool], metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
     """Return the application that serves /healthz, /readyz, /metrics, /openapi.json, /docs and its stylesheet.
 
     The documents are built once, here. All routes accept GET and HEAD.
+
+    Args:
+        ping: asks the store.
+        bot_known: returns whether sign-in links can be made: the username of the service's bot is known.
+        metrics: the metrics of this process.
+        developer_api: the application that the documents describe.
     """
     document = build_openapi(developer_api)
     return Operations(
         {
-            **_watching(ping, metrics),
+            **_watching(ping, bot_known, metrics),
             "/openapi.json": FixedAnswer(json.dumps(document, ensure_ascii=False).encode(), "application/json"),
             "/docs": docs_page(document),
             STYLESHEET_PATH: stylesheet(),
@@ -41,15 +54,18 @@ def build_operations(ping: Ping, metrics: Metrics, developer_api: FastAPI) -> AS
 
 
 def build_watching(ping: Ping, metrics: Metrics) -> ASGIApp:
-    """Return the application for a node without the API. It serves /healthz, /readyz and /metrics; the rest is 404."""
-    return Operations(_watching(ping, metrics), _ONLY_WATCHING)
+    """Return the application for a node without the API. It serves /healthz, /readyz and /metrics; the rest is 404.
+
+    No sign-in starts at such a node, so it is ready without the bot's username.
+    """
+    return Operations(_watching(ping, lambda: True, metrics), _ONLY_WATCHING)
 
 
-def _watching(ping: Ping, metrics: Metrics) -> dict[str, ASGIApp]:
+def _watching(ping: Ping, bot_known: Callable[[], bool], metrics: Metrics) -> dict[str, ASGIApp]:
     return {
         # Does not query the store: an orchestrator must not restart the process because the store is unavailable.
         "/healthz": _OK,
-        "/readyz": _Readiness(ping),
+        "/readyz": _Readiness(ping, bot_known),
         "/metrics": _Exposition(metrics),
     }
 
@@ -71,18 +87,27 @@ class Operations:
 
 
 class _Readiness:
-    """Returns 200 if the store answers, and 503 otherwise."""
+    """Returns 200 if this process can do its work, and otherwise 503 with a sentence for each missing part."""
 
-    def __init__(self, ping: Ping) -> None:
+    def __init__(self, ping: Ping, bot_known: Callable[[], bool]) -> None:
         self._ping = ping
+        self._bot_known = bot_known
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not await allows_get(scope, send):
             return
+        missing = []
         try:
             await self._ping()
+        except StoreUnavailable:
+            missing.append(_NO_STORE)
         except Exception as error:  # noqa: BLE001 — after any error, the service is not ready.
             await send_error(send, error)
+            return
+        if not self._bot_known():
+            missing.append(_NO_BOT)
+        if missing:
+            await send_error(send, NotReady(" ".join(missing)))
         else:
             await _OK(scope, receive, send)
 

@@ -297,6 +297,14 @@ class MessengerUnavailable(TaproofError, code="messenger_unavailable", status=50
     )
 
 
+class NotReady(TaproofError, code="not_ready", status=503):
+    sentence = "This process cannot start sign-ins yet."
+    meaning = (
+        "The store does not answer, or the username of the service's bot is not known yet. The sentences name each "
+        "missing part."
+    )
+
+
 class InternalError(TaproofError, code="internal_error"):
     sentence = "Internal error."
     meaning = "A bug in the service."

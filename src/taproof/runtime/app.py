@@ -205,7 +205,8 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
     provider = OpenidProvider(
         services.openid, system_clock, issuer=settings.base_url, limits=services.limits, metrics=services.metrics
     )
-    operations = build_operations(storage.ping, services.metrics, developer_api)
+    deeplinks = services.deeplinks
+    operations = build_operations(storage.ping, lambda: deeplinks.is_known, services.metrics, developer_api)
     return Router(
         SessionApi(services.sign_in_sessions, services.waiting, projects, services.metrics, services.limits),
         developer_api,

@@ -229,7 +229,7 @@ def test_it_serves_with_data_as_the_only_place_to_write_and_drains_on_sigterm(im
     assert health(image, port) == 1, "nothing listens yet"
     with running(image, port) as process:
         assert health(image, port) == 0
-        assert health(image, port, "/readyz") == 0
+        assert health(image, port, "/readyz") == 1, "nothing answers at its Bot API address"
         assert health(image, port, "/api/v1/dev/me") == 1, "any other answer than 200 is no health"
         added = image.command("taproof", "developers", "add", "ada@example.com", "--json", **settings(port))
         assert added.returncode == 0, added.stderr

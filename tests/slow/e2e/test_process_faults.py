@@ -86,7 +86,7 @@ def create_project(service: Service) -> str:
 
 
 def test_a_real_service_without_its_messenger(start_service: StartService) -> None:
-    """The API serves while the Bot API is down, and the bot connects by itself once it is up.
+    """The API serves while the Bot API is down but is not ready, and the bot connects by itself once it is up.
 
     A real service has no sandbox routes. Meanwhile, an incomplete header is dropped after its deadline.
     """
@@ -103,7 +103,10 @@ def test_a_real_service_without_its_messenger(start_service: StartService) -> No
         assert response.status_code == 503
         assert response.headers["x-error-code"] == "messenger_unavailable"
         assert int(response.headers["retry-after"]) > 0
-        assert client.get("/readyz").status_code == 200
+        ready = client.get("/readyz")
+        assert (ready.status_code, ready.headers["x-error-code"]) == (503, "not_ready")
+        assert ready.json()["error"].startswith("The username of the service's bot is not known yet")
+        assert client.get("/healthz").status_code == 200
         assert "bot_username_unknown" in service.log()
 
         with bot_api(port):
@@ -112,6 +115,7 @@ def test_a_real_service_without_its_messenger(start_service: StartService) -> No
                 if response.status_code == 200:
                     break
                 threading.Event().wait(0.1)
+            assert client.get("/readyz").status_code == 200
             session = response.json()
             assert session["deeplink"] == f"https://t.me/shop_bot?start={session['session_token']}"
             with half_a_header:
@@ -121,7 +125,7 @@ def test_a_real_service_without_its_messenger(start_service: StartService) -> No
 
 
 def test_a_link_base_of_ones_own(start_service: StartService) -> None:
-    """With a link base set, sessions can be started before the Bot API was ever reached.
+    """With a link base set, sessions can be started before the Bot API was ever reached, so the service is ready.
 
     After SIGTERM, a client that never sends the rest of its request does not keep the process running.
     """
@@ -133,6 +137,7 @@ def test_a_link_base_of_ones_own(start_service: StartService) -> None:
     )
     project_id = create_project(service)
     with httpx.Client(base_url=service.base_url, timeout=60) as client:
+        assert client.get("/readyz").status_code == 200
         response = generate(client, project_id)
         assert response.status_code == 200
         assert response.json()["deeplink"].startswith("https://t.me/shop_bot?start=")

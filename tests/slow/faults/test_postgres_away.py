@@ -93,7 +93,8 @@ async def test_a_service_whose_database_goes_away(
             for response in (await generate(client, place.project_id), await verify(client, place.project_id, token)):
                 assert (response.status_code, response.headers["x-error-code"]) == (503, "store_unavailable")
                 assert int(response.headers["retry-after"]) > 0
-            assert (await client.get("/readyz")).status_code == 503
+            ready = await client.get("/readyz")
+            assert (ready.status_code, ready.json()) == (503, {"error": "The store does not answer."})
             assert (await client.get("/healthz")).status_code == 200
             await asyncio.sleep(AWAY)
             await asyncio.to_thread(server.start)

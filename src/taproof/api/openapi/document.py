@@ -64,7 +64,6 @@ _SECURITY_SCHEMES: Final = {
 }
 
 _ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
-_SHARED: Final = (*_ANYWHERE, "StoreUnavailable")
 _BAD_REQUESTS: Final = {
     "create_project": "BadProject",
     "create_client": "BadClient",
@@ -133,7 +132,8 @@ def _complete(operation: dict[str, Any]) -> None:
             parameter["schema"] = {k: v for k, v in schema.items() if k != "anyOf"} | schema["anyOf"][0]
 
 
-def _operation(verb: str, summary: str, description: str, content: dict[str, Any], *, store: bool) -> dict[str, Any]:
+def _operation(verb: str, summary: str, description: str, content: dict[str, Any], *failing: str) -> dict[str, Any]:
+    """Return the description of an operation; `failing` are failures in addition to those of every operation."""
     return {
         "get": {
             "tags": ["Operations"],
@@ -143,7 +143,7 @@ def _operation(verb: str, summary: str, description: str, content: dict[str, Any
             "security": [],
             "responses": {
                 "200": {"description": "Successful Response", "content": content},
-                **failures(*(_SHARED if store else _ANYWHERE)),
+                **failures(*_ANYWHERE, *failing),
             },
         }
     }
@@ -158,15 +158,19 @@ _SCHEMAS: Final[dict[str, Any]] = {
 }
 _HEALTHY: Final = {"application/json": {"schema": {"$ref": "#/components/schemas/Health"}, "example": {"status": "ok"}}}
 _OPERATION_PATHS: Final = {
-    "/healthz": _operation("healthz", "Liveness", "The process is running.", _HEALTHY, store=False),
+    "/healthz": _operation("healthz", "Liveness", "The process is running.", _HEALTHY),
     "/readyz": _operation(
-        "readyz", "Readiness", "The store answers, so this process can serve requests.", _HEALTHY, store=True
+        "readyz",
+        "Readiness",
+        "The store answers and the bot's username is known, so sign-ins can start. A node without the API needs only "
+        "the store. Otherwise the error has one sentence for each missing part.",
+        _HEALTHY,
+        "NotReady",
     ),
     "/metrics": _operation(
         "metrics",
         "Metrics",
         "This process's metrics in the Prometheus text format.",
         {"text/plain": {"schema": {"type": "string"}}},
-        store=False,
     ),
 }

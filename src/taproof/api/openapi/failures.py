@@ -39,6 +39,7 @@ _SINGLE: Final[tuple[type[errors.TaproofError], ...]] = (
     errors.RateLimited,
     errors.InternalError,
     errors.StoreUnavailable,
+    errors.NotReady,
 )
 """The errors that have their own response, named after the error class."""
 _FAILURES: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
