@@ -13,6 +13,10 @@ from tests.conftest import Figure
 from tests.faults.place import Place, make_place
 from tests.postgres_server import PostgresServer, execute
 
+from taproof.core.clock import system_clock
+from taproof.messengers.telegram.bot_api import Bot, BotApiClient
+from taproof.messengers.telegram.updates import UpdateIntake
+
 CLIENTS = 64
 TURNS = 50
 AIM = 0.1
@@ -89,6 +93,19 @@ async def test_creates(place: Place, count: Callable[[], int], figure: Figure) -
     assert 0 < statements <= AIM * CLIENTS * TURNS
     assert execute(place.url, "SELECT COUNT(*) FROM sessions").strip() == str(CLIENTS * TURNS)
     figure("statements per create", f"{statements / (CLIENTS * TURNS):.4f}")
+
+
+async def test_a_tap(place: Place, count: Callable[[], int]) -> None:
+    """An update that is handled quickly costs two statements besides its effect: its claim and its end."""
+    update = {"update_id": 1, "message": {"message_id": 1, "date": 1, "chat": {"id": 1, "type": "private"}}}
+    async with place.sign_in() as signin:
+        bot = Bot(BotApiClient("http://127.0.0.1:9"), "123456789:AAabcdefghijklmnopqrstuvwxyz0123456")
+        intake = UpdateIntake(bot, lambda *_: asyncio.sleep(0), signin._storage.bots, system_clock)
+        assert await intake.handle(update) == "done"  # It opens the connections.
+        before = count()
+        for number in range(2, 12):
+            assert await intake.handle({**update, "update_id": number}) == "done"
+        assert count() == before + 20
 
 
 async def test_a_lone_client(place: Place, count: Callable[[], int]) -> None:

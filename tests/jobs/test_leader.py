@@ -8,8 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from taproof.core.errors import StoreUnavailable
+from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS
 from taproof.jobs import leader
-from taproof.jobs.leader import GRACE_SECONDS, LEASE_SECONDS, LOSE_SECONDS, TRY_SECONDS, LeaderElection
+from taproof.jobs.leader import GRACE_SECONDS, TRY_SECONDS, LeaderElection
 
 if TYPE_CHECKING:
     from tests.webhooks.conftest import HandClock, Shop

@@ -19,10 +19,8 @@ import structlog
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
+from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS, RENEW_SECONDS
 
-LEASE_SECONDS: Final = 8.0
-RENEW_SECONDS: Final = 2.0
-LOSE_SECONDS: Final = 5.0
 GRACE_SECONDS: Final = 1.0
 """Seconds that the work can take to end after the lease is lost."""
 TRY_SECONDS: Final = 1.0

@@ -1,6 +1,8 @@
 """An update is handled once, however often it is delivered, and acknowledged only when it is done."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -9,7 +11,8 @@ from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, S
 
 from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
-from taproof.messengers.telegram import updates
+from taproof.core.leases import LOSE_SECONDS
+from taproof.messengers.telegram import updates, webhook
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import UpdateIntake
@@ -69,11 +72,11 @@ async def test_update_in_progress_elsewhere_is_requested_again(
 ) -> None:
     """Another process's claim is respected for its lease, and taken over when that process is gone."""
     update = phone.message("/help")
-    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), clock() - 30 * SECOND)
-    clock.now += 29 * SECOND
+    await storage.bots.claim_update(BOT_ID, update["update_id"], clock(), 0)
+    clock.now += updates.LEASE - 1
     assert await intake.handle(update) == "retry"
     assert api.calls == []
-    clock.now += 2 * SECOND
+    clock.now += 1
     assert await intake.handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 
@@ -100,7 +103,7 @@ async def test_two_pollers_for_a_moment(
     clock.now += SECOND
     assert await intake.handle(update, sole_since=since) == "retry"
     assert api.calls == []
-    clock.now += 30 * SECOND
+    clock.now += updates.LEASE
     assert await intake.handle(update, sole_since=since) == "done"
     assert len(api.of("sendMessage")) == 1
 
@@ -239,17 +242,116 @@ async def test_bug_of_the_store_does_not_stop_the_bot(
     assert "secret" not in str(logs)
 
 
-async def test_handling_ends_before_the_lease(
+async def test_handling_has_a_limit_where_the_messenger_waits_for_it(
     phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where others may take an update over, slow handling is broken off first."""
-    assert updates.HANDLING_SECONDS * SECOND < updates.LEASE
+    """Slow handling of an update from a webhook is broken off, and another process can claim the update at once."""
     monkeypatch.setattr(updates, "HANDLING_SECONDS", 0.05)
     handler = Counting()
     handler.may_end.clear()
     intake = intake_with(handler, bot, storage, clock)
+    update = phone.message("slow")
     async with asyncio.timeout(60):
-        assert await intake.handle(phone.message("slow")) == "retry"
+        assert await intake.handle(update) == "retry"
+    assert await intake_with(Counting(), bot, storage, clock).handle(update) == "done"
+
+
+# ---- claims are leases
+
+
+async def claimed_at(storage: SqliteStorage, update: dict[str, Any]) -> int:
+    """Return the time of the claim that the store has."""
+    statement = "SELECT claimed_at FROM bot_updates WHERE update_id = $1"
+    ((found,),) = await storage.bots._database.read(statement, update["update_id"])
+    return int(found)
+
+
+@dataclass
+class Nodes:
+    """Two processes on one store: the first one is handling an update, and its handler ends when the test says so."""
+
+    working: Counting
+    handling: asyncio.Task[str]
+    update: dict[str, Any]
+    elsewhere: UpdateIntake
+    replies_elsewhere: Counting
+
+
+Begin = Callable[[], Awaitable[Nodes]]
+
+
+@pytest.fixture
+def begin(phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch) -> Begin:
+    """Renewals follow the loop's clock, so they are fast here. The claims follow the clock that the test sets."""
+    monkeypatch.setattr(updates, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(updates, "LOSE_SECONDS", 60.0)
+
+    async def begin() -> Nodes:
+        working, elsewhere = Counting(), Counting()
+        working.may_end.clear()
+        update = phone.message("slow")
+        handling = asyncio.create_task(intake_with(working, bot, storage, clock).handle(update))
+        await working.begun.wait()
+        return Nodes(working, handling, update, intake_with(elsewhere, bot, storage, clock), elsewhere)
+
+    return begin
+
+
+def test_the_promised_seconds() -> None:
+    """An update of a dead process is taken over within ten seconds; a live one breaks off two seconds before that."""
+    assert updates.LEASE + webhook.RETRY_SECONDS * SECOND < 10 * SECOND
+    assert LOSE_SECONDS * SECOND <= updates.LEASE - 2 * SECOND
+
+
+async def test_a_slow_process_keeps_its_update(begin: Begin, storage: SqliteStorage, clock: HandClock) -> None:
+    """However long it works, no other process handles the update, and it is handled once."""
+    nodes = await begin()
+    for _ in range(4):
+        clock.now += updates.LEASE - 1
+        async with asyncio.timeout(60):
+            while await claimed_at(storage, nodes.update) != clock.now:  # noqa: ASYNC110 — only asking tells.
+                await asyncio.sleep(0.01)
+        assert await nodes.elsewhere.handle(nodes.update) == "retry"
+    nodes.working.may_end.set()
+    assert await nodes.handling == "done"
+    assert await nodes.elsewhere.handle(nodes.update) == "done"
+    assert (nodes.working.calls, nodes.replies_elsewhere.calls) == (1, 0)
+
+
+async def test_a_process_whose_update_was_taken_over_breaks_off(
+    begin: Begin, storage: SqliteStorage, clock: HandClock
+) -> None:
+    """A process that was suspended finds that another one has its update: it stops, and leaves the claim alone."""
+    nodes = await begin()
+    taken_at = clock() + updates.LEASE
+    assert await storage.bots.claim_update(BOT_ID, nodes.update["update_id"], taken_at, taken_at) == "claimed"
+    async with asyncio.timeout(60):
+        assert await nodes.handling == "retry"
+    assert await claimed_at(storage, nodes.update) == taken_at
+
+
+async def never(*_: Any) -> None:
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("renew", [unavailable, never])
+async def test_a_process_that_is_cut_off_breaks_off_before_the_claim_ends(
+    renew: Callable[..., Any], begin: Begin, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without renewals it stops by itself. Another process waits until the claim has ended, and then handles it."""
+    monkeypatch.setattr(updates, "LOSE_SECONDS", 0.05)
+    answers: Iterator[Callable[..., Any]] = iter([storage.bots.claim_update])
+    with monkeypatch.context() as away:
+        away.setattr(storage.bots, "claim_update", lambda *values: next(answers, renew)(*values))  # noqa: PLW0108
+        away.setattr(storage.bots, "release_update", unavailable)
+        nodes = await begin()
+        async with asyncio.timeout(60):
+            assert await nodes.handling == "retry"
+    clock.now += updates.LEASE - 1
+    assert await nodes.elsewhere.handle(nodes.update) == "retry"
+    clock.now += 1
+    assert await nodes.elsewhere.handle(nodes.update) == "done"
+    assert (nodes.working.calls, nodes.replies_elsewhere.calls) == (1, 1)
 
 
 @pytest.mark.parametrize(

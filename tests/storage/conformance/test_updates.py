@@ -36,6 +36,29 @@ async def test_claim_update_takes_over_from_a_handler_that_died(storage: Storage
     assert sorted(again) == ["claimed"] + ["in_progress"] * 4
 
 
+async def test_claim_update_renews_the_callers_own_claim(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """A claim that was renewed is as old as its renewal. A claim that another node has taken over is not renewed."""
+    assert await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60) == "claimed"
+    assert await storage.bots.claim_update(BOT, 1, seed.now + 40, seed.now) == "claimed"
+    assert await other_node.bots.claim_update(BOT, 1, seed.now + 60, seed.now) == "in_progress"
+    assert await other_node.bots.claim_update(BOT, 1, seed.now + 100, seed.now + 40) == "claimed"
+    assert await storage.bots.claim_update(BOT, 1, seed.now + 101, seed.now + 80) == "in_progress"
+    await other_node.bots.finish_update(BOT, 1)
+    assert await storage.bots.claim_update(BOT, 1, seed.now + 102, seed.now + 101) == "done"
+
+
+async def test_a_renewal_and_a_takeover_at_the_same_instant(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Exactly one of the two nodes has the update afterwards."""
+    for number in range(20):
+        await storage.bots.claim_update(BOT, number, seed.now, seed.now - 60)
+        renewal = storage.bots.claim_update(BOT, number, seed.now + 60, seed.now)
+        takeover = other_node.bots.claim_update(BOT, number, seed.now + 60, seed.now)
+        both = [renewal, takeover] if number % 2 else [takeover, renewal]
+        assert sorted(await asyncio.gather(*both)) == ["claimed", "in_progress"]
+
+
 async def test_finish_update_of_an_unknown_one_is_harmless(storage: Storage, seed: "Seed") -> None:
     """It was purged meanwhile, or never claimed: nothing is made up."""
     await storage.bots.finish_update(BOT, 5)
@@ -45,12 +68,13 @@ async def test_finish_update_of_an_unknown_one_is_harmless(storage: Storage, see
 async def test_release_update_frees_the_claim_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """An update whose handling failed can be claimed anew by anyone, once; one that is done stays done."""
     await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60)
-    await storage.bots.release_update(BOT, 1)
-    assert await other_node.bots.claim_update(BOT, 1, seed.now, seed.now - 60) == "claimed"
-    assert await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60) == "in_progress"
+    await storage.bots.release_update(BOT, 1, seed.now)
+    assert await other_node.bots.claim_update(BOT, 1, seed.now + 1, seed.now - 60) == "claimed"
+    await storage.bots.release_update(BOT, 1, seed.now)  # It is late: the other node has the update.
+    assert await storage.bots.claim_update(BOT, 1, seed.now + 1, seed.now - 60) == "in_progress"
     await storage.bots.finish_update(BOT, 1)
-    await storage.bots.release_update(BOT, 1)
-    await storage.bots.release_update(BOT, 2)
+    await storage.bots.release_update(BOT, 1, seed.now + 1)
+    await storage.bots.release_update(BOT, 2, seed.now)
     assert await storage.bots.claim_update(BOT, 1, seed.now, seed.now - 60) == "done"
     assert await storage.bots.claim_update(BOT, 2, seed.now, seed.now - 60) == "claimed"
 

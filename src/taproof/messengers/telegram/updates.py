@@ -1,9 +1,13 @@
-"""Handles each update once, from polling or a webhook: it is claimed, handled, finished, and only then acknowledged."""
+"""Handles each update once, from polling or a webhook: it is claimed, handled, finished, and only then acknowledged.
+
+A claim is a lease with the times of `core/leases.py`: it is renewed while the update is being handled. If a process
+dies, another one takes its updates over within ten seconds. If a process is slow, its updates stay its own.
+"""
 
 import asyncio
 import contextlib
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
@@ -12,6 +16,7 @@ from pydantic import ValidationError
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
+from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS, RENEW_SECONDS
 from taproof.core.model import SERVICE_BOT
 from taproof.messengers.telegram.bot_api import (
     Bot,
@@ -31,10 +36,10 @@ React = Callable[[Update, Bot, int, asyncio.Event], Awaitable[None]]
 
 ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member"]
 
-LEASE: Final = 30 * SECOND
-"""The time (ms) for which a claim prevents other processes from handling the update."""
+LEASE: Final = int(LEASE_SECONDS * SECOND)
+"""The time (ms) for which a claim prevents other processes from handling the update, unless it is renewed."""
 HANDLING_SECONDS: Final = 25
-"""The time limit of handling. It is shorter than the lease, so that two processes never answer the same update."""
+"""The time limit of handling an update from a webhook, because the messenger waits for the answer."""
 _BUG_PAUSES: Final = (0.2, 1.0, None)
 
 _TROUBLE: Final = (
@@ -54,13 +59,13 @@ class UpdateClaims(Protocol):
     async def claim_update(
         self, bot_id: int, update_id: int, now: int, stale_before: int
     ) -> Literal["claimed", "in_progress", "done"]:
-        """Claim an update, unless it was already handled or another process claimed it after `stale_before`."""
+        """Claim an update or renew a claim, unless it is handled or another process claimed it after `stale_before`."""
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:
         """Record that an update is completely handled."""
 
-    async def release_update(self, bot_id: int, update_id: int) -> None:
-        """Give up a claim, so that the update can be claimed again immediately."""
+    async def release_update(self, bot_id: int, update_id: int, claimed_at: int) -> None:
+        """Give up the claim made at `claimed_at`, so that the update can be claimed again immediately."""
 
 
 class UpdateIntake:
@@ -82,7 +87,8 @@ class UpdateIntake:
         self._bot_id = bot_id
         self._in_hand: set[int] = set()
         self._handled: set[int] = set()
-        self._claimed: set[int] = set()
+        self._claimed_at: dict[int, int] = {}
+        """The time (ms) of this process's last claim of an update, or of its last attempt to renew it."""
 
     async def handle(
         self, update: dict[str, Any], *, sole_since: int | None = None, hurry: asyncio.Event | None = None
@@ -93,9 +99,9 @@ class UpdateIntake:
         handling took too long, or that the update is being handled elsewhere. Once `hurry` is set, no reply waits for
         the flood limit to end.
 
-        An abandoned claim is taken over when its lease ends. `sole_since` is the time in ms since which no other
-        program should receive these updates; an earlier claim is taken over immediately. Other programs' later claims
-        are still respected: they show that another program does receive updates.
+        A claim that is no longer renewed is taken over when its lease ends. `sole_since` is the time in ms since which
+        no other program should receive these updates; an earlier claim is taken over immediately. Other programs' later
+        claims are still respected: they show that another program does receive updates.
         """
         parsed = _parse(update)
         if parsed is None:
@@ -117,30 +123,64 @@ class UpdateIntake:
     async def _handle_claimed(self, update: Update, hurry: asyncio.Event, sole_since: int | None) -> Handling:
         # An update that was handled but could not be recorded as finished is not handled again.
         if update.update_id not in self._handled:
-            now = self._clock()
+            asked, now = asyncio.get_running_loop().time(), self._clock()
             stale_before = now - LEASE
             if sole_since is not None:
-                stale_before = now if update.update_id in self._claimed else max(stale_before, sole_since)
+                stale_before = max(stale_before, sole_since, self._claimed_at.get(update.update_id, 0))
             claim = await self._claims.claim_update(self._bot.id, update.update_id, now, stale_before)
             if claim == "done":
-                self._claimed.discard(update.update_id)
+                self._claimed_at.pop(update.update_id, None)
                 return "done"
             if claim == "in_progress":
                 return "retry"
-            if sole_since is not None:
-                self._claimed.add(update.update_id)
-            handling = await self._answer(update, hurry, HANDLING_SECONDS if sole_since is None else None)
+            self._claimed_at[update.update_id] = now
+            answering = self._answer(update, hurry, HANDLING_SECONDS if sole_since is None else None)
+            handling = await self._keep_claim(update.update_id, answering, asked + LOSE_SECONDS)
             if handling != "done":
                 if sole_since is None:
                     # The Bot API delivers it again within about a second, perhaps to another process.
+                    claimed_at = self._claimed_at.pop(update.update_id)
                     with contextlib.suppress(StoreUnavailable):
-                        await self._claims.release_update(self._bot.id, update.update_id)
+                        await self._claims.release_update(self._bot.id, update.update_id, claimed_at)
                 return handling
             self._handled.add(update.update_id)
         await self._claims.finish_update(self._bot.id, update.update_id)
         self._handled.discard(update.update_id)
-        self._claimed.discard(update.update_id)
+        self._claimed_at.pop(update.update_id, None)
         return "done"
+
+    async def _keep_claim(self, update_id: int, answering: Coroutine[Any, Any, Handling], deadline: float) -> Handling:
+        """Answer an update, and renew its claim meanwhile. Without a renewal by `deadline`, break off with "retry"."""
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(answering)
+        try:
+            while True:
+                await asyncio.wait([task], timeout=min(RENEW_SECONDS, max(0.0, deadline - loop.time())))
+                if task.done():
+                    return task.result()
+                asked = loop.time()
+                # Check this first: a process that was suspended must not continue during a renewal.
+                if asked >= deadline or (renewed := await self._renew(update_id, deadline)) is False:
+                    _log.warning("bot_update_deferred", update_id=update_id, reason="claim_lost")
+                    return "retry"
+                if renewed:
+                    deadline = asked + LOSE_SECONDS
+        finally:
+            if not task.done():
+                task.cancel()
+                await asyncio.wait([task])
+
+    async def _renew(self, update_id: int, answer_by: float) -> bool | None:
+        """Renew a claim. Return False if another process has the update, and None if the store did not answer."""
+        now, claimed_at = self._clock(), self._claimed_at[update_id]
+        # Kept even if the store does not answer, because it may renew the claim nevertheless. It is still earlier than
+        # any claim of another process, which can begin only after this process has broken off.
+        self._claimed_at[update_id] = now
+        try:
+            async with asyncio.timeout_at(answer_by):
+                return await self._claims.claim_update(self._bot.id, update_id, now, claimed_at) == "claimed"
+        except (StoreUnavailable, TimeoutError):
+            return None
 
     async def _answer(self, update: Update, hurry: asyncio.Event, seconds: float | None) -> Handling:
         """Answer the update. Return "done" if it succeeded or can never succeed."""

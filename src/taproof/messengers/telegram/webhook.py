@@ -16,7 +16,8 @@ from taproof.messengers.telegram.updates import ALLOWED_UPDATES, Handling
 
 BODY_LIMIT: Final = 1024 * 1024
 """Maximum size of a body, in bytes. Most updates are a few KB, and the largest ones are far below this."""
-RETRY_SECONDS: Final = 5
+RETRY_SECONDS: Final = 1
+"""The `Retry-After` of a 503. An update of a process that died is asked for again soon after its claim has ended."""
 
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _SECRET_HEADER: Final = b"x-telegram-bot-api-secret-token"

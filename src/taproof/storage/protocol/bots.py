@@ -31,14 +31,19 @@ class BotStorage(Protocol):
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
         """Claim a bot update. Only the caller that gets "claimed" handles it, and then calls `finish_update`.
 
-        "in_progress": another caller claimed it after `stale_before`, so the messenger must deliver it again.
+        "in_progress": another caller claimed it after `stale_before`, so the messenger must deliver it again. With the
+        time of the caller's own claim as `stale_before`, the call renews that claim, unless another caller has the
+        update by now.
         """
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:
         """Record that an update was completely handled."""
 
-    async def release_update(self, bot_id: int, update_id: int) -> None:
-        """Release a claim, so that the update can immediately be claimed again. A finished update remains finished."""
+    async def release_update(self, bot_id: int, update_id: int, claimed_at: int) -> None:
+        """Release the claim made at `claimed_at`, so that the update can immediately be claimed again.
+
+        A finished update remains finished, and a later claim of another caller remains.
+        """
 
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
         """Erase at most `limit` updates claimed before `claimed_before`; return their number."""

@@ -35,7 +35,8 @@ ON CONFLICT (bot_id, update_id) DO UPDATE SET claimed_at = excluded.claimed_at
 RETURNING update_id"""
 READ_UPDATE: Final = "SELECT done FROM bot_updates WHERE bot_id = $1 AND update_id = $2"
 FINISH_UPDATE: Final = "UPDATE bot_updates SET done = 1 WHERE bot_id = $1 AND update_id = $2"
-RELEASE_UPDATE: Final = "UPDATE bot_updates SET claimed_at = 0 WHERE bot_id = $1 AND update_id = $2 AND done = 0"
+RELEASE_UPDATE: Final = """
+UPDATE bot_updates SET claimed_at = 0 WHERE bot_id = $1 AND update_id = $2 AND done = 0 AND claimed_at <= $3"""
 PURGE_UPDATES: Final = Purge("bot_updates", "bot_id, update_id", "claimed_at < $1")
 
 
@@ -69,8 +70,8 @@ class BotQueries(Queries[AnyDatabase]):
     async def finish_update(self, bot_id: int, update_id: int) -> None:
         await self._database.change(FINISH_UPDATE, bot_id, update_id)
 
-    async def release_update(self, bot_id: int, update_id: int) -> None:
-        await self._database.change(RELEASE_UPDATE, bot_id, update_id)
+    async def release_update(self, bot_id: int, update_id: int, claimed_at: int) -> None:
+        await self._database.change(RELEASE_UPDATE, bot_id, update_id, claimed_at)
 
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
         return await self._database.purge(PURGE_UPDATES, claimed_before, limit)
