@@ -22,6 +22,7 @@ from benchmarks.outcome import PartOutcome, Plan
 from benchmarks.parts.bot import measure_bot
 from benchmarks.parts.console import measure_console
 from benchmarks.parts.crowd import measure_crowd
+from benchmarks.parts.database import measure_database
 from benchmarks.parts.openid import measure_openid
 from benchmarks.parts.peers import measure_all_peers
 from benchmarks.parts.race import measure_race
@@ -47,6 +48,7 @@ PARTS: Final[dict[str, Part]] = {
     "bot": lambda plan, _: measure_bot(plan),
     "taps": measure_taps,
     "crowd": measure_crowd,
+    "database": measure_database,
     "webhooks": measure_webhooks,
     "console": measure_console,
     "scale": measure_scale,

@@ -172,15 +172,15 @@ class Bench:
             fail(f"{figure}: {count} events were sent, and the receiver has counted {received}.")
 
 
-async def at_once(work: Callable[[int], Awaitable[None]], count: int) -> None:
-    """Run a function for each number below `count`, several at the same time."""
+async def at_once(work: Callable[[int], Awaitable[Any]], count: int, together: int = AT_ONCE) -> None:
+    """Run a function for each number below `count`, `together` of them at the same time."""
     numbers = iter(range(count))
 
     async def one_after_the_other() -> None:
         for number in numbers:
             await work(number)
 
-    await asyncio.gather(*(one_after_the_other() for _ in range(AT_ONCE)))
+    await asyncio.gather(*(one_after_the_other() for _ in range(together)))
 
 
 async def measured(figure: str, count: int, work: Awaitable[None]) -> dict[str, Any]:

@@ -103,14 +103,15 @@ class Postgres:
         """Return the version of PostgreSQL."""
         return execute(self.server.dsn(), "SHOW server_version").strip().split(" ")[0]
 
-    def database(self, name: str, sessions: int) -> str:
-        """Return the URL of a database with this many sessions, created on first use."""
+    def database(self, name: str, sessions: int, *, today: bool = False) -> str:
+        """Return the URL of a database with this many sessions, all `today` or none, created on first use."""
         url = self.server.dsn(name)
         if name not in execute(self.server.dsn(), "SELECT datname FROM pg_database").split():
             execute(self.server.dsn(), f"CREATE DATABASE {name} TEMPLATE template0")
             if self.counts_statements:
                 execute(url, "CREATE EXTENSION pg_stat_statements")
-            asyncio.run(_fill(url, sessions))
+            days = [(day_number(system_clock()), sessions)] if today else day_counts(sessions)
+            asyncio.run(_fill(url, days))
         return url
 
     def statements(self, url: str) -> int:
@@ -143,11 +144,11 @@ def running_postgres() -> Iterator[Postgres]:
         server.close()
 
 
-async def _fill(url: str, sessions: int) -> None:
-    """Write the sessions day by day in the order of the primary key, and create the other indexes at the end."""
+async def _fill(url: str, days: list[tuple[int, int]]) -> None:
+    """Write each day's number of sessions in the order of the primary key, and create the counters at the end."""
+    sessions = sum(count for _, count in days)
     say(f"writing {sessions:,} stored sessions into PostgreSQL")
     project_ids = await make_projects(url)
-    days = day_counts(sessions)
     store = await PostgresStorage.open(url, system_clock())
     await store.sessions.prepare_days(days[0][0], day_number(system_clock()) + 3)
     await store.close()
