@@ -168,8 +168,9 @@ async def test_a_process_that_stood_still_does_not_even_ask(shop: "Shop", monkey
     await node.stop()
 
 
-async def test_work_that_goes_on_is_ended(shop: "Shop") -> None:
+async def test_work_that_goes_on_is_ended(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
     """Cancelled once, work may finish what it has in hand; when it takes too long it is cancelled again."""
+    monkeypatch.setattr(leader, "LOSE_SECONDS", 60.0)  # Only a lease that is still held is released.
     node = Node(shop, "stubborn")
     node.stubborn = True
     await until(lambda: node.works)
