@@ -4,7 +4,7 @@
 # `docs`: the same environment with MkDocs only.
 # `test`: `run` with the tools of the tests, Chromium, PgBouncer, nginx, and the npm packages of tests/npm and sdk/js.
 # `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
-# `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own.
+# `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own, and its proxies.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -94,6 +94,7 @@ if [ "$MODE" = relying-parties ]; then
   STEPS=1
   step "OpenID Connect clients of requirements/relying-parties.txt" "60 seconds, nothing when they have not changed"
   relying_parties
+  programs caddy haproxy
   exit
 fi
 case "$MODE" in

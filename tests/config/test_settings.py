@@ -36,6 +36,7 @@ REFUSED: dict[str, list[Any]] = {
     "tls_cert": ["/nowhere/canary-5c1b", "."],
     "tls_key": ["/nowhere/canary-5c1b", "."],
     "trusted_proxy": ["10.0.0.1/8", CANARY, "10.0.0.0/8;10.1.0.0/16", "10.0.0.0/40"],
+    "keep_alive": ["0", "3601", "-1", "1.5", "10s", CANARY],
     "bot_token": [CANARY, "123456789", "123456789:", ":AAcanary", "12 34:AAcanary", "123456789:AA\ncanary"],
     "bot_updates": [CANARY, "push"],
     "bot_api_url": [CANARY, "ftp://example.com", "https://ada:canary-5c1b@example.com"],
@@ -138,6 +139,13 @@ def test_defaults_follow_from_each_other(tmp_path: Path) -> None:
     assert load_settings({}).database_url == "sqlite:///taproof.db"
     assert load_settings({"sandbox": True}).database_url == "sqlite:///taproof-sandbox.db"
     assert load_settings({"sandbox": True, "database_url": "sqlite:///own.db"}).database_url == "sqlite:///own.db"
+
+
+def test_idle_connections_last_longer_behind_a_proxy() -> None:
+    """Strangers keep a connection for 10 seconds, proxies for longer than they do themselves: two minutes (Caddy)."""
+    assert load_settings({}).keep_alive == 10
+    assert load_settings({"trusted_proxy": "127.0.0.1/32"}).keep_alive == 150
+    assert load_settings({"trusted_proxy": "127.0.0.1/32", "keep_alive": "20"}).keep_alive == 20
 
 
 def test_values_are_read_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:

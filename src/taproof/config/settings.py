@@ -37,6 +37,7 @@ from taproof.config.values import (
     PrivateKeyFile,
     RateLimit,
     Role,
+    Seconds,
     Server,
     Workers,
 )
@@ -86,6 +87,11 @@ def _default_database_url(known: dict[str, Any]) -> str:
     return f"{SQLITE}taproof-sandbox.db" if known["sandbox"] else f"{SQLITE}taproof.db"
 
 
+def _default_keep_alive(known: dict[str, Any]) -> int:
+    """Return a time that is short for strangers, and longer than those of common proxies (60 to 120 seconds)."""
+    return 150 if known["trusted_proxy"] else 10
+
+
 def _default_log_format() -> Literal["console", "json"]:
     return "console" if sys.stderr.isatty() else "json"
 
@@ -131,6 +137,13 @@ class Settings(BaseModel):
         "Network of a proxy whose X-Forwarded-* headers are trusted. "
         "Repeat the option, or separate values with commas.",
         default=(),
+    )
+    keep_alive: Seconds = _setting(
+        _LISTEN,
+        "Seconds after which an idle connection is closed, and within which the address and headers of a request must "
+        "arrive. A proxy must close its own idle connections earlier.",
+        default=_default_keep_alive,
+        shown="10; with a trusted proxy, 150",
     )
     bot_token: BotToken = _setting(
         _MESSENGER, "The bot's token from @BotFather. Set it in the environment: other users can see command lines."

@@ -123,6 +123,7 @@ _FILE: Final = "must name a file that can be read:"
 _PortNumber = Annotated[int, Field(ge=1, le=65535)]
 Port = Annotated[_PortNumber, ValueForm("NUMBER", "must be a whole number from 1 to 65535")]
 Workers = Annotated[int, Field(ge=1, le=64), ValueForm("NUMBER", "must be a whole number from 1 to 64")]
+Seconds = Annotated[int, Field(ge=1, le=3600), ValueForm("SECONDS", "must be a whole number of seconds from 1 to 3600")]
 Days = Annotated[int, Field(ge=1, le=3650), ValueForm("DAYS", "must be a whole number of days from 1 to 3650")]
 Host = Annotated[str, _text(_host), ValueForm("ADDRESS", "must be an IP address of this machine or localhost")]
 Server = Annotated[str, _text(_server), ValueForm("URL", "must be the http:// or https:// address of a Bot API server")]

@@ -122,7 +122,9 @@ def create_server(settings: Settings, app: ASGIApp) -> Server:
         websockets=False,
         backlog=1024,
         backpressure=CONNECTIONS,
-        http1_settings=HTTP1Settings(header_read_timeout=10_000, max_buffer_size=HEAD_LIMIT),
+        # Granian's only limit for connections also covers idle ones: it runs from the end of a response, or from the
+        # start of a connection, to the end of the next head.
+        http1_settings=HTTP1Settings(header_read_timeout=settings.keep_alive * 1_000, max_buffer_size=HEAD_LIMIT),
         log_level=LogLevels.error,  # It warns at every start that embedding is experimental: docs/decisions/0001.
         log_dictconfig=GRANIAN_LOGGING,
         ssl_cert=settings.tls_cert,

@@ -1,103 +1,120 @@
-"""docs/how-to/tls-and-proxies.md: its configuration works in a real nginx; its Caddyfile is well-formed."""
+"""docs/how-to/tls-and-proxies.md: its configurations work in Debian's Caddy, HAProxy and nginx."""
 
-import ssl
-import subprocess
-import time
+import contextlib
+import json
+import re
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
+import yaml
 from tests.docs.blocks import block_of
-from tests.e2e.conftest import Developer, Service, StartService, free_port
-
-PAGE = "how-to/tls-and-proxies.md"
-NGINX = "/usr/sbin/nginx"
-PATIENCE = 60.0
+from tests.e2e.conftest import Developer, OwnProject, Service, StartService, launch, make_phone
+from tests.e2e.test_wait import until, waiting
+from tests.slow.docs.proxies import HOST, KINDS, PAGE, Proxy, client_of, run_proxy
 
 
 @dataclass
-class Proxy:
-    """An nginx in front of a service."""
+class Proxied:
+    """A service behind a proxy, which `client` calls."""
 
     service: Service
+    proxy: Proxy
     client: httpx.Client
 
-
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """Return a directory with fullchain.pem and privkey.pem for signin.example.com."""
-    command = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=signin.example.com"
-    names = ["-addext", "subjectAltName=DNS:signin.example.com,IP:127.0.0.1"]
-    files = ["-keyout", str(tmp_path / "privkey.pem"), "-out", str(tmp_path / "fullchain.pem")]
-    subprocess.run([*command.split(), *names, *files], check=True, capture_output=True)
-    return tmp_path
+    def project(self) -> OwnProject:
+        return Developer(self.client, self.service.access_token).create_project()
 
 
-@pytest.fixture
-def proxied(certificate: Path, start_service: StartService) -> Iterator[Proxy]:
-    """Yield the page's nginx; only its port, the certificate's path and the service's port differ."""
-    assert Path(NGINX).exists(), "Install nginx: the page's configuration is tried out with it."
-    service, port = start_service("--trusted-proxy", "127.0.0.1/32"), free_port()
-    page = block_of(PAGE, "nginx").text
-    changes = {
-        "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
-        "/etc/nginx/": f"{certificate}/",
-        "127.0.0.1:8080": f"127.0.0.1:{service.port}",
-    }
-    for old, new in changes.items():
-        assert old in page
-        page = page.replace(old, new)
-    places = "\n".join(
-        f"{name}_temp_path {certificate}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    configuration = certificate / "nginx.conf"
-    configuration.write_text(
-        f"daemon off; pid {certificate}/pid; error_log {certificate}/error.log;\n"
-        f"events {{}}\nhttp {{ access_log off; {places}\n{page}\n}}\n",
-        encoding="utf-8",
-    )
-    process = subprocess.Popen(
-        [NGINX, "-e", f"{certificate}/error.log", "-p", str(certificate), "-c", str(configuration)]
-    )
-    trust = ssl.create_default_context(cafile=str(certificate / "fullchain.pem"))
-    with httpx.Client(base_url=f"https://127.0.0.1:{port}", verify=trust, timeout=60) as client:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            assert process.poll() is None, (certificate / "error.log").read_text("utf-8")
-            assert time.monotonic() < deadline
-            try:
-                if client.get("/readyz").status_code == 200:
-                    break
-            except httpx.TransportError:
-                time.sleep(0.05)
-        yield Proxy(service, client)
-    process.terminate()
-    process.wait(PATIENCE)
+@pytest.fixture(scope="module")
+def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """Yield the service that all proxies forward to."""
+    options = ("--trusted-proxy", "127.0.0.1/32", "--generate-limit-address", "5/hour")
+    service = launch(tmp_path_factory.mktemp("behind"), *options)
+    yield service
+    service.stop()
 
 
-def test_the_service_answers_behind_nginx(proxied: Proxy) -> None:
-    """Behind nginx the service answers only over HTTPS, with HSTS, and sees the client's real address."""
+@pytest.fixture(scope="module", params=KINDS)
+def proxied(
+    request: pytest.FixtureRequest, behind: Service, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Proxied]:
+    """Yield the service behind one proxy after the other."""
+    directory = tmp_path_factory.mktemp(request.param)
+    with run_proxy(request.param, directory, behind.port) as proxy, client_of(proxy) as client:
+        yield Proxied(behind, proxy, client)
+
+
+def test_the_service_answers_behind_a_proxy(proxied: Proxied) -> None:
+    """Behind a proxy the service answers only over HTTPS, with HSTS, and nobody reads the metrics."""
     answer = proxied.client.get("/healthz")
     assert answer.status_code == 200
     assert "strict-transport-security" in answer.headers
-    assert proxied.client.get("/metrics").status_code == 404
+    for path in ("/metrics", "/metrics?", "/%6Detrics", "/metric%73"):
+        answer = proxied.client.get(path)
+        assert answer.status_code == 404, path
+        assert "taproof_" not in answer.text
+
+
+@pytest.mark.parametrize(
+    "lies",
+    [
+        {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "http"},
+        {"X-Forwarded-For": "203.0.113.9", "Connection": "X-Forwarded-For, X-Forwarded-Proto"},
+        {"x-forwarded-for": "203.0.113.9, 127.0.0.1", "Forwarded": "for=203.0.113.9;proto=http"},
+    ],
+)
+def test_a_client_cannot_claim_an_address(proxied: Proxied, lies: dict[str, str]) -> None:
+    """The service sees the client's real address and HTTPS, whatever the client's headers say."""
     lying = Developer(proxied.client, proxied.service.access_token)
-    headers = lying.headers | {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "http"}
-    made = proxied.client.post("/api/v1/dev/projects", headers=headers, json={"name": "Shop"})
+    made = proxied.client.post("/api/v1/dev/projects", headers=lying.headers | lies, json={"name": "Shop"})
     assert made.status_code == 200, made.text
-    entries = lying.ask("GET", "/audit?limit=1")["entries"]
-    assert "203.0.113.9" not in str(entries)
-    assert "127.0.0.1" in str(entries)
+    entries = str(lying.ask("GET", "/audit?limit=1")["entries"])
+    assert "203.0.113.9" not in entries
+    assert "127.0.0.1" in entries
 
 
-def test_who_starts_too_many_sign_ins_is_refused_by_nginx(proxied: Proxy) -> None:
-    """The page's limit accepts a person and refuses a flood."""
-    body = {"project_id": proxied.service.project_id}
-    assert proxied.client.post("/api/v1/generate/public", json=body).status_code == 200
-    flood = [proxied.client.post("/api/v1/generate/public", json=body).status_code for _ in range(200)]
-    assert set(flood) == {200, 429}
+def test_a_refusal_is_passed_on_as_it_is(proxied: Proxied) -> None:
+    """A flood gets the service's own 429, with the headers that browsers and SDKs read."""
+    body = {"project_id": proxied.project().id}
+    for _ in range(6):
+        refused = proxied.client.post("/api/v1/generate/public", json=body)
+    assert refused.status_code == 429
+    assert refused.headers["X-Error-Code"] == "rate_limited"
+    assert refused.headers["Access-Control-Allow-Origin"] == "*"
+    assert int(refused.headers["Retry-After"]) > 0
+    assert list(refused.json()) == ["error"]
+
+
+def test_a_client_that_leaves_loses_no_proof(proxied: Proxied) -> None:
+    """A proxy ends the waiting call of a client that has disconnected. The next call gets the proof."""
+    project = proxied.project()
+    started = proxied.client.post(
+        "/api/v1/generate", headers={"Authorization": f"Bearer {project.secret_key}"}, json={}
+    ).json()
+    waited = {"project_id": project.id, "session_token": started["session_token"], "wait": 30}
+    with _sent(proxied.proxy, "/api/v1/verify/public", waited):
+        until(lambda: waiting(proxied.service) == 1)
+    until(lambda: waiting(proxied.service) == 0, patience=20)
+    with httpx.Client(base_url=proxied.service.base_url, timeout=60) as direct:
+        make_phone(direct).sign_in(started)
+    assert project.verify(started["session_token"])["status"] == "confirmed"
+
+
+@contextlib.contextmanager
+def _sent(proxy: Proxy, path: str, body: dict[str, Any]) -> Iterator[None]:
+    """Send a call on a connection that is closed at the end, without reading the answer."""
+    content = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\nContent-Length: {len(content)}"
+    with (
+        socket.create_connection(("127.0.0.1", proxy.port), timeout=60) as plain,
+        proxy.trust.wrap_socket(plain, server_hostname=HOST) as connection,
+    ):
+        connection.sendall(f"{head}\r\n\r\n".encode() + content)
+        yield
 
 
 def test_what_goes_wrong_says_what_the_page_says(start_service: StartService) -> None:
@@ -112,16 +129,15 @@ def test_what_goes_wrong_says_what_the_page_says(start_service: StartService) ->
         assert words in answer.json()["error"]
 
 
-def test_the_caddyfile_is_well_formed() -> None:
-    """The Caddyfile's blocks are closed, and each line begins with a real directive. Caddy itself is not available."""
-    depth = 0
-    for line in block_of(PAGE, "caddyfile").text.splitlines():
-        words = line.split()
-        assert line.startswith("\t" * (depth - (words == ["}"])))
-        if words == ["}"]:
-            depth -= 1
-        elif words[-1] == "{":
-            depth += 1
-        else:
-            assert words[0] in {"respond", "reverse_proxy"}
-    assert depth == 0
+def test_the_traefik_file_is_consistent() -> None:
+    """Traefik is not in Debian, so its file is only read: each name that it uses is defined in it."""
+    page = yaml.safe_load(block_of(PAGE, "yaml").text)
+    http = page["http"]
+    assert http.keys() == {"routers", "services", "serversTransports"}
+    (router,) = http["routers"].values()
+    assert router["rule"] == f"Host(`{HOST}`) && !Path(`/metrics`)"
+    assert router["tls"] == {}
+    balancer = http["services"][router["service"]]["loadBalancer"]
+    assert [server["url"] for server in balancer["servers"]] == ["http://127.0.0.1:8080"]
+    timeouts = http["serversTransports"][balancer["serversTransport"]]["forwardingTimeouts"]
+    assert re.fullmatch(r"\d+s", timeouts["idleConnTimeout"])
