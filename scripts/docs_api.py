@@ -27,7 +27,7 @@ What to do, by status:
 
 | status | do |
 |---|---|
-| 400, 401, 404, 405, 413 | The same request will fail again. Correct it, or the credential, as the sentence says. |
+| 400, 401, 404, 405, 413, 415 | The same request fails again. Correct it, or the credential, as the sentence says. |
 | 403 | The credential may not do this. Use one that may: `WWW-Authenticate` names the missing scope. |
 | 429, 503 | Repeat the request after the number of seconds in `Retry-After`. |
 | 500 | This is a bug in the service; its log shows where. It is safe to try again once. |
@@ -35,6 +35,29 @@ What to do, by status:
 A request without an answer may or may not have been carried out, and so may one that a proxy answers with 502 or 504.
 `verify` returns identity and proof once. If the session has a `code_challenge`, the holder of the verifier can read the
 same answer again for 60 seconds.
+"""
+
+ERRORS_BELOW_HTTP: Final = """\
+
+## Errors below HTTP
+
+The server itself refuses some requests before Taproof's own code reads them. The answer then has only a status: no
+body, no `X-Error-Code`, no CORS headers and no `Strict-Transport-Security`. The request has had no effect and is not
+counted, and the connection is closed. No SDK or browser sends such a request, and a proxy answers most of them itself.
+
+| request | answer |
+| --- | --- |
+| no valid request line, such as TLS on a port for plain HTTP | 400 |
+| a version other than HTTP/1.0 and HTTP/1.1 | 400 |
+| a malformed header | 400 |
+| two different lengths, or an invalid one | 400 |
+| a `Transfer-Encoding` that does not end in `chunked`, or any with HTTP/1.0 | 400 |
+| a URL and headers of more than 16 KiB together | 431 |
+| more than 100 headers | 431 |
+| HTTP/2 | none |
+
+With *none*, the connection is closed without an answer. The same happens if a connection is idle, or the headers of a
+request take longer, than [`--keep-alive`](settings.md#network), and to plain HTTP on a port for TLS. 414 is never sent.
 """
 
 
@@ -107,7 +130,8 @@ def _fields(kind: str, fields: Sequence[Field], *, answer: bool = False) -> str:
 def errors_page() -> str:
     """Return the page with every X-Error-Code: its status, when it comes, and what to do."""
     rows = sorted((error.status, error.code, error.meaning, error.sentence) for error in API_ERRORS)
-    return ERRORS_INTRO + "\n" + table(
+    codes = table(
         ("status", "`X-Error-Code`", "when", "what the sentence says"),
         [(str(status), f"`{code}`", cell(when), cell(sentence)) for status, code, when, sentence in rows],
-    )  # fmt: skip
+    )
+    return f"{ERRORS_INTRO}\n{codes}{ERRORS_BELOW_HTTP}"

@@ -25,6 +25,7 @@ STATUS_OF_CODE = {
     "plan_limit_reached": 400,
     "code_verifier_missing": 400,
     "https_required": 400,
+    "host_required": 400,
     "developer_exists": 400,
     "webhook_not_set": 400,
     "sign_in_reported": 400,
@@ -57,6 +58,7 @@ STATUS_OF_CODE = {
     "sign_in_not_found": 404,
     "method_not_allowed": 405,
     "payload_too_large": 413,
+    "unsupported_content_encoding": 415,
     "rate_limited": 429,
     "internal_error": 500,
     "store_unavailable": 503,
@@ -100,6 +102,7 @@ def test_every_error_has_the_one_shape() -> None:
         names_scope = fields.get(b"www-authenticate", b"").startswith(b'Bearer error="insufficient_scope", scope="')
         assert names_scope == (error is InsufficientScope)
         assert (fields.get(b"retry-after") == b"1") == (status in {429, 503})
+        assert (fields.get(b"accept-encoding") == b"identity") == (status == 415)
         assert bool(logs) == (expected is InternalError)
 
 

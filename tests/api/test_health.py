@@ -136,7 +136,7 @@ def test_the_document_lists_every_address(api: Api) -> None:
             statuses = set(operation["responses"])
             assert statuses >= {"200", "400", "405", "500"}
             assert "422" not in statuses
-            assert ("413" in statuses) == ("requestBody" in operation)
+            assert ("413" in statuses) == ("415" in statuses) == ("requestBody" in operation)
             if path.startswith("/api/v1/dev"):
                 assert operation["security"] == [{"accessToken": []}]
             elif path in {"/api/v1/generate", "/api/v1/verify"}:

@@ -1,6 +1,7 @@
 """Only HTTPS is served: TLS in the process or a trusted proxy in front. Everything else is refused."""
 
 import datetime as dt
+import socket
 import ssl
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 from tests.e2e.conftest import Service, free_port
+from tests.e2e.raw_http import assert_refusals
 
 HSTS = "strict-transport-security"
 PUBLIC = {"X-Forwarded-For": "203.0.113.9"}
@@ -121,6 +123,18 @@ def test_old_tls_is_refused(tls: tuple[Service, str, Path]) -> None:
     shake_hands(ssl.TLSVersion.TLSv1_3)
     with pytest.raises(httpx.ConnectError, match="alert"):
         shake_hands(ssl.TLSVersion.TLSv1_1)
+
+
+def test_refusals_over_tls(tls: tuple[Service, str, Path]) -> None:
+    """Over TLS, requests that are wrong below or at HTTP get the same answers as over plain HTTP."""
+    service, _, authority = tls
+    context = ssl.create_default_context(cafile=str(authority))
+
+    def connect() -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", service.port), timeout=60)
+        return context.wrap_socket(plain, server_hostname="localhost")
+
+    assert_refusals(connect)
 
 
 def test_plain_http_on_the_tls_port(tls: tuple[Service, str, Path]) -> None:

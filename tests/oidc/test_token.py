@@ -60,6 +60,7 @@ async def test_refused_calls(web: Web, shop: Shop, subtests: pytest.Subtests) ->
         ({"content": b"a=1&" * 100, "headers": headers | {"Content-Type": FORM}}, 400, "invalid_request"),
         ({"data": {"a": "a" * 5_000}, "headers": headers}, 400, "invalid_request"),
         ({"data": {"a": "a" * 20_000}, "headers": headers}, 413, "invalid_request"),
+        ({"data": {"a": "1"}, "headers": headers | {"Content-Encoding": "gzip"}}, 415, "invalid_request"),
         ({"data": {"a": "1"}, "headers": [*headers.items(), *headers.items()]}, 400, "invalid_request"),
         ({"data": {"client_secret": shop.secret}, "headers": headers}, 400, "invalid_request"),
         ({"data": {"a": "1"}}, 401, "invalid_client"),

@@ -1,4 +1,7 @@
-"""Route requests to applications by path. `http/https_only.py` wraps the router."""
+"""Route requests to applications by path, and refuse those that are invalid for every path.
+
+`http/https_only.py` wraps the router.
+"""
 
 from collections.abc import Mapping
 from typing import Final
@@ -6,11 +9,14 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taproof.api.sessions import SessionApi
-from taproof.core.errors import InvalidRequest, NotFound
+from taproof.core.errors import HostRequired, InvalidRequest, NotFound
 from taproof.http.errors import send_error
 
 QUERY_FIELDS: Final = 50
 """The maximum number of fields in a query string. No endpoint needs that many."""
+
+_HTTP_1_0: Final = ("1", "1.0")
+"""The names of HTTP/1.0 in a scope: Granian's, and that of the ASGI specification."""
 
 
 class Router:
@@ -51,6 +57,9 @@ class Router:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        if not _names_one_host(scope):
+            await send_error(send, HostRequired())
+            return
         path = scope["path"]
         app = self._exact.get(path)
         if app is None:
@@ -62,3 +71,17 @@ class Router:
             await send_error(send, InvalidRequest(f"The URL has too many query fields. Send at most {QUERY_FIELDS}."))
             return
         await app(scope, receive, send)
+
+
+def _names_one_host(scope: Scope) -> bool:
+    """Return whether a request has one Host header. HTTP/1.0 requests need none (RFC 9112, section 3.2).
+
+    Granian adds the header to a request without one: the host of an absolute URL, or an empty one.
+    """
+    host = None
+    for name, value in scope["headers"]:
+        if name == b"host":
+            if host is not None:
+                return False
+            host = value
+    return bool(host) or scope["http_version"] in _HTTP_1_0

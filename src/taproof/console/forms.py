@@ -29,6 +29,7 @@ async def read_form(request: Request) -> Form:
     Raises:
         InvalidRequest: the body is not a form, not UTF-8, incomplete, or took more than ten seconds to arrive.
         PayloadTooLarge: the body is larger than 16 KiB.
+        UnsupportedContentEncoding: the body is compressed.
         SignedOut: the visitor was signed out while the form was arriving.
     """
     content_type, length = body_headers(request.scope["headers"])

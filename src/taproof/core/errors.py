@@ -130,6 +130,11 @@ class HttpsRequired(TaproofError, code="https_required", status=400):
     meaning = "The request came over plain HTTP from another machine."
 
 
+class HostRequired(TaproofError, code="host_required", status=400):
+    sentence = "Send exactly one Host header, with the name of this service. A proxy must send it too."
+    meaning = "The request has no Host header, an empty one, or several."
+
+
 class NotFound(TaproofError, code="not_found", status=404):
     sentence = "There is no endpoint at this address. See the list at /docs."
     meaning = "There is no endpoint at this address."
@@ -269,6 +274,11 @@ class MethodNotAllowed(TaproofError, code="method_not_allowed", status=405):
 class PayloadTooLarge(TaproofError, code="payload_too_large", status=413):
     sentence = "The request body is larger than 16 KiB. Send a smaller one."
     meaning = "The body is larger than 16 KiB."
+
+
+class UnsupportedContentEncoding(TaproofError, code="unsupported_content_encoding", status=415):
+    sentence = "The request body is compressed. Send it uncompressed, without the header Content-Encoding."
+    meaning = "The body has a Content-Encoding, such as gzip."
 
 
 class RateLimited(TaproofError, code="rate_limited", status=429):

@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Send
 
-from taproof.core.errors import InvalidRequest, PayloadTooLarge
+from taproof.core.errors import InvalidRequest, PayloadTooLarge, UnsupportedContentEncoding
 from taproof.http.errors import send_error
 
 Scope = MutableMapping[str, Any]
@@ -24,6 +24,7 @@ BODY_SECONDS: Final = 10
 _EVERY: Final = 1.0
 _LONGEST_TYPE: Final = 200
 """The maximum length of a content type in bytes. Real ones, including parameters, are shorter."""
+_UNCOMPRESSED: Final = (b"identity", b"")
 _CUT_SHORT: Final = "The connection ended before the whole body arrived. Send the request again."
 
 
@@ -33,6 +34,7 @@ async def read_json_object(scope: Scope, receive: Receive, *, may_be_empty: bool
     Raises:
         InvalidRequest: the content type is not JSON, or the body is late, incomplete or not a JSON object in UTF-8.
         PayloadTooLarge: the body is larger than 16 KiB.
+        UnsupportedContentEncoding: the body is compressed.
     """
     content_type, length = body_headers(scope["headers"])
     if content_type != b"application/json" and not may_be_empty:
@@ -111,6 +113,7 @@ def body_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, int]:
 
     Raises:
         PayloadTooLarge: the Content-Length is more than 16 KiB, so nothing is read.
+        UnsupportedContentEncoding: the body is compressed. A few bytes could expand to gigabytes.
     """
     content_type = b""
     length = -1
@@ -120,6 +123,8 @@ def body_headers(headers: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, int]:
         elif name == b"content-length" and value.isdigit():
             # A longer number is too large anyway, and parsing it could be expensive.
             length = int(value[:9])
+        elif name == b"content-encoding" and value.lower() not in _UNCOMPRESSED:
+            raise UnsupportedContentEncoding
     if length > BODY_LIMIT:
         raise PayloadTooLarge
     return content_type, length

@@ -36,6 +36,8 @@ RawHeaders = list[tuple[bytes, bytes]]
 STATUS_HEADERS: Final[dict[int, RawHeaders]] = {
     HTTPStatus.UNAUTHORIZED: [(b"www-authenticate", b"Bearer")],
     HTTPStatus.SERVICE_UNAVAILABLE: [(b"retry-after", b"1")],
+    # RFC 9110, section 12.5.3.
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: [(b"accept-encoding", b"identity")],
     # The rest of the body is not read, so the connection cannot be reused for another request.
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: [(b"connection", b"close")],
 }

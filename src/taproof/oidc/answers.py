@@ -11,7 +11,14 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.requests import Request
 from starlette.responses import Response
 
-from taproof.core.errors import InvalidRequest, PayloadTooLarge, RateLimited, StoreUnavailable, TaproofError
+from taproof.core.errors import (
+    InvalidRequest,
+    PayloadTooLarge,
+    RateLimited,
+    StoreUnavailable,
+    TaproofError,
+    UnsupportedContentEncoding,
+)
 from taproof.core.oidc.errors import OAuthError
 from taproof.core.oidc.requests import PARAMETER_LIMIT, ReturnAddress, read_parameters
 from taproof.http.body import body_headers, read_body
@@ -83,7 +90,8 @@ async def read_form(request: Request) -> dict[str, str]:
     """Return the parameters of a form in the body.
 
     Raises:
-        InvalidRequest, PayloadTooLarge: the body is late, incomplete or too large.
+        InvalidRequest, PayloadTooLarge, UnsupportedContentEncoding: the body is late, incomplete, too large or
+            compressed.
         OAuthError: the body is not a form, or its parameters are malformed.
     """
     content_type, length = body_headers(request.scope["headers"])
@@ -122,7 +130,7 @@ def failure_answer(error: Exception, headers: RawHeaders | None = None) -> Respo
         case RateLimited():
             content = {"error": "temporarily_unavailable", "error_description": error.sentence}
             more += retry_after(error)
-        case InvalidRequest() | PayloadTooLarge():
+        case InvalidRequest() | PayloadTooLarge() | UnsupportedContentEncoding():
             content = {"error": "invalid_request", "error_description": error.sentence}
             more += STATUS_HEADERS.get(status, [])
         case StoreUnavailable():

@@ -22,6 +22,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.e2e.conftest import TRUST, Service, StartService
+from tests.e2e.raw_http import assert_refusals
 from tests.postgres_server import fresh_database
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
@@ -362,6 +363,7 @@ def test_processes_that_share_a_port(start_node: StartNode, database: str) -> No
         name = f'process_open_fds{{process="{process}"}}'
         assert during[name] - before[name] > 10
 
+    assert_refusals(lambda: socket.create_connection(("127.0.0.1", service.port), timeout=PATIENCE))
     generate(service, project_id)
     for _ in range(20):
         generate(service, project_id)

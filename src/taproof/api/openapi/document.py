@@ -120,7 +120,7 @@ def _complete(operation: dict[str, Any]) -> None:
     if operation["operationId"] != "read_account":
         possible.append("InsufficientScope")
     if "requestBody" in operation:
-        possible.append("PayloadTooLarge")
+        possible += ["PayloadTooLarge", "UnsupportedContentEncoding"]
     possible += [_NOT_FOUND[each["name"]] for each in parameters if each["name"] in _NOT_FOUND][-1:]
     operation["responses"].pop("422", None)
     operation["responses"] |= failures(*possible)

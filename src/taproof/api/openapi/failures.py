@@ -36,6 +36,7 @@ _SINGLE: Final[tuple[type[errors.TaproofError], ...]] = (
     errors.DeliveryNotFound,
     errors.MethodNotAllowed,
     errors.PayloadTooLarge,
+    errors.UnsupportedContentEncoding,
     errors.RateLimited,
     errors.InternalError,
     errors.StoreUnavailable,
@@ -43,7 +44,10 @@ _SINGLE: Final[tuple[type[errors.TaproofError], ...]] = (
 )
 """The errors that have their own response, named after the error class."""
 _FAILURES: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
-    **{name: (errors.InvalidRequest, *each, errors.HttpsRequired) for name, each in _BAD_REQUEST_ERRORS.items()},
+    **{
+        name: (errors.InvalidRequest, *each, errors.HttpsRequired, errors.HostRequired)
+        for name, each in _BAD_REQUEST_ERRORS.items()
+    },
     **{error.__name__: (error,) for error in _SINGLE},
     "ProjectOrClientNotFound": (errors.ProjectNotFound, errors.ClientNotFound),
     "ProjectOrSessionNotFound": (errors.ProjectNotFound, errors.SessionNotFound),
@@ -86,6 +90,7 @@ def _failure(possible: tuple[type[errors.TaproofError], ...]) -> dict[str, Any]:
         401: "WWW-Authenticate",
         403: "WWW-Authenticate",
         405: "Allow",
+        415: "Accept-Encoding",
         429: "Retry-After",
         503: "Retry-After",
     }.get(possible[0].status)

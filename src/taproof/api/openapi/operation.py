@@ -1,9 +1,17 @@
 """Describe one plain ASGI endpoint in the OpenAPI document. FastAPI describes the others."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from taproof.api.openapi.failures import failures
+
+_OF_EVERY_POST: Final = (
+    "MethodNotAllowed",
+    "PayloadTooLarge",
+    "UnsupportedContentEncoding",
+    "RateLimited",
+    "InternalError",
+)
 
 
 def post_operation(
@@ -54,7 +62,7 @@ def post_operation(
             },
             "responses": {
                 "200": success if headers is None else success | {"headers": headers},
-                **failures(*failed, "MethodNotAllowed", "PayloadTooLarge", "RateLimited", "InternalError"),
+                **failures(*failed, *_OF_EVERY_POST),
             },
         }
     }
