@@ -54,6 +54,7 @@ AT_HTTP: Final = {
         _GET + b"Host:\r\n\r\n",
         _GET + _HOST * 2 + b"\r\n",
         _GET + b"Host:\r\n" + _HOST + b"\r\n",
+        _GET + _HOST + b"Accept: */*\r\nX: 1\r\n" + _HOST + b"X: 2\r\n\r\n",
         b"GET /healthz HTTP/1.0\r\n" + _HOST * 2 + b"\r\n",
         b"GET http://localhost/healthz HTTP/1.1\r\n" + _HOST * 2 + b"\r\n",
     ),

@@ -6,6 +6,7 @@ HTTPS client. Others are refused, not redirected: with a redirect, clients would
 
 from collections.abc import Iterable
 from enum import Enum
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
@@ -188,8 +189,11 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
     An IPv4-mapped IPv6 address becomes an IPv4 address, and a zone is dropped. Otherwise one client could have many
     addresses.
     """
-    if len(text) > _LONGEST_ADDRESS:
-        return None
+    return None if len(text) > _LONGEST_ADDRESS else _parse_address(text)
+
+
+@lru_cache(_KNOWN_HOSTS)  # Behind a proxy, this parses an address for every poll.
+def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
     port = ""
     if text.startswith("["):
         text, bracket, port = text[1:].partition("]")
