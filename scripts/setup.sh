@@ -93,8 +93,8 @@ MODE=${1:-}
 if [ "$MODE" = relying-parties ]; then
   STEPS=1
   step "OpenID Connect clients of requirements/relying-parties.txt" "60 seconds, nothing when they have not changed"
-  relying_parties
   programs caddy haproxy
+  relying_parties
   exit
 fi
 case "$MODE" in
