@@ -6,6 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from tests.postgres_server import HOST, PostgresServer, _free_port, _run, execute
 
@@ -34,20 +35,28 @@ class Cluster:
         """Return a DSN with both hosts."""
         return f"postgresql://postgres@{HOST}:{self.primary.port},{HOST}:{self.standby_port}/{database}"
 
+    def standby_dsn(self, database: str) -> str:
+        return f"postgresql://postgres@{HOST}:{self.standby_port}/{database}"
+
     def hang(self) -> None:
         """Stop the standby's processes without ending them."""
-        for process in self._processes():
-            os.kill(process, signal.SIGSTOP)
+        self._signal(self._data, signal.SIGSTOP)
+
+    def hang_primary(self) -> None:
+        self._signal(self.primary._data, signal.SIGSTOP)
 
     def resume(self) -> None:
-        for process in self._processes():
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(process, signal.SIGCONT)
+        for data in (self._data, self.primary._data):
+            self._signal(data, signal.SIGCONT)
 
     def fail_over(self) -> None:
         """Kill the primary and promote the standby."""
         self.primary.kill()
         self.resume()
+        self.promote()
+
+    def promote(self) -> None:
+        """Promote the standby. If the primary still runs, it does not learn of it."""
         self._control("promote")
 
     def close(self) -> None:
@@ -59,10 +68,13 @@ class Cluster:
         data = ("--pgdata", self._data, "--wait", "--silent")
         _run(self.primary._bin / "pg_ctl", *arguments, *data, user=self.primary._user)
 
-    def _processes(self) -> list[int]:
-        main = int((self._data / "postmaster.pid").read_text().split("\n", 1)[0])
-        children = subprocess.run(["pgrep", "--parent", str(main)], capture_output=True, text=True, check=False)
-        return [main, *map(int, children.stdout.split())]
+    def _signal(self, data: Path, number: signal.Signals) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            main = int((data / "postmaster.pid").read_text().split("\n", 1)[0])
+            children = subprocess.run(["pgrep", "--parent", str(main)], capture_output=True, text=True, check=False)
+            for process in (main, *map(int, children.stdout.split())):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, number)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """No answer comes from a state that a fail-over to a synchronous standby takes back (decision 0014)."""
 
 import asyncio
+import dataclasses
 from collections.abc import Iterator
 
 import asyncpg
@@ -13,6 +14,7 @@ from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.clock import system_clock
 from taproof.core.errors import StoreUnavailable
+from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.database_probe import ask_server
 from taproof.storage.postgres import database
@@ -43,7 +45,7 @@ async def confirmed(node: WholeSignIn, project_id: str) -> tuple[str, str]:
     return created.session_token, verifier
 
 
-async def answer_of(node: WholeSignIn, project_id: str, token: str, verifier: str) -> str | None:
+async def answer_of(node: WholeSignIn, project_id: str, token: str, verifier: str | None = None) -> str | None:
     """Return the status that `verify` answers, with "+" if there is a proof; None if it answers 503."""
     try:
         seen = await node.verify_session(project_id, token, public=True, code_verifier=verifier)
@@ -96,8 +98,51 @@ async def test_a_primary_that_crashes_while_its_standby_hangs(cluster: Cluster, 
         assert execute(cluster.primary.dsn("taproof"), status) == "used\n"
         for _ in range(3):
             assert await answer_of(node, place.project_id, token, verifier) is None
+        key = session_key(token)
+        assert key is not None
+        # A caller that read `confirmed` before the crash may only learn now that the session is used.
+        with pytest.raises(StoreUnavailable):
+            await node._storage.sessions.consume_session(key, system_clock())
         cluster.resume()
         assert await next_answer(node, place.project_id, token, verifier) == "confirmed+"
+
+
+async def test_a_primary_that_does_not_know_its_successor(cluster: Cluster, place: Place) -> None:
+    """It answers "pending", but neither "not found" nor "expired": on the new primary, this may be different."""
+    old_place = dataclasses.replace(place, url=cluster.primary.dsn("taproof"))
+    new_place = dataclasses.replace(place, url=cluster.standby_dsn("taproof"))
+    async with old_place.sign_in() as old:
+        expired = (await old.create_session(place.project_id, public=True)).session_token
+        execute(old_place.url, "UPDATE sessions SET expires_at = created_at")
+        waiting = (await old.create_session(place.project_id, public=True)).session_token
+        await asyncio.to_thread(cluster.promote)
+        async with new_place.sign_in() as new:
+            unknown = (await new.create_session(place.project_id, public=True)).session_token
+            for token in (expired, unknown):
+                assert await answer_of(old, place.project_id, token) is None
+                with pytest.raises(StoreUnavailable):
+                    await old.open_session(token, USER)
+            assert await answer_of(old, place.project_id, waiting) == "pending"
+            assert await answer_of(new, place.project_id, expired) == "expired"
+
+
+async def test_a_primary_that_hangs_while_nobody_calls(
+    cluster: Cluster, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node notices it by itself. Its next call goes to the new primary, without waiting for a timeout."""
+    monkeypatch.setattr(database, "_COMMAND_PATIENCE", 600.0)
+    monkeypatch.setattr(database, "_CHECK_EVERY", 0.1)
+    monkeypatch.setattr(database, "_CHECK_PATIENCE", 1.0)
+    async with place.sign_in() as node:
+        pool = node._storage.database._pool  # type: ignore[attr-defined]
+        before = pool._generation
+        cluster.hang_primary()
+        await asyncio.to_thread(cluster.promote)
+        async with asyncio.timeout(60):
+            while pool._generation == before:  # noqa: ASYNC110 — the pool tells nobody.
+                await asyncio.sleep(0.05)
+            await node.create_session(place.project_id, public=True)
+        cluster.resume()
 
 
 async def test_the_doctor_names_the_risk(cluster: Cluster) -> None:

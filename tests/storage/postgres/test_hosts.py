@@ -1,23 +1,52 @@
-"""A database URL with several hosts leads to the primary, and no host uses up the time of the others."""
+"""A database URL with several hosts leads to the primary, and a host that does not respond does not delay that."""
 
-from typing import Any
+import asyncio
+from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import pytest
+from tests.e2e.conftest import free_port
+from tests.postgres_server import HOST, fresh_database
 
-from taproof.storage.postgres.connection import CONNECT_PATIENCE, connect_options
+from taproof.storage.postgres.connection import Connection, connect, server_urls
 
 
 @pytest.mark.parametrize(
-    ("dsn", "hosts", "attributes"),
+    ("dsn", "urls"),
     [
-        ("postgresql://a:p,q@db/taproof", 1, None),
-        ("postgresql://a@db/taproof?target_session_attrs=read-write", 1, None),
-        ("postgresql://a@db1:5432,db2:5432,db3/taproof", 3, "primary"),
-        ("postgresql:///taproof?host=db1,db2", 2, "primary"),
-        ("postgresql://a@db1,db2/taproof?target_session_attrs=read-write", 2, None),
+        ("postgresql://a:p,q@db/taproof", ["postgresql://a:p,q@db/taproof"]),
+        ("postgresql:///taproof?host=/run/db", ["postgresql:///taproof?host=/run/db"]),
+        (
+            "postgresql://a:p%40@db1:5432,db2/taproof?sslmode=require",
+            ["postgresql://a:p%40@db1:5432/taproof?sslmode=require", "postgresql://a:p%40@db2/taproof?sslmode=require"],
+        ),
+        ("postgresql:///taproof?host=db1,db2", None),
     ],
 )
-def test_options(dsn: str, hosts: int, attributes: str | None) -> None:
-    options: dict[str, Any] = connect_options(dsn)
-    assert options.get("target_session_attrs") == attributes
-    assert options["timeout"] * hosts <= CONNECT_PATIENCE
+def test_hosts(dsn: str, urls: list[str] | None) -> None:
+    if urls is None:
+        with pytest.raises(ValueError, match=r"^$"):
+            server_urls(dsn)
+    else:
+        assert server_urls(dsn) == urls
+
+
+async def test_silent_and_closed_hosts_and_standbys_are_passed_over() -> None:
+    """In any order, the server that accepts the connection is found; without one, the best reason is given."""
+    writers: list[asyncio.StreamWriter] = []
+    silent = await asyncio.start_server(lambda _, writer: writers.append(writer), HOST, 0)
+    hosts = [f"{HOST}:{silent.sockets[0].getsockname()[1]}", f"{HOST}:{free_port()}"]
+    with fresh_database() as dsn:
+        parts = urlsplit(dsn)
+        user, _, host = parts.netloc.rpartition("@")
+        for position in range(3):
+            several = parts._replace(netloc=f"{user}@{','.join([*hosts[:position], host, *hosts[position:]])}")
+            connection = await connect(urlunsplit(several))
+            assert isinstance(connection, Connection)
+            assert await connection.fetchval("SELECT 1") == 1
+            await connection.close()
+        with pytest.raises(asyncpg.TargetServerAttributeNotMatched):
+            await connect(urlunsplit(several._replace(query="target_session_attrs=standby")), timeout=1)
+    silent.close()
+    for writer in writers:
+        writer.close()

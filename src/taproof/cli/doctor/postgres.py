@@ -104,10 +104,12 @@ def _check_durability(found: DatabaseServer) -> Finding:
         return warning(name, detail, "Set synchronous_commit = on for this database.")
     if found.waits_for_standbys and found.standbys == 0:
         detail = "no standby is connected, and synchronous_standby_names makes every write wait for one"
-        return problem(name, detail, "Start a standby, or set synchronous_standby_names = '' to work without one.")
+        advice = "Start a standby. Turn synchronous replication off only if every standby is lost for good."
+        return problem(name, detail, advice)
     if found.standbys and not found.waits_for_standbys:
         detail = "the standbys are asynchronous, so a fail-over loses or takes back sign-ins that were acknowledged"
-        return warning(name, detail, "Set synchronous_standby_names, in Patroni synchronous_mode_strict.")
+        advice = "Set synchronous_standby_names, or with Patroni synchronous_mode and synchronous_mode_strict."
+        return warning(name, detail, advice)
     return ok(name, "writes wait for a standby" if found.standbys else "no standby; writes wait for the disk")
 
 

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import asyncpg
 
@@ -14,6 +14,8 @@ from taproof.storage.postgres.connection_errors import AWAY, CHECK_ADDRESS, UNDO
 OLDEST_SERVER: Final = 14
 """The first version that can detach a partition without blocking readers of the other partitions."""
 CONNECT_PATIENCE: Final = 5.0
+_HEAD_START: Final = 0.3
+"""Seconds after which the next host is tried too."""
 _MIGRATE_ATTEMPTS: Final = 15
 """Together with the pauses between them, these attempts take about a minute."""
 APPLICATION_NAME: Final = "taproof"
@@ -34,6 +36,12 @@ class Connection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no typ
     def _cancel_current_command(self, *_waiters: "asyncio.Future[None] | None") -> None:
         self._transport.abort()
 
+    async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 — as in asyncpg.
+        # The pool closes connections in the background, where nobody receives an error. After a timeout, the connection
+        # is closed all the same.
+        with contextlib.suppress(TimeoutError):
+            await super().close(timeout=timeout)
+
 
 class PostgresTooOld(TaproofError, code="postgres_too_old"):
     """The server is older than the oldest supported PostgreSQL."""
@@ -41,27 +49,74 @@ class PostgresTooOld(TaproofError, code="postgres_too_old"):
     sentence = "This PostgreSQL is too old. Use version 14 or newer."
 
 
-def connect_options(dsn: str) -> dict[str, Any]:
-    """Return the options with which every connection to `dsn` is opened.
+def server_urls(dsn: str) -> list[str]:
+    """Return one URL for each host in `dsn`.
+
+    Raises:
+        ValueError: several hosts in the parameter `host`. The hosts must be in front of the database's name.
+    """
+    parts = urlsplit(dsn)
+    if "," in parse_qs(parts.query).get("host", [""])[0]:
+        raise ValueError
+    user, at, hosts = parts.netloc.rpartition("@")
+    if "," not in hosts:
+        return [dsn]
+    return [urlunsplit(parts._replace(netloc=f"{user}{at}{host}")) for host in hosts.split(",")]
+
+
+async def connect_to_primary(dsn: str, **options: Any) -> asyncpg.Connection:
+    """Open a connection. The caller must close it.
 
     Of several hosts, the primary is used, unless `target_session_attrs` says otherwise (PostgreSQL, "Connection
     Strings").
     """
-    options: dict[str, Any] = {"connection_class": Connection, "timeout": CONNECT_PATIENCE}
-    parts = urlsplit(dsn)
-    query = parse_qs(parts.query)
-    hosts = (parts.netloc.rpartition("@")[2] or query.get("host", [""])[0]).count(",") + 1
-    if hosts > 1:
-        # Hosts that do not respond must not use up the time for the others.
-        options["timeout"] = 0.8 * CONNECT_PATIENCE / hosts
-        if "target_session_attrs" not in query:
-            options["target_session_attrs"] = "primary"
-    return options
+    urls = server_urls(dsn)
+    options = {"connection_class": Connection, "timeout": CONNECT_PATIENCE, **options}
+    if len(urls) == 1:
+        return await asyncpg.connect(dsn, **options)
+    if "target_session_attrs" not in parse_qs(urlsplit(dsn).query):
+        options["target_session_attrs"] = "primary"
+    attempts: list[asyncio.Task[asyncpg.Connection]] = []
+    chosen: asyncpg.Connection | None = None
+    try:
+        chosen = await _first_accepted(urls, attempts, options)
+    finally:
+        for attempt in attempts:
+            attempt.cancel()
+        for outcome in await asyncio.gather(*attempts, return_exceptions=True):
+            if outcome is not chosen and isinstance(outcome, asyncpg.Connection):
+                outcome.terminate()
+    return chosen
+
+
+async def _first_accepted(
+    urls: list[str], attempts: "list[asyncio.Task[asyncpg.Connection]]", options: dict[str, Any]
+) -> asyncpg.Connection:
+    """Return the first connection that is accepted. Add every attempt to `attempts`; the caller ends the others.
+
+    A host that does not respond does not delay the others: each has only a short head start. asyncpg would try one
+    after the other, within a single timeout.
+    """
+    waiting = list(urls)
+    running: set[asyncio.Task[asyncpg.Connection]] = set()
+    failures: list[BaseException] = []
+    while waiting or running:
+        if waiting:
+            attempts.append(asyncio.create_task(asyncpg.connect(waiting.pop(0), **options)))
+            running.add(attempts[-1])
+        limit = _HEAD_START if waiting else None
+        done, running = await asyncio.wait(running, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+        for attempt in done:
+            if (failure := attempt.exception()) is None:
+                return attempt.result()
+            failures.append(failure)
+    # That a server is a standby says more than that another one does not respond.
+    raise next((each for each in failures if isinstance(each, asyncpg.TargetServerAttributeNotMatched)), failures[-1])
 
 
 async def connect(dsn: str, **options: Any) -> asyncpg.Connection:
     """Open a connection. The caller must close it. No statement is cached, so it also works behind PgBouncer."""
-    return await asyncpg.connect(dsn, statement_cache_size=0, **{**connect_options(dsn), **options})
+    return await connect_to_primary(dsn, statement_cache_size=0, **options)
 
 
 async def migrate_database(dsn: str, now: int) -> tuple[int, int]:

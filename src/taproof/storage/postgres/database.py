@@ -11,7 +11,7 @@ import asyncpg
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.batcher import Batcher
-from taproof.storage.postgres.connection import APPLICATION_NAME, connect_options
+from taproof.storage.postgres.connection import APPLICATION_NAME, Connection, connect_to_primary
 from taproof.storage.postgres.connection_errors import AWAY, UNDONE, explain_errors
 from taproof.storage.postgres.transaction import PostgresTransaction, has_nul
 from taproof.storage.queries.database import Purge
@@ -23,6 +23,9 @@ SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() AND current_settin
   THEN pg_logical_emit_message(TRUE, 'taproof', '') END"""
 _ACQUIRE_PATIENCE: Final = 5.0
 _COMMAND_PATIENCE: Final = 10.0
+_CHECK_EVERY: Final = 3.0
+_CHECK_PATIENCE: Final = 3.0
+"""A server that takes longer to run no-op statements has failed, or is about to."""
 _RELEASE_PATIENCE: Final = 2.0
 _CLOSE_PATIENCE: Final = 5.0
 _CONNECTIONS: Final = (2, 10)
@@ -53,7 +56,6 @@ class PostgresDatabase:
         """Use `open`."""
         self._dsn = dsn
         self._options: dict[str, Any] = {
-            **connect_options(dsn),
             "command_timeout": _COMMAND_PATIENCE,
             # In PgBouncer's transaction mode, the next transaction may use another connection to the server. So nothing
             # is prepared by name. PgBouncer also rejects settings that it does not know.
@@ -61,9 +63,16 @@ class PostgresDatabase:
             "server_settings": {"application_name": APPLICATION_NAME} if pgbouncer else _SETTINGS,
         }
         self._pool: asyncpg.Pool = asyncpg.create_pool(
-            dsn, min_size=_CONNECTIONS[0], max_size=_CONNECTIONS[1], reset=_leave_as_it_is, **self._options
+            dsn,
+            min_size=_CONNECTIONS[0],
+            max_size=_CONNECTIONS[1],
+            connect=connect_to_primary,
+            connection_class=Connection,
+            reset=_leave_as_it_is,
+            **self._options,
         )
         self._replications = Batcher[None, None](self._replicate, limit=sys.maxsize)
+        self._checks: asyncio.Task[None] | None = None
         self._closed = False
         self._under_way = 0
         self._rest = asyncio.Event()
@@ -78,12 +87,16 @@ class PostgresDatabase:
         with explain_errors(dsn):
             pool = cls(dsn, pgbouncer=pgbouncer)
             await pool._pool
+        pool._checks = asyncio.create_task(pool._check())
         return pool
 
     async def close(self) -> None:
         """Finish the current calls, then close all connections."""
         await self._replications.close()
         self._closed = True
+        if self._checks is not None:
+            self._checks.cancel()
+            await asyncio.wait([self._checks])
         while self._under_way:
             self._rest.clear()
             await self._rest.wait()
@@ -92,9 +105,19 @@ class PostgresDatabase:
         except AWAY:
             self._pool.terminate()
 
+    async def _check(self) -> None:
+        """Ask the server for a response from time to time.
+
+        If it no longer responds, all connections are renewed. The next call then need not wait for a timeout first.
+        """
+        while True:
+            await asyncio.sleep(_CHECK_EVERY)
+            with contextlib.suppress(StoreUnavailable):
+                await self.run(lambda connection: connection.fetchval("SELECT 1", timeout=_CHECK_PATIENCE))
+
     async def connect(self) -> asyncpg.Connection:
         """Return a connection outside the pool. The caller must close it."""
-        return await asyncpg.connect(self._dsn, **self._options)
+        return await connect_to_primary(self._dsn, **self._options)
 
     async def fetch(self, statement: str, *values: Any) -> list[asyncpg.Record]:
         """Run a statement in its own transaction and return its rows."""

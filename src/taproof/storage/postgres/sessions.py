@@ -41,7 +41,7 @@ from taproof.storage.rows import (
 _READS: Final = 512
 _WRITES: Final = 256
 """The maximum number of sessions in one statement. It bounds how long the statement holds its locks."""
-_FINAL: Final = frozenset({"cancelled", "used"})
+_OPEN: Final = frozenset({"pending", "confirmed"})
 _LOOK_BACK_EVERY: Final = 10 * MINUTE
 
 
@@ -239,13 +239,14 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
         found = await self._polls.run(key)
-        if found is not None and found.status in _FINAL:
+        # The other states lead to a write, or to an answer that the client does not rely on.
+        if found is None or found.status not in _OPEN or found.expires_at <= self._deadline(0):
             await self._database.await_replication()
         return found
 
     async def read_session(self, key: SessionKey) -> Session | None:
         found = await super().read_session(key)
-        if found is not None and found.status != "pending":
+        if found is None or found.status != "pending" or found.expires_at <= self._deadline(0):
             await self._database.await_replication()
         return found
 
@@ -289,7 +290,11 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         return await self._cancellations.run(_Change(key, now, (opener_id, *event_values(event))))
 
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
-        return await self._consumptions.run((key, now))
+        consumed = await self._consumptions.run((key, now))
+        if consumed is None:
+            # That another caller has consumed it was only read.
+            await self._database.await_replication()
+        return consumed
 
     async def _consume(self, items: list[tuple[SessionKey, int]]) -> list[ConsumedSession | None]:
         # Of several callers for one session, the first one consumes it.
