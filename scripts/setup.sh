@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | bench | relying-parties
+# Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | bench | relying-parties | fail-over
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
 # `docs`: the same environment with MkDocs only.
 # `test`: `run` with the tools of the tests, Chromium, PgBouncer, nginx, and the npm packages of tests/npm and sdk/js.
 # `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
 # `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own, and its proxies.
+# `fail-over`: PostgreSQL, Patroni, etcd and HAProxy for `make test-slow`. No service is started.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,7 +28,7 @@ debian() {
   fi
   say "Installing from Debian's packages: $*"
   "${as_root[@]}" apt-get update -q >&2
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@" >&2
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -qy --no-install-recommends "$@" >&2
 }
 
 programs() { # programs [PACKAGE=]PROGRAM…
@@ -36,6 +37,30 @@ programs() { # programs [PACKAGE=]PROGRAM…
     command -v "${each#*=}" >/dev/null || [ -x "/usr/sbin/${each#*=}" ] || missing+=("${each%%=*}")
   done
   [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
+}
+
+# Install these Debian packages, without starting a service: now, or at the next boot.
+without_services() { # without_services PACKAGE…
+  local missing=() each policy=/usr/sbin/policy-rc.d as_root=()
+  for each in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$each" 2>/dev/null)" = installed ] || missing+=("$each")
+  done
+  [ ${#missing[@]} = 0 ] && return
+  [ "$(id -u)" = 0 ] || as_root=(sudo)
+  if [ -e "$policy" ]; then
+    debian "${missing[@]}"
+  else
+    # Debian asks this program before it starts a service; 101 forbids it (invoke-rc.d(8)).
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"
+    debian "${missing[@]}" || { "${as_root[@]}" rm "$policy"; exit 1; }
+    "${as_root[@]}" rm "$policy"
+  fi
+  for each in "${missing[@]}"; do
+    case "$each" in
+      postgresql | haproxy) "${as_root[@]}" systemctl disable "$each" >&2 || true ;; # Without systemd, nothing starts it.
+      etcd-server) "${as_root[@]}" systemctl disable etcd >&2 || true ;;
+    esac
+  done
 }
 
 find_python() {
@@ -97,11 +122,19 @@ if [ "$MODE" = relying-parties ]; then
   relying_parties
   exit
 fi
+if [ "$MODE" = fail-over ]; then
+  STEPS=1
+  step "Programs: PostgreSQL, Patroni, etcd, HAProxy" "60 seconds, nothing when they are installed"
+  without_services postgresql patroni python3-etcd etcd-server etcd-client haproxy
+  id postgres >/dev/null # The account that runs them in the tests.
+  mkdir -p build && touch build/fail-over
+  exit
+fi
 case "$MODE" in
   run) STEPS=3 ;;
   docs) STEPS=2 ;;
   test | bench) STEPS=5 ;;
-  *) say "usage: scripts/setup.sh run|docs|test|bench|relying-parties"; exit 2 ;;
+  *) say "usage: scripts/setup.sh run|docs|test|bench|relying-parties|fail-over"; exit 2 ;;
 esac
 
 case "$MODE" in
