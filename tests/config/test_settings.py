@@ -88,6 +88,7 @@ REFUSED: dict[str, list[Any]] = {
     "workers": ["0", "65", "two", CANARY],
     "log_level": [CANARY, "trace"],
     "log_format": [CANARY, "xml"],
+    "traces": [CANARY, "on", "true"],
 }
 
 

@@ -29,6 +29,7 @@ from tests.e2e.canary_search import (
 from tests.e2e.canary_walk import Erased, sign_in_and_erase, walk_through
 from tests.e2e.canary_walker import MASTER_KEYS, PHONES, Walk, Walker
 from tests.e2e.conftest import Service, launch
+from tests.otlp_receiver import OtlpReceiver
 from tests.postgres_server import execute, fresh_database
 
 COLLECTED = ("own contact", "own contact, no plus")
@@ -41,6 +42,7 @@ class Ran:
     kind: str
     walk: Walk
     canaries: list[Canary]
+    traces: OtlpReceiver
 
     def cells(self) -> dict[str, bytes]:
         database = self.walk.service.database
@@ -54,13 +56,17 @@ def kind() -> str:
 
 @pytest.fixture(scope="module")
 def ran(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
-    """Return a separate service, at the debug log level, behind a proxy, with two master keys."""
+    """Return a separate service, at the debug log level, behind a proxy, with two master keys and traces."""
     directory = tmp_path_factory.mktemp("canaries")
     with contextlib.ExitStack() as kept:
         database = f"sqlite:///{directory / 'taproof.db'}" if kind == "sqlite" else kept.enter_context(fresh_database())
+        traces = kept.enter_context(OtlpReceiver())
         service = launch(
             directory,
             *("--database", database),
+            OTEL_BSP_SCHEDULE_DELAY="200",
+            OTEL_EXPORTER_OTLP_ENDPOINT=traces.url,
+            TAPROOF_TRACES="link",
             TAPROOF_LOG_LEVEL="debug",
             TAPROOF_MASTER_KEY=",".join(MASTER_KEYS),
             TAPROOF_TRUSTED_PROXY="127.0.0.1/32",
@@ -68,7 +74,7 @@ def ran(kind: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
         kept.callback(service.stop)
         walk = Walk(service, database)
         walk_through(walk)
-        yield Ran(kind, walk, walk.canaries())
+        yield Ran(kind, walk, walk.canaries(), traces)
 
 
 def log_places(service: Service, outputs: list[str]) -> dict[str, bytes]:
@@ -211,15 +217,24 @@ def test_erased_bytes(ran: Ran, erased: list[Erased]) -> None:
 
 
 def test_after_the_end(ran: Ran, erased: list[Erased]) -> None:
-    """After the service has stopped and the journal is merged, the file and the log are still clean."""
+    """After the service has stopped and the journal is merged, the file, the log and all exported traces are clean."""
     ran.walk.service.stop()
     places = log_places(ran.walk.service, ran.walk.outputs)
     places["stdout"] = places["stdout"].replace(ran.walk.service.access_token.encode(), b"", 1)
     files = sqlite_bytes(ran.walk.service.database)
     assert bool(files) is (ran.kind == "sqlite")
-    assert hits(ran.walk.canaries(), places | files) == []
+    traces = {"traces": b"\n".join(ran.traces.bodies)}
+    names = {span.name for span in ran.traces.spans}
+    assert names >= {
+        "POST webhook",
+        "process message",
+        "sendMessage",
+        "consume_session",
+        "GET /console/sessions/{session_id}",
+    }
+    assert hits(ran.walk.canaries(), places | files | traces) == []
     for each in erased:
-        assert hits(each.canaries, files) == []
+        assert hits(each.canaries, files | traces) == []
 
 
 # ---- the search finds what is there

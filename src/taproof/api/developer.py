@@ -86,6 +86,8 @@ class DeveloperApi:
             openapi_url=None,
             redirect_slashes=False,
             dependencies=[Depends(self.authenticate)],
+            # FastAPI's own telemetry exports paths, addresses and the text of errors. See taproof.tracing instead.
+            telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         )
         install_error_handlers(app)
         app.add_middleware(TellLimits, limits=self._limits)

@@ -55,6 +55,12 @@ class Router:
             if stem != path:
                 self._below.append((f"{stem}/", app))
 
+    def route_of(self, path: str) -> str | None:
+        """Return the registered path of the application for a path, such as `/oidc/*`; None if there is none."""
+        if path in self._exact:
+            return path
+        return next((f"{stem}*" for stem, _ in self._below if path.startswith(stem)), None)
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if not _names_one_host(scope):

@@ -39,6 +39,7 @@ from taproof.config.values import (
     Role,
     Seconds,
     Server,
+    Traces,
     Workers,
 )
 from taproof.core.address_rules import AddressRules
@@ -62,7 +63,7 @@ _WEBHOOKS: Final = "Webhooks"
 _LIMITS: Final = "Abuse limits"
 _STORE: Final = "The store"
 _PLANS: Final = "Plans"
-_LOGS: Final = "Logs"
+_LOGS: Final = "Logs and traces"
 _UNLIMITED: Final = "no limit on any plan"
 
 
@@ -238,6 +239,12 @@ class Settings(BaseModel):
         "Format of the log on stderr.",
         default=_default_log_format,
         shown="console on a terminal, else json",
+    )
+    traces: Traces = _setting(
+        _LOGS,
+        "OpenTelemetry traces. With link, each request begins a trace, with a link to its caller's span. With "
+        "continue, a request from a trusted proxy continues its caller's trace.",
+        default="off",
     )
 
     @field_validator("*", mode="before")

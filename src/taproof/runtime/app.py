@@ -207,7 +207,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
     )
     deeplinks = services.deeplinks
     operations = build_operations(storage.ping, lambda: deeplinks.is_known, services.metrics, developer_api)
-    return Router(
+    router = Router(
         SessionApi(services.sign_in_sessions, services.waiting, projects, services.metrics, services.limits),
         developer_api,
         operations,
@@ -220,6 +220,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
             **others,
         },
     )
+    return services.tracing.requests(router)
 
 
 async def _choose_parts(

@@ -55,7 +55,8 @@ class BotRuntime:
     project_bot_webhooks: ProjectBotWebhooks
     """The same as `webhook`, for project bots. It works in any process."""
     close: Callable[[], Awaitable[None]]
-    _intake: UpdateIntake
+    _polled: UpdateIntake
+    """Handles the updates that are received by long polling."""
     _webhook_secrets: Callable[[], list[str]]
     """The webhook secrets: the messenger gets the first; the others are valid while the master key is rotated."""
     _settings: Settings
@@ -84,7 +85,7 @@ class BotRuntime:
 
     async def _receive_updates(self, since: int) -> None:
         if self._settings.bot_updates == "polling":
-            await LongPolling(self.bot, self._intake, since).run()
+            await LongPolling(self.bot, self._polled, since).run()
         else:
             url = f"{self._settings.base_url}{WEBHOOK_PATH}"
             while True:
@@ -97,8 +98,9 @@ class BotRuntime:
 def connect_messenger(settings: Settings, services: "Services", sandbox: RunningSandbox | None) -> BotRuntime:
     """Return the messenger's side of this process, with the bot of the sandbox or of the settings."""
     storage, encryptor, decisions = services.storage, services.encryptor, services.decisions
+    tracing = services.tracing
     token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    bot = Bot(open_bot_api(settings), token if sandbox is None else sandbox.bot_token)
+    bot = Bot(tracing.bot_api(open_bot_api(settings)), token if sandbox is None else sandbox.bot_token)
     handlers = user_control_handlers(UserControl(storage, decisions, system_clock), decisions)
     # A developer who tries the sandbox signs in repeatedly, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
@@ -106,7 +108,8 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
     react = Conversation(decisions, signer, system_clock, handlers, limits).on_update
     intake = UpdateIntake(bot, react, storage.bots, system_clock)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
-    project_bot_api = open_bot_api(settings, limit=0)  # Shared by all project bots. No call waits for a connection.
+    # Shared by all project bots. No call waits for a connection.
+    project_bot_api = tracing.bot_api(open_bot_api(settings, limit=0))
 
     def connect(project_bot_token: str) -> Bot:
         return Bot(project_bot_api, project_bot_token)
@@ -119,9 +122,8 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
 
     async def receive(project_bot: Bot, reconnection: Reconnection) -> None:
         if settings.bot_updates == "polling":
-            await LongPolling(
-                project_bot, project_bot_intake(project_bot), system_clock(), reconnection, pace=PACE_SECONDS
-            ).run()
+            updates = tracing.updates(project_bot_intake(project_bot))
+            await LongPolling(project_bot, updates, system_clock(), reconnection, pace=PACE_SECONDS).run()
         else:
             await keep_webhook(
                 project_bot, f"{settings.base_url}{WEBHOOK_PATH}/{project_bot.id}", project_bot_secrets, reconnection
@@ -138,7 +140,7 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
             services.bots, lambda project_bot_token: project_bot_intake(connect(project_bot_token)), project_bot_secrets
         ),
         close,
-        intake,
+        tracing.updates(intake),
         secrets,
         settings,
     )

@@ -27,6 +27,7 @@ from taproof.runtime.bot_runtime import open_bot_api
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.geoip import place_finder
 from taproof.runtime.store import open_encryptor, open_plans, open_projects, open_storage
+from taproof.runtime.traces import Tracing, open_traces
 from taproof.service.analytics import AnalyticsReader
 from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots
@@ -84,13 +85,15 @@ class Services:
     """Set when an event may be due, so that this process's sender checks immediately."""
     metrics: Metrics
     limits: RateLimits
+    tracing: Tracing
 
 
 @asynccontextmanager
 async def open_services(settings: Settings, shared_metrics: Path | None = None) -> AsyncIterator[Services]:
     """Yield the use cases, on the configured store."""
     async with AsyncExitStack() as stack:
-        storage = await open_storage(settings.database_url, pgbouncer=settings.pgbouncer)
+        tracing = await stack.enter_async_context(open_traces(settings))
+        storage = tracing.storage(await open_storage(settings.database_url, pgbouncer=settings.pgbouncer))
         stack.push_async_callback(storage.close)
         await check_mode(storage, sandbox=settings.sandbox)
         encryptor = await open_encryptor(settings, storage)
@@ -110,11 +113,13 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             find_place=place_finder(settings.geoip_file, system_clock),
         )
         webhooks = Webhooks(storage, encryptor, system_clock, system_entropy, f"Taproof/{version('taproof')}")
-        client = await stack.enter_async_context(
-            open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
+        client = tracing.webhooks(
+            await stack.enter_async_context(
+                open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
+            )
         )
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
-        bot_api = open_bot_api(settings)
+        bot_api = tracing.bot_api(open_bot_api(settings))
         stack.push_async_callback(bot_api.close)
         yield Services(
             storage=storage,
@@ -171,6 +176,7 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
                 developer=settings.developer_limit,
                 developer_write=settings.developer_write_limit,
             ),
+            tracing=tracing,
         )
 
 

@@ -1,0 +1,61 @@
+"""The spans of operations of the store (https://opentelemetry.io/docs/specs/semconv/database/database-spans/).
+
+An operation is one statement or one transaction, and the span has the name of its method, such as `poll_session`. On
+PostgreSQL, callers share statements. Each caller has a span of its own, which includes the wait for the statement
+before.
+"""
+
+from collections.abc import Awaitable, Callable
+from inspect import getmembers, iscoroutinefunction
+from types import SimpleNamespace
+from typing import Any, Final, cast
+
+from opentelemetry.trace import SpanKind, Tracer
+
+from taproof.core.deliveries import Event
+from taproof.storage.protocol import Storage
+from taproof.tracing.spans import begin_span, is_traced
+from taproof.tracing.webhooks import RecordedEvents
+
+Call = Callable[..., Awaitable[Any]]
+_ENDLESS: Final = frozenset({"watch_decisions"})
+
+
+class TracedStore:
+    """Wraps the parts of a store.
+
+    An operation outside a trace has no span. So the polling of background tasks begins no traces, and an operation in a
+    request that is not sampled costs one comparison.
+    """
+
+    def __init__(self, tracer: Tracer, system: str, events: RecordedEvents) -> None:
+        self._tracer = tracer
+        self._system = system
+        self._events = events
+
+    def wrap(self, storage: Storage) -> Storage:
+        """Return an object with the same parts, whose operations are traced."""
+        parts = {name: self._wrap_part(getattr(storage, name)) for name in Storage.__annotations__}
+        return cast("Storage", SimpleNamespace(**parts, close=storage.close, ping=storage.ping))
+
+    def _wrap_part(self, part: object) -> SimpleNamespace:
+        calls = {name: call for name, call in getmembers(part, iscoroutinefunction) if not name.startswith("_")}
+        return SimpleNamespace(
+            **{name: call if name in _ENDLESS else self._wrap_call(name, call) for name, call in calls.items()}
+        )
+
+    def _wrap_call(self, name: str, call: Call) -> Call:
+        attributes = {"db.system.name": self._system, "db.operation.name": name}
+
+        async def run_traced(*values: Any, **more: Any) -> Any:
+            with begin_span(self._tracer, name, SpanKind.CLIENT, attributes) as span:
+                for value in (*values, *more.values()):
+                    if isinstance(value, Event):
+                        # Before the commit: the sender can claim the event right after it.
+                        self._events.remember(value.id, span.get_span_context())
+                return await call(*values, **more)
+
+        def run(*values: Any, **more: Any) -> Awaitable[Any]:
+            return run_traced(*values, **more) if is_traced() else call(*values, **more)
+
+        return run
