@@ -98,7 +98,7 @@ async def test_metrics_count_by_route_and_name_nobody(operations: httpx.AsyncCli
     await api.client.get("/api/v1/dev/evil-path")
     await api.client.request("EVIL", "/api/v1/dev/me")
     api.metrics.sessions_created.inc()
-    api.metrics.polls["used"].inc()
+    api.metrics.count_poll["used"]()
     text = (await operations.get("/metrics")).text
     for line in (
         'taproof_developer_requests_total{method="GET",route="/api/v1/dev/projects/{project_id}",status="200"} 1.0',

@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import httpx
 import pytest
@@ -12,7 +12,7 @@ from tests.api.conftest import Api, assert_error, make_projects
 
 from taproof.api.router import Router
 from taproof.api.sessions import WAIT_LIMIT, SessionApi
-from taproof.core.model import MessengerIdentity
+from taproof.core.model import MessengerIdentity, Status
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import Waiting
@@ -109,6 +109,18 @@ async def test_the_answer_comes_with_the_tap(verifier: Verifier, button: str) ->
         assert again.json() == {"status": "used"}
 
 
+async def test_waiting_is_no_latency(verifier: Verifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a verify call in the metrics begins when its wait ends."""
+    now = 0.0
+    monkeypatch.setattr("taproof.api.sessions.perf_counter", lambda: now)
+    call = await verifier.wait()
+    now = 25.0
+    await verifier.tap("Cancel")
+    assert (await call).json() == {"status": "cancelled"}
+    assert verifier.metric("taproof_verify_seconds_count") == 1
+    assert verifier.metric("taproof_verify_seconds_sum") == 0
+
+
 async def test_the_time_is_over(verifier: Verifier) -> None:
     """When nobody taps in time, the answer is the usual one for a pending session."""
     answer = await verifier.verify(wait=0.02)
@@ -191,8 +203,9 @@ async def test_waits_are_counted_as_polls(verifier: Verifier) -> None:
     call = await verifier.wait()
     await verifier.tap("Cancel")
     await call
-    samples = verifier.api.metrics.polls
-    assert {status: polls._value.get() for status, polls in samples.items() if polls._value.get()} == {"cancelled": 1}
+    registry = verifier.api.metrics.registry
+    counted = {each: registry.get_sample_value("taproof_polls_total", {"status": each}) for each in get_args(Status)}
+    assert {status: count for status, count in counted.items() if count} == {"cancelled": 1}
 
 
 async def test_a_key_replaced_during_the_wait(verifier: Verifier) -> None:

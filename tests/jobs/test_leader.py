@@ -37,7 +37,8 @@ class Node:
         self.stubborn = False
         self.failure: Exception | None = None
         self.stopping = asyncio.Event()
-        self.lead = LeaderElection(shop.storage.leases, shop.clock, holder, "bot", self.work)
+        self.shown: list[int] = []
+        self.lead = LeaderElection(shop.storage.leases, shop.clock, holder, "bot", self.work, show=self.shown.append)
         self.task = asyncio.create_task(self.lead.run_until(self.stopping))
 
     async def work(self, since: int) -> None:
@@ -85,6 +86,7 @@ async def test_one_at_a_time_and_given_up_at_once(shop: "Shop") -> None:
     assert not first.works
     await until(lambda: second.works)
     assert second.terms == [shop.clock()]
+    assert (first.shown, second.shown) == ([1, 0], [1])
     await second.stop()
 
 
@@ -115,6 +117,7 @@ async def test_work_rests_while_the_store_is_away(shop: "Shop", monkeypatch: pyt
         assert [line["event"] for line in logs] == ["lease_lost"]
     await until(lambda: node.works)
     assert len(node.terms) == 2
+    assert node.shown == [1, 0, 1]
     await node.stop()
 
 

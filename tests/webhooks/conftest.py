@@ -101,6 +101,10 @@ class Watch:
     def __init__(self) -> None:
         self.outcomes: list[AttemptOutcome] = []
         self.ages: list[float] = []
+        self.deliveries: list[float] = []
+
+    def observe_delivery(self, seconds: float) -> None:
+        self.deliveries.append(seconds)
 
     def count_attempt(self, outcome: AttemptOutcome) -> None:
         self.outcomes.append(outcome)

@@ -89,6 +89,24 @@ async def test_a_receiver_that_cannot_be_reached_is_tried_again(
     assert shop.watch.outcomes == ["retried"]
 
 
+async def test_only_deliveries_at_the_first_attempt_are_timed(shop: "Shop", receiver: "Receiver", post: "Post") -> None:
+    """The time runs from the decision. A receiver that fails at first says nothing about the service."""
+    for answer in ("500", "200"):
+        project, _ = await shop.project(f"{receiver.base}/{answer}")
+        await shop.sign_in(project)
+    shop.clock.now += 1_500
+    await shop.send_due(post)
+    assert sorted(shop.watch.outcomes) == ["delivered", "retried"]
+    assert shop.watch.deliveries == [1.5]
+    shop.storage.database.writer._connection.execute(
+        "UPDATE projects SET webhook_url = replace(webhook_url, '500', '200')"
+    )
+    shop.clock.now += 60_000
+    await shop.send_due(post)
+    assert shop.watch.outcomes.count("delivered") == 2
+    assert shop.watch.deliveries == [1.5]
+
+
 async def test_a_receiver_that_hangs_is_left_and_holds_up_nobody(shop: "Shop", receiver: "Receiver") -> None:
     """Its time runs out; the events of the same batch for others are delivered meanwhile."""
     for answer in ("hang", "200", "200"):

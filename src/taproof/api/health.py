@@ -1,11 +1,13 @@
 """Serve health, readiness, metrics, the OpenAPI document and the API reference page."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 from fastapi import FastAPI
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import exposition
+from prometheus_client.openmetrics import exposition as openmetrics
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taproof.api.openapi.document import build_openapi
@@ -113,11 +115,30 @@ class _Readiness:
 
 
 class _Exposition:
-    """Serves the metrics in the Prometheus text format. `http/metrics.py` lists them."""
+    """Serves the metrics in the Prometheus text format, or in OpenMetrics. `http/metrics.py` lists them."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._registry = metrics.registry
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        if await allows_get(scope, send):
-            await send_answer(scope, send, generate_latest(self._registry), CONTENT_TYPE_LATEST, _UNCACHED)
+        if not await allows_get(scope, send):
+            return
+        if _accepts_openmetrics(scope):
+            text = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]
+            content_type = openmetrics.CONTENT_TYPE_LATEST
+        else:
+            text, content_type = exposition.generate_latest(self._registry), exposition.CONTENT_TYPE_PLAIN_0_0_4
+        await send_answer(scope, send, text, content_type, _UNCACHED)
+
+
+def _accepts_openmetrics(scope: Scope) -> bool:
+    """Return whether the client's Accept header names OpenMetrics, without refusing it (q=0).
+
+    Clients that can read OpenMetrics prefer it. The library's own function repeats parts of the header in its answer.
+    """
+    for name, value in scope["headers"]:
+        for media_range in value.split(b",") if name == b"accept" else ():
+            media_type, *parameters = (part.strip().lower() for part in media_range.split(b";"))
+            if media_type == b"application/openmetrics-text":
+                return not any(re.fullmatch(rb"q=0(\.0*)?", each) for each in parameters)
+    return False

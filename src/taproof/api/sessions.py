@@ -6,6 +6,7 @@ Source: service-spec.md, Public and Server-side session endpoints; contract.md, 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
+from time import perf_counter
 from typing import Any, Final
 
 from pydantic_core import to_json
@@ -16,7 +17,7 @@ from taproof.core.errors import InvalidRequest, InvalidSecretKey, MethodNotAllow
 from taproof.http.body import Receive, Scope, read_json_object, text_field, wait_field
 from taproof.http.errors import NO_PAGE, bearer_token, error_response
 from taproof.http.limits.rates import POLL_REFUSALS, GenerateCall, RateLimits
-from taproof.http.metrics import Metrics
+from taproof.http.metrics import Metrics, SessionEndpoint
 from taproof.http.requester import requester_of, until_gone
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions
@@ -56,25 +57,26 @@ class SessionApi:
         self._waiting = waiting
         self._projects = projects
         self._metrics = metrics
+        self._count_poll, self._observe_verify = metrics.count_poll, metrics.observe_verify
         self._limits = limits
 
     async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/generate/public."""
         call = GenerateCall(self._limits, scope, send, public=True)
-        await self._answer(partial(self._generate, call), scope, receive, call.send, public=True)
+        await self._answer("generate", partial(self._generate, call), scope, receive, call.send, public=True)
 
     async def generate(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/generate."""
         call = GenerateCall(self._limits, scope, send, public=False)
-        await self._answer(partial(self._generate, call), scope, receive, call.send, public=False)
+        await self._answer("generate", partial(self._generate, call), scope, receive, call.send, public=False)
 
     async def verify_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/verify/public."""
-        await self._answer(self._verify, scope, receive, send, public=True)
+        await self._answer("verify", self._verify, scope, receive, send, public=True)
 
     async def verify(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/verify."""
-        await self._answer(self._verify, scope, receive, send, public=False)
+        await self._answer("verify", self._verify, scope, receive, send, public=False)
 
     async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
         if public:
@@ -82,6 +84,7 @@ class SessionApi:
             project_id = text_field(body, "project_id")
         else:
             project_id, body = await self._read_keyed(scope, receive)
+        began = perf_counter()  # After the body has arrived: how fast a client sends it says nothing about the service.
         code_challenge = text_field(body, "code_challenge") if "code_challenge" in body else None
         if "code_challenge_method" in body and text_field(body, "code_challenge_method") != METHOD:
             raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only supported method. You can omit it.")
@@ -99,6 +102,7 @@ class SessionApi:
             call.give_back(project_id)
             raise
         self._metrics.sessions_created.inc()
+        self._metrics.observe_generate(perf_counter() - began)
         answer = {
             "session_token": session.session_token,
             "deeplink": session.deeplink,
@@ -114,11 +118,13 @@ class SessionApi:
             project_id = text_field(body, "project_id")
         else:
             project_id, body = await self._read_keyed(scope, receive)
+        began = perf_counter()
         session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
         seconds = wait_field(body, WAIT_LIMIT) if "wait" in body else 0
         if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=public):
             # `_answer` sends this body with status 429: `_READY_STARTS` has a start message for each refusal. An
             # exception would cost more on the polled path.
+            self._metrics.count_session_error("verify", _TOO_SOON)
             return POLL_REFUSALS[too_soon]
         try:
             if seconds:
@@ -133,6 +139,7 @@ class SessionApi:
                     )
                 if end == "gone":
                     return _NOBODY_READS
+                began = perf_counter()
                 if end == "no_place":
                     self._metrics.waits_without_place.inc()
                 if not public:
@@ -144,7 +151,8 @@ class SessionApi:
         except TaproofError as error:
             self._limits.poll_failed(scope, project_id, session_token, code_verifier, error, public=public)
             raise
-        self._metrics.polls[result.status].inc()
+        self._count_poll[result.status]()
+        self._observe_verify(perf_counter() - began)
         return _STATUS_ONLY[result.status] if result.identity is None else to_json(result.to_answer())
 
     async def _read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
@@ -162,6 +170,7 @@ class SessionApi:
 
     async def _answer(
         self,
+        endpoint: SessionEndpoint,
         handler: Callable[..., Awaitable[bytes]],
         scope: Scope,
         receive: Receive,
@@ -183,6 +192,7 @@ class SessionApi:
                 return
             headers = [*headers, (b"content-length", b"%d" % len(body))]
         except Exception as error:  # noqa: BLE001 — a bug must be logged and answered with a 500 in the usual error shape.
+            self._metrics.count_session_error(endpoint, error)
             if isinstance(error, InvalidSecretKey):
                 self._limits.refused_credentials.note("secret_key", scope)
             status, headers, body = error_response(error, _ANY_ORIGIN_ERROR if public else ())
@@ -191,6 +201,7 @@ class SessionApi:
         await _send(send, status, headers, body)
 
 
+_TOO_SOON: Final = RateLimited()
 _PUBLIC_HEADERS: Final = _HEADERS + _ANY_ORIGIN
 _STATUS_ONLY: Final = {
     status: json.dumps({"status": status}).encode() for status in ("pending", "cancelled", "expired", "used")

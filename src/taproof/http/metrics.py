@@ -4,6 +4,11 @@
 |---|---|---|
 | `taproof_sessions_created_total` | none | sign-in sessions that were created |
 | `taproof_polls_total` | `status` | answered verify calls, by the status returned |
+| `taproof_decisions_total` | `outcome` | decisions of users, by outcome |
+| `taproof_session_errors_total` | `endpoint`, `code` | failed calls of the session endpoints, by error code |
+| `taproof_generate_seconds` | `le` | histogram: generate calls that created a session |
+| `taproof_verify_seconds` | `le` | histogram: answered verify calls, without the time that they waited |
+| `taproof_tap_seconds` | `le` | histogram: from the receipt of a tap to the accepted answer |
 | `taproof_waiting_calls` | none | verify calls that are waiting for their session to leave pending |
 | `taproof_waits_without_place_total` | none | verify calls with `wait` answered immediately: too many waited |
 | `taproof_rate_limited_total` | `limit` | calls refused because there were too many, by limit |
@@ -11,11 +16,16 @@
 | `taproof_webhook_attempts_total` | `outcome` | attempts to deliver a webhook event, by outcome |
 | `taproof_webhook_dead_letters_total` | none | webhook events that failed after their last attempt |
 | `taproof_webhook_oldest_due_seconds` | none | seconds that the oldest due webhook event has been waiting |
+| `taproof_webhook_delivery_seconds` | `le` | histogram: from a decision to its event's delivery at the first attempt |
+| `taproof_ready` | `check` | 1 if the store answers (`store`), or if links can be made (`bot_name`); otherwise 0 |
+| `taproof_leader` | `work` | 1 in the process that does this work: `bot`, `own_bots` or `housekeeping` |
+| `taproof_bot_failing` | none | 1 while the messenger does not accept the call with which the bot receives updates |
 | `taproof_own_bots` | `state` | project bots: `running`, or `broken` if the messenger refuses the token |
 | `taproof_info` | `version` | always 1; the label is the running release |
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
-`LimitName` lists the limits: see docs/reference/retention-and-limits.md.
+docs/reference/metrics.md defines what exactly each one measures. `LimitName` lists the limits: see
+docs/reference/retention-and-limits.md.
 
 An attempt's outcome is one of these:
 
@@ -36,12 +46,24 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Info, Metric, ProcessCollector, values
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Info,
+    Metric,
+    ProcessCollector,
+    disable_created_metrics,
+    values,
+)
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from taproof.core.errors import API_ERRORS, InternalError, TaproofError
 from taproof.core.model import Status
+from taproof.http.cells import Cells, CounterForm, HistogramForm, SharedMetrics
+from taproof.service.sessions.decide import CountedDecision
 from taproof.service.webhooks import AttemptOutcome
 
 LimitName = Literal[
@@ -57,10 +79,31 @@ LimitName = Literal[
     "bot_token",
 ]
 """The limits in `limits/rates.py` and `limits/developers.py`, and the bot token limit (`service/bots.py`)."""
+SessionEndpoint = Literal["generate", "verify"]
+"""A session endpoint, public or server-side."""
+ReadyCheck = Literal["store", "bot_name"]
+LeaderWork = Literal["bot", "own_bots", "housekeeping"]
+
+_CALLS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
+"""Bounds for generate and verify: from a read of SQLite to the time limit of a PostgreSQL statement."""
+_REMOTE: Final = (0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0)
+"""Bounds for work that includes calls to another service: from one quick call to the time limit of an update."""
+_POLLS: Final = CounterForm("taproof_polls_total", "Answered verify calls.", "status", get_args(Status))
+_GENERATE: Final = HistogramForm("taproof_generate_seconds", "Generate calls that created a session.", _CALLS)
+_VERIFY: Final = HistogramForm(
+    "taproof_verify_seconds", "Answered verify calls, without the time that they waited.", _CALLS
+)
+_TAP: Final = HistogramForm("taproof_tap_seconds", "From the receipt of a tap to the accepted answer.", _REMOTE)
+_DELIVERY: Final = HistogramForm(
+    "taproof_webhook_delivery_seconds", "From a decision to its event's delivery at the first attempt.", _REMOTE
+)
+_CODES: Final = frozenset(error.code for error in API_ERRORS)
+_FAULTS: Final = ("internal_error", "store_unavailable", "messenger_unavailable")
+"""The errors that are the service's own fault. Alerts need the 0 before the first one."""
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-def share_metrics(directory: Path, process: int) -> None:
+def share_metrics(directory: Path, process: int) -> SharedMetrics:
     """Keep the counters in files in `directory` from now on.
 
     `process` is this process's number, unique among running processes. A process that replaces a dead one continues
@@ -69,6 +112,7 @@ def share_metrics(directory: Path, process: int) -> None:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(directory)  # The library reads this for each new metric.
     values.ValueClass = values.MultiProcessValue(lambda: process)  # type: ignore[no-untyped-call]
     (directory / f"{process}.pid").write_text(str(os.getpid()), encoding="ascii")
+    return SharedMetrics(directory, process)
 
 
 def forget_process(directory: Path, process: int) -> None:
@@ -78,25 +122,40 @@ def forget_process(directory: Path, process: int) -> None:
 
 
 class Metrics:
-    """The metrics of the HTTP API and the webhook sender.
+    """The metrics of one process.
 
     Args:
         exposed: the registry that `/metrics` shows.
         version: the release.
-        shared: the directory with the counters of all processes on this port; requires `share_metrics` first.
+        shared: what `share_metrics` returned, if several processes share this port.
 
-    The children in `polls` (by status) and `rate_limited` (by limit) are created in advance, so counting on the polled
-    path is one call.
+    `count_poll` (by status), `rate_limited` (by limit) and the functions `observe_…` are created in advance, so
+    counting on the polled path is one call.
     """
 
-    def __init__(self, exposed: CollectorRegistry, version: str, shared: Path | None = None) -> None:
+    def __init__(self, exposed: CollectorRegistry, version: str, shared: SharedMetrics | None = None) -> None:
         self.registry = exposed
+        # The times of creation would double the number of counters, and nobody asks for them.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         # Shared counters are read from the files of all processes, so this process's own are not exposed again.
         registry = exposed if shared is None else None
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         self.sessions_created = counter("taproof_sessions_created_total", "Sign-in sessions that were created.")
-        polls = counter("taproof_polls_total", "Answered verify calls.", ["status"])
-        self.polls: dict[str, Counter] = {status: polls.labels(status) for status in get_args(Status)}
+        decisions = counter("taproof_decisions_total", "Decisions of users.", ["outcome"])
+        self._decisions = {outcome: decisions.labels(outcome) for outcome in get_args(CountedDecision)}
+        self._session_errors = counter(
+            "taproof_session_errors_total", "Failed calls of the session endpoints.", ["endpoint", "code"]
+        )
+        for endpoint in get_args(SessionEndpoint):
+            for code in _FAULTS:
+                self._session_errors.labels(endpoint, code)
+        cells = Cells((_POLLS, _GENERATE, _VERIFY, _TAP, _DELIVERY), shared)
+        exposed.register(cells)
+        self.count_poll = _POLLS.open(cells.of(_POLLS))
+        self.observe_generate = _GENERATE.open(cells.of(_GENERATE))
+        self.observe_verify = _VERIFY.open(cells.of(_VERIFY))
+        self.observe_tap = _TAP.open(cells.of(_TAP))
+        self.observe_delivery = _DELIVERY.open(cells.of(_DELIVERY))
         self.waiting_calls = gauge(
             "taproof_waiting_calls",
             "Verify calls that are waiting for their session to leave pending.",
@@ -134,12 +193,31 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         self._project_bots = {state: project_bots.labels(state) for state in ("running", "broken")}
+        # The node is as ready as the process that is least ready.
+        ready = gauge("taproof_ready", "Whether sign-ins can work, by check.", ["check"], multiprocess_mode="livemin")
+        self._ready = {check: ready.labels(check) for check in get_args(ReadyCheck)}
+        leader = gauge("taproof_leader", "Whether this work runs here.", ["work"], multiprocess_mode="livesum")
+        self._leader = {work: leader.labels(work) for work in get_args(LeaderWork)}
+        self._bot_failing = gauge(
+            "taproof_bot_failing",
+            "Whether the messenger does not accept the call with which the bot receives updates.",
+            multiprocess_mode="livemax",
+        )
         Info("taproof", "The running release.", registry=exposed).info({"version": version})
         if shared is None:
             ProcessCollector(registry=exposed)
         else:
-            MultiProcessCollector(exposed, str(shared))  # type: ignore[no-untyped-call]
-            exposed.register(_EachProcess(shared))
+            MultiProcessCollector(exposed, str(shared.directory))  # type: ignore[no-untyped-call]
+            exposed.register(_EachProcess(shared.directory))
+
+    def count_decision(self, outcome: CountedDecision) -> None:
+        """Count a decision that was just stored."""
+        self._decisions[outcome].inc()
+
+    def count_session_error(self, endpoint: SessionEndpoint, error: Exception) -> None:
+        """Count a failed call, by the code of the response."""
+        code = error.code if isinstance(error, TaproofError) and error.code in _CODES else InternalError.code
+        self._session_errors.labels(endpoint, code).inc()
 
     def count_attempt(self, outcome: AttemptOutcome) -> None:
         """Count an attempt to deliver a webhook event."""
@@ -155,6 +233,18 @@ class Metrics:
         """Set the number of project bots that this process runs, and the number of all known broken ones."""
         self._project_bots["running"].set(running)
         self._project_bots["broken"].set(broken)
+
+    def show_ready(self, check: ReadyCheck, passed: int) -> None:
+        """Set whether a check of readiness has just passed: 1 or 0."""
+        self._ready[check].set(passed)
+
+    def show_leader(self, work: LeaderWork, leads: int) -> None:
+        """Set whether this process does this work: 1 or 0."""
+        self._leader[work].set(leads)
+
+    def show_bot_failing(self, failing: int) -> None:
+        """Set whether this process cannot receive the updates of the service's own bot: 1 or 0."""
+        self._bot_failing.set(failing)
 
 
 class _EachProcess(Collector):

@@ -55,14 +55,25 @@ class LeaderElection:
         holder: the name of this process, unique across all nodes.
         name: the name of the lease.
         work: the work that must run in only one process.
+        show: called with 1 when this process starts to lead, and with 0 when it stops.
     """
 
-    def __init__(self, leases: Leases, clock: Clock, holder: str, name: str, work: Work) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        clock: Clock,
+        holder: str,
+        name: str,
+        work: Work,
+        *,
+        show: Callable[[int], None] = lambda _leads: None,
+    ) -> None:
         self._leases = leases
         self._clock = clock
         self._holder = holder
         self._name = name
         self._work = work
+        self._show = show
         self._deadline = 0.0
         """The event loop time until which this process can rely on the lease."""
         self._asking = asyncio.Lock()
@@ -72,7 +83,11 @@ class LeaderElection:
         while not stopping.is_set():
             if await self._hold(asyncio.get_running_loop().time() + LOSE_SECONDS):
                 _log.info("lease_taken", lease=self._name)
-                await self._do_work(stopping)
+                self._show(1)
+                try:
+                    await self._do_work(stopping)
+                finally:
+                    self._show(0)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(stopping.wait(), TRY_SECONDS)
 

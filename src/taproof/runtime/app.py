@@ -12,8 +12,8 @@ import socket
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 import structlog
@@ -32,7 +32,9 @@ from taproof.console.app import Console, ConsoleServices
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.http.body import BODY_SECONDS, BodiesInTime
+from taproof.http.cells import SharedMetrics
 from taproof.http.limits.pages import PageLimit
+from taproof.http.metrics import LeaderWork
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
@@ -40,6 +42,7 @@ from taproof.oidc.app import OpenidProvider
 from taproof.runtime.bot_runtime import BotRuntime, connect_messenger
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
+from taproof.runtime.readiness import watch_readiness
 from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.runtime.services import Services, open_services
 from taproof.runtime.start_screen import print_screen
@@ -57,8 +60,7 @@ _log = structlog.get_logger(__name__)
 class Sibling:
     """The additional parts of a process that shares its port with others: see `supervisor.py`."""
 
-    metrics: Path
-    """The directory of the metrics that these processes share."""
+    metrics: SharedMetrics
     tell_ready: Callable[[], None]
 
 
@@ -235,20 +237,28 @@ async def _choose_parts(
     # The name is unique for each process of each node, and readable in the table of leases.
     holder = f"{socket.gethostname()} {os.getpid()} {system_entropy(8).hex()}"
 
-    def lead(name: str, work: Work) -> None:
-        parts.finishing.append(LeaderElection(storage.leases, system_clock, holder, name, work).run_until(stopping))
+    def lead(name: str, shown_as: LeaderWork, work: Work) -> None:
+        show = partial(services.metrics.show_leader, shown_as)
+        election = LeaderElection(storage.leases, system_clock, holder, name, work, show=show)
+        parts.finishing.append(election.run_until(stopping))
 
+    deeplinks = services.deeplinks
+    parts.cancelled.append(
+        watch_readiness(
+            storage.ping, lambda: deeplinks.is_known or not settings.serves_api, services.metrics.show_ready
+        )
+    )
     if settings.serves_api:
         parts.finishing.append(services.waiting.run_until(stopping))
         if messenger is not None:
-            parts.cancelled.append(_learn_deeplinks(services.deeplinks, messenger))
+            parts.cancelled.append(_learn_deeplinks(deeplinks, messenger))
     if settings.role in {"all", "bot"} and messenger is not None:
-        lead(f"bot {messenger.bot.id}", messenger.receive_updates)
-        lead("own bots", messenger.project_bots.run)
+        lead(f"bot {messenger.bot.id}", "bot", messenger.receive_updates)
+        lead("own bots", "own_bots", messenger.project_bots.run)
     if settings.role in {"all", "worker"}:
         days, audit_days = settings.session_retention_days, settings.audit_days
         housekeeping = Housekeeping(storage, system_clock, days, audit_days=audit_days)
-        lead("housekeeping", lambda _since: sweep_until(stopping, housekeeping))
+        lead("housekeeping", "housekeeping", lambda _since: sweep_until(stopping, housekeeping))
         post = services.webhook_client.post
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)
         parts.finishing.append(sender.run_until(stopping))

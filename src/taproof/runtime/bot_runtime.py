@@ -60,6 +60,7 @@ class BotRuntime:
     _webhook_secrets: Callable[[], list[str]]
     """The webhook secrets: the messenger gets the first; the others are valid while the master key is rotated."""
     _settings: Settings
+    _show_failing: Callable[[int], None]
 
     async def fetch_address(self) -> str:
         """Return the address that the bot's links begin with. Retry until the messenger answers."""
@@ -82,15 +83,17 @@ class BotRuntime:
             await self._receive_updates(since)
         finally:
             announcing.cancel()
+            self._show_failing(0)  # Another process receives the updates now.
 
     async def _receive_updates(self, since: int) -> None:
+        reconnection = Reconnection(self._show_failing)
         if self._settings.bot_updates == "polling":
-            await LongPolling(self.bot, self._polled, since).run()
+            await LongPolling(self.bot, self._polled, since, reconnection).run()
         else:
             url = f"{self._settings.base_url}{WEBHOOK_PATH}"
             while True:
                 secret = self._webhook_secrets()[0]
-                await register_webhook(self.bot, url, secret)
+                await register_webhook(self.bot, url, secret, reconnection)
                 while self._webhook_secrets()[0] == secret:  # noqa: ASYNC110 — a change of the key file sends no event.
                     await asyncio.sleep(_SECRET_LOOK)
 
@@ -106,7 +109,8 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     react = Conversation(decisions, signer, system_clock, handlers, limits).on_update
-    intake = UpdateIntake(bot, react, storage.bots, system_clock)
+    observe_tap = services.metrics.observe_tap
+    intake = UpdateIntake(bot, react, storage.bots, system_clock, observe_tap=observe_tap)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
     # Shared by all project bots. No call waits for a connection.
     project_bot_api = tracing.bot_api(open_bot_api(settings, limit=0))
@@ -115,7 +119,7 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
         return Bot(project_bot_api, project_bot_token)
 
     def project_bot_intake(project_bot: Bot) -> UpdateIntake:
-        return UpdateIntake(project_bot, react, storage.bots, system_clock, project_bot.id)
+        return UpdateIntake(project_bot, react, storage.bots, system_clock, project_bot.id, observe_tap=observe_tap)
 
     def project_bot_secrets(bot_id: int) -> list[str]:
         return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")
@@ -143,6 +147,7 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
         tracing.updates(intake),
         secrets,
         settings,
+        services.metrics.show_bot_failing,
     )
 
 

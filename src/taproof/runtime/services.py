@@ -9,7 +9,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
@@ -19,6 +18,7 @@ from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
+from taproof.http.cells import SharedMetrics
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.messengers.telegram.accounts import fetch_account
@@ -89,7 +89,7 @@ class Services:
 
 
 @asynccontextmanager
-async def open_services(settings: Settings, shared_metrics: Path | None = None) -> AsyncIterator[Services]:
+async def open_services(settings: Settings, shared_metrics: SharedMetrics | None = None) -> AsyncIterator[Services]:
     """Yield the use cases, on the configured store."""
     async with AsyncExitStack() as stack:
         tracing = await stack.enter_async_context(open_traces(settings))
@@ -128,7 +128,13 @@ async def open_services(settings: Settings, shared_metrics: Path | None = None) 
             sign_in_sessions=sign_in_sessions,
             waiting=waiting,
             decisions=Decisions(
-                storage, encryptor, system_clock, system_entropy, wake=waiting.wake, recorded=recorded.set
+                storage,
+                encryptor,
+                system_clock,
+                system_entropy,
+                wake=waiting.wake,
+                recorded=recorded.set,
+                count=metrics.count_decision,
             ),
             developers=Developers(storage, system_clock, system_entropy),
             projects=projects,

@@ -218,8 +218,7 @@ class _Supervisor:
             os.close(self._life)
             configure_logging(self._settings.log_level, self._settings.log_format, process=number)
             threading.Thread(target=self._end_with_supervisor, daemon=True).start()
-            share_metrics(self._directory, number)
-            sibling = app.Sibling(self._directory, lambda: _tell(self._tell_ready, number))
+            sibling = app.Sibling(share_metrics(self._directory, number), lambda: _tell(self._tell_ready, number))
             app.run(self._settings, sibling)
             code = 0
         except TaproofError as error:

@@ -117,6 +117,10 @@ class Webhooks:
         since = await self._storage.deliveries.read_oldest_due(now)
         return 0.0 if since is None else (now - since) / SECOND
 
+    def seconds_since(self, event: Event) -> float:
+        """Return the seconds since the decision of an event; 0 if the clock of the node that stored it is ahead."""
+        return max(0, self._clock() - event.created_at) / SECOND
+
     def sign_delivery(self, delivery: Delivery) -> SignedRequest:
         """Decrypt the body of a delivery's event and sign exactly those bytes.
 

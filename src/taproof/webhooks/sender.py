@@ -39,6 +39,9 @@ class WebhookWatch(Protocol):
     def count_attempt(self, outcome: AttemptOutcome) -> None:
         """Count an attempt with a recorded outcome."""
 
+    def observe_delivery(self, seconds: float) -> None:
+        """Report how long after its decision an event was delivered at the first attempt."""
+
     def show_oldest_due(self, seconds: float) -> None:
         """Report for how long the oldest due event has been waiting."""
 
@@ -205,6 +208,8 @@ class WebhookSender:
             else:
                 break
         self._watch.count_attempt(outcome)
+        if outcome == "delivered" and delivery.attempt == 1:
+            self._watch.observe_delivery(self._webhooks.seconds_since(event))
         if outcome == "turned_off":
             reason = "gone" if answer.status == 410 else "failing"
             _log.warning("webhooks.turned_off", project_id=event.project_id, reason=reason)

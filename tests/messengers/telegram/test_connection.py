@@ -52,12 +52,14 @@ async def test_delays_grow_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         waits.append(seconds)
 
     monkeypatch.setattr("taproof.messengers.telegram.connection.asyncio.sleep", sleep)
-    reconnection = Reconnection()
+    shown: list[int] = []
+    reconnection = Reconnection(shown.append)
     trouble = TelegramNetworkError("away")
     with capture_logs() as logs:
         for _ in range(8):
             await reconnection.wait(trouble)
         reconnection.succeeded()
+        assert shown == [1] * 8 + [0]
         await reconnection.wait(trouble)
         await reconnection.wait(TelegramUnauthorizedError("Unauthorized"))
         await reconnection.wait(TelegramRetryAfter("wait", 45))

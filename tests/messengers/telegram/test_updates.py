@@ -13,7 +13,7 @@ from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LOSE_SECONDS
 from taproof.messengers.telegram import updates, webhook
-from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.bot_api import Bot, TelegramNetworkError
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.storage.sqlite.store import SqliteStorage
@@ -54,6 +54,24 @@ async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake,
         assert await intake.handle(update) == "done"
         assert await intake.handle(update, sole_since=START) == "done"
         assert len(api.calls) == calls
+
+
+async def test_a_tap_is_timed_once_it_is_answered(
+    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock
+) -> None:
+    """The time runs from the receipt, over all attempts, until the reply is accepted; other updates are not timed."""
+    seconds: list[float] = []
+    handler = Counting(TelegramNetworkError("away"))
+    intake = UpdateIntake(bot, handler, storage.bots, clock, observe_tap=seconds.append)
+    received_at = asyncio.get_running_loop().time() - 7
+    tap = phone.tap(f"c:{await phone.create_session()}")
+    assert await intake.handle(tap, received_at=received_at) == "unanswered"
+    assert seconds == []
+    assert await intake.handle(tap, received_at=received_at) == "done"
+    assert await intake.handle(tap, received_at=received_at) == "done"
+    assert await intake.handle(phone.message("/help")) == "done"
+    (waited,) = seconds
+    assert waited >= 7
 
 
 async def test_second_delivery_to_another_process(

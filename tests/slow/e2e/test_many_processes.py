@@ -21,6 +21,7 @@ from typing import Any
 
 import httpx
 import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from tests.e2e.conftest import TRUST, Service, StartService
 from tests.e2e.raw_http import assert_refusals
 from tests.postgres_server import fresh_database
@@ -342,6 +343,12 @@ def metrics(service: Service) -> dict[str, float]:
     return {name: float(value) for name, value in re.findall(r"^([a-z]\S*) (\S+)$", text, re.MULTILINE)}
 
 
+def counted(service: Service) -> set[tuple[float, float]]:
+    """Return what the processes say about the created sessions, by the counter and by the histogram."""
+    found = [metrics(service) for _ in range(8)]
+    return {(each["taproof_sessions_created_total"], each["taproof_generate_seconds_count"]) for each in found}
+
+
 def test_processes_that_share_a_port(start_node: StartNode, database: str) -> None:
     """Connections spread, counts add up, a killed process is replaced and its counts stay, and SIGTERM ends all."""
     project_id = create_project(database)
@@ -367,8 +374,13 @@ def test_processes_that_share_a_port(start_node: StartNode, database: str) -> No
     generate(service, project_id)
     for _ in range(20):
         generate(service, project_id)
-    counted = {metrics(service)["taproof_sessions_created_total"] for _ in range(8)}
-    assert counted == {21.0}
+    assert counted(service) == {(21.0, 21.0)}
+    accept = {"Accept": "application/openmetrics-text"}
+    text = httpx.get(f"{service.base_url}/metrics", verify=TRUST, headers=accept).text
+    families = {family.name: family for family in parse_openmetrics(text)}  # type: ignore[no-untyped-call]
+    assert families["taproof_generate_seconds"].type == "histogram"
+    names = {sample.name for family in families.values() for sample in family.samples}
+    assert [name for name in names if name.endswith("_created")] == []
     cpu = {name for name in metrics(service) if name.startswith("process_cpu_seconds_total")}
     assert cpu == {f'process_cpu_seconds_total{{process="{process}"}}' for process in ("1", "2")}
 
@@ -378,10 +390,10 @@ def test_processes_that_share_a_port(start_node: StartNode, database: str) -> No
     (died,) = lines(service, "process_died")
     assert (died["pid"], died["cause"]) == (killed, "SIGKILL")
     until(lambda: len(lines(service, "bot_known")) == 3, "the new one serves")
-    assert metrics(service)["taproof_sessions_created_total"] == 21.0
+    assert counted(service) == {(21.0, 21.0)}
     for _ in range(8):
         generate(service, project_id)
-    assert {metrics(service)["taproof_sessions_created_total"] for _ in range(8)} == {29.0}
+    assert counted(service) == {(29.0, 29.0)}
 
     pids = children(supervisor)
     assert service.stop() == 0

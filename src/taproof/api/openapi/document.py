@@ -170,7 +170,10 @@ _OPERATION_PATHS: Final = {
     "/metrics": _operation(
         "metrics",
         "Metrics",
-        "This process's metrics in the Prometheus text format.",
-        {"text/plain": {"schema": {"type": "string"}}},
+        "The metrics of this node in the Prometheus text format, or in OpenMetrics to a client that accepts it.",
+        {
+            "text/plain": {"schema": {"type": "string"}},
+            "application/openmetrics-text": {"schema": {"type": "string"}},
+        },
     ),
 }

@@ -1,6 +1,7 @@
 """The connection to the Bot API: messages to the operator when it fails, and waits between attempts."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -53,14 +54,19 @@ async def fetch_username(bot: Bot) -> str:
 
 
 class Reconnection:
-    """Waits between attempts to reach the Bot API. Logs a failure once, and logs when the Bot API answers again."""
+    """Waits between attempts to reach the Bot API. Logs a failure once, and logs when the Bot API answers again.
 
-    def __init__(self) -> None:
+    `show` is called with 1 at each failure, and with 0 when the Bot API answers.
+    """
+
+    def __init__(self, show: Callable[[int], None] = lambda _failing: None) -> None:
+        self._show = show
         self._failures = 0
         self._logged = ""
 
     async def wait(self, trouble: TelegramAPIError) -> None:
         """Wait before the next attempt: as long as the Bot API requests, up to an hour, or 1 s growing to 30 s."""
+        self._show(1)
         delay = min(2**self._failures, LONGEST_DELAY)
         self._failures = min(self._failures + 1, 10)
         if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
@@ -81,6 +87,7 @@ class Reconnection:
 
     def succeeded(self) -> None:
         """Record that the Bot API answered."""
+        self._show(0)
         if self._logged:
             _log.info("bot_api_reached")
         self._failures = 0

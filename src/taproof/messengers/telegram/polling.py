@@ -163,7 +163,7 @@ class LongPolling:
         while not self._stopping.is_set():
             if clock() - arrived_at > UNANSWERED_SECONDS / 2:
                 hurry.set()
-            handling = await self._intake.handle(update, sole_since=self._since, hurry=hurry)
+            handling = await self._intake.handle(update, sole_since=self._since, hurry=hurry, received_at=arrived_at)
             if handling == "done":
                 return True
             if clock() - arrived_at > (UNANSWERED_SECONDS if handling == "unanswered" else GIVE_UP_SECONDS):

@@ -77,21 +77,37 @@ class UpdateIntake:
         claims: the store of claims.
         clock: returns the time in ms.
         bot_id: the id that the services use: the real id for a project's bot, `SERVICE_BOT` for the service's own bot.
+        observe_tap: called for each tap on a button, with the seconds from its receipt until it is handled.
     """
 
-    def __init__(self, bot: Bot, react: React, claims: UpdateClaims, clock: Clock, bot_id: int = SERVICE_BOT) -> None:
+    def __init__(
+        self,
+        bot: Bot,
+        react: React,
+        claims: UpdateClaims,
+        clock: Clock,
+        bot_id: int = SERVICE_BOT,
+        *,
+        observe_tap: Callable[[float], None] = lambda _seconds: None,
+    ) -> None:
         self._bot = bot
         self._react = react
         self._claims = claims
         self._clock = clock
         self._bot_id = bot_id
+        self._observe_tap = observe_tap
         self._in_hand: set[int] = set()
         self._handled: set[int] = set()
         self._claimed_at: dict[int, int] = {}
         """The time (ms) of this process's last claim of an update, or of its last attempt to renew it."""
 
     async def handle(
-        self, update: dict[str, Any], *, sole_since: int | None = None, hurry: asyncio.Event | None = None
+        self,
+        update: dict[str, Any],
+        *,
+        sole_since: int | None = None,
+        hurry: asyncio.Event | None = None,
+        received_at: float | None = None,
     ) -> Handling:
         """Handle an update once, however often it is delivered. Raise nothing except when cancelled.
 
@@ -102,7 +118,10 @@ class UpdateIntake:
         A claim that is no longer renewed is taken over when its lease ends. `sole_since` is the time in ms since which
         no other program should receive these updates; an earlier claim is taken over immediately. Other programs' later
         claims are still respected: they show that another program does receive updates.
+
+        `received_at` is the event loop's time at which the update arrived, if that is earlier than this call.
         """
+        received_at = asyncio.get_running_loop().time() if received_at is None else received_at
         parsed = _parse(update)
         if parsed is None:
             return "done"
@@ -110,7 +129,7 @@ class UpdateIntake:
             return "retry"
         self._in_hand.add(parsed.update_id)
         try:
-            return await self._handle_claimed(parsed, hurry or asyncio.Event(), sole_since)
+            return await self._handle_claimed(parsed, hurry or asyncio.Event(), sole_since, received_at)
         except StoreUnavailable:
             _log.warning("bot_update_deferred", update_id=parsed.update_id, reason="store_unavailable")
             return "retry"
@@ -120,7 +139,9 @@ class UpdateIntake:
         finally:
             self._in_hand.discard(parsed.update_id)
 
-    async def _handle_claimed(self, update: Update, hurry: asyncio.Event, sole_since: int | None) -> Handling:
+    async def _handle_claimed(
+        self, update: Update, hurry: asyncio.Event, sole_since: int | None, received_at: float
+    ) -> Handling:
         # An update that was handled but could not be recorded as finished is not handled again.
         if update.update_id not in self._handled:
             asked, now = asyncio.get_running_loop().time(), self._clock()
@@ -136,6 +157,8 @@ class UpdateIntake:
             self._claimed_at[update.update_id] = now
             answering = self._answer(update, hurry, HANDLING_SECONDS if sole_since is None else None)
             handling = await self._keep_claim(update.update_id, answering, asked + LOSE_SECONDS)
+            if handling == "done" and update.callback_query is not None:
+                self._observe_tap(asyncio.get_running_loop().time() - received_at)
             if handling != "done":
                 if sole_since is None:
                     # The Bot API delivers it again within about a second, perhaps to another process.

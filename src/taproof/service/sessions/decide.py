@@ -48,6 +48,10 @@ and "cancelled": it was decided, now or earlier. "mismatched": the user tapped a
 """
 
 
+CountedDecision = Literal["confirmed", "cancelled", "mismatched", "reported"]
+"""A decision as it is counted, once. "mismatched" and "reported" are not counted as "cancelled" too."""
+
+
 @dataclass(frozen=True, slots=True)
 class SeenSession:
     """A session as the bot may show it to a user. Times are in ms.
@@ -93,6 +97,7 @@ class Decisions:
         encryptor: encrypts webhook bodies and phone numbers.
         wake: called with a session that was decided, so that the calls that wait for it respond immediately.
         recorded: called after a decision that may have recorded a webhook event, so that the event is sent immediately.
+        count: called once for each decision, after it is stored.
     """
 
     def __init__(
@@ -104,8 +109,10 @@ class Decisions:
         *,
         wake: Callable[[SessionKey], None] = lambda _key: None,
         recorded: Callable[[], None] = lambda: None,
+        count: Callable[[CountedDecision], None] = lambda _outcome: None,
     ) -> None:
         self._wake = wake
+        self._count = count
         self._storage = storage
         self._encryptor = encryptor
         self._clock = clock
@@ -152,7 +159,7 @@ class Decisions:
             return _seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         if details.match_code is not None and _chosen(details, choice) != details.match_code:
-            seen = await self._decide(session, session_token, user_id, None, now)
+            seen = await self._decide(session, session_token, user_id, None, now, as_cancelled="mismatched")
             seen = await self._note_phone(session, seen)
             return dataclasses.replace(seen, outcome="mismatched") if seen.changed else seen
         if details.collect_phone:
@@ -260,6 +267,8 @@ class Decisions:
         await self._storage.users.block_project(user_id, session.project_id, now)
         event = self._event(session, session_token or "", None, now)
         status = await self._storage.sessions.report_session(key, user_id, now, event)
+        if status is not None:
+            self._count("reported")
         if status == "cancelled":
             self._wake(key)
             self._recorded()
@@ -308,7 +317,14 @@ class Decisions:
         return dataclasses.replace(seen, phone_asked=True)
 
     async def _decide(
-        self, session: Session, session_token: str, user_id: str, identity: MessengerIdentity | None, now: int
+        self,
+        session: Session,
+        session_token: str,
+        user_id: str,
+        identity: MessengerIdentity | None,
+        now: int,
+        *,
+        as_cancelled: CountedDecision = "cancelled",
     ) -> SeenSession:
         """Confirm a session for `identity`, or cancel it; only the first decision counts."""
         key = session.key
@@ -332,6 +348,7 @@ class Decisions:
             return await self._decide(current, session_token, user_id, without, now)
         self._wake(key)
         self._recorded()
+        self._count(as_cancelled if identity is None else "confirmed")
         if identity is None:
             decided = dataclasses.replace(session, status="cancelled", cancelled_at=now)
         else:
