@@ -14,7 +14,7 @@ run: .venv/.run ## Run the service with the sandbox messenger and the demo.
 test: check ## Check everything and run the tests, except those of tests/slow, on the built wheel.
 	$(PYTEST) tests --ignore=tests/slow --ignore=tests/docs $(ARGS)
 
-test-slow: .venv/.test build/relying-parties-venv/requirements.txt build/fail-over ## Run the tests that take minutes: long kills and floods, the programs of the docs, builds.
+test-slow: .venv/.slow build/relying-parties-venv/requirements.txt ## Run the tests that take minutes: long kills and floods, the programs of the docs, builds.
 	$(PYTEST) tests/slow $(ARGS)
 
 check: .venv/.test ## Check style, types, imports and the documentation.
@@ -24,7 +24,7 @@ check: .venv/.test ## Check style, types, imports and the documentation.
 	$(BIN)/lint-imports
 	$(PYTEST) tests/docs
 
-soak: .venv/.test build/fail-over ## Run the tests with the long property and fault tests.
+soak: .venv/.slow build/relying-parties-venv/requirements.txt ## Run the tests with the long property and fault tests.
 	$(BIN)/python -m pytest --hypothesis-profile=soak $(ARGS)
 
 bench: .venv/.bench ## Run the benchmarks: see benchmarks/README.md.
@@ -58,8 +58,8 @@ clean: ## Delete the environment and all caches.
 build/relying-parties-venv/requirements.txt: requirements/relying-parties.txt scripts/setup.sh
 	scripts/setup.sh relying-parties
 
-build/fail-over: scripts/setup.sh
-	scripts/setup.sh fail-over
+.venv/.slow: .venv/.test
+	scripts/setup.sh slow
 
 .venv/.bench: .venv/.test requirements/bench.txt
 	scripts/setup.sh bench

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | bench | relying-parties | fail-over
+# Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | slow | bench | relying-parties
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
 # `docs`: the same environment with MkDocs only.
 # `test`: `run` with the tools of the tests, Chromium, PgBouncer, nginx, and the npm packages of tests/npm and sdk/js.
+# `slow`: the programs that only tests/slow needs: proxies, Prometheus, and PostgreSQL with Patroni. No service is started.
 # `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
-# `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own, and its proxies.
-# `fail-over`: PostgreSQL, Patroni, etcd and HAProxy for `make test-slow`. No service is started.
+# `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,6 +26,12 @@ debian() {
     command -v sudo >/dev/null || { say "Please install these Debian packages first: $*"; exit 1; }
     as_root=(sudo)
   fi
+  # A package starts its server when it is installed, unless this program forbids it (invoke-rc.d(8)).
+  local policy=/usr/sbin/policy-rc.d
+  if [ ! -e "$policy" ]; then
+    trap "${as_root[*]} rm -f $policy" EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"
+  fi
   say "Installing from Debian's packages: $*"
   "${as_root[@]}" apt-get update -q >&2
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -qy --no-install-recommends "$@" >&2
@@ -39,25 +45,18 @@ programs() { # programs [PACKAGE=]PROGRAM…
   [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
 }
 
-# Install these Debian packages, without starting a service: now, or at the next boot.
-without_services() { # without_services PACKAGE…
-  local missing=() each policy=/usr/sbin/policy-rc.d as_root=()
+# Install these Debian packages. None of their services starts: now, or at the next boot.
+packages() { # packages PACKAGE…
+  local missing=() each as_root=()
+  [ "$(id -u)" = 0 ] || as_root=(sudo)
   for each in "$@"; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$each" 2>/dev/null)" = installed ] || missing+=("$each")
   done
   [ ${#missing[@]} = 0 ] && return
-  [ "$(id -u)" = 0 ] || as_root=(sudo)
-  if [ -e "$policy" ]; then
-    debian "${missing[@]}"
-  else
-    # Debian asks this program before it starts a service; 101 forbids it (invoke-rc.d(8)).
-    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" install -m 755 /dev/stdin "$policy"
-    debian "${missing[@]}" || { "${as_root[@]}" rm "$policy"; exit 1; }
-    "${as_root[@]}" rm "$policy"
-  fi
+  debian "${missing[@]}"
   for each in "${missing[@]}"; do
     case "$each" in
-      postgresql | haproxy) "${as_root[@]}" systemctl disable "$each" >&2 || true ;; # Without systemd, nothing starts it.
+      caddy | haproxy | postgresql | prometheus) "${as_root[@]}" systemctl disable "$each" >&2 || true ;; # Without systemd, nothing starts it.
       etcd-server) "${as_root[@]}" systemctl disable etcd >&2 || true ;;
     esac
   done
@@ -118,23 +117,22 @@ MODE=${1:-}
 if [ "$MODE" = relying-parties ]; then
   STEPS=1
   step "OpenID Connect clients of requirements/relying-parties.txt" "60 seconds, nothing when they have not changed"
-  programs caddy haproxy
   relying_parties
   exit
 fi
-if [ "$MODE" = fail-over ]; then
+if [ "$MODE" = slow ]; then
   STEPS=1
-  step "Programs: PostgreSQL, Patroni, etcd, HAProxy" "60 seconds, nothing when they are installed"
-  without_services postgresql patroni python3-etcd etcd-server etcd-client haproxy
-  id postgres >/dev/null # The account that runs them in the tests.
-  mkdir -p build && touch build/fail-over
+  step "Programs: Caddy, HAProxy, Prometheus, PostgreSQL, Patroni, etcd" "80 seconds, nothing when they are installed"
+  packages caddy haproxy prometheus postgresql patroni python3-etcd etcd-server etcd-client
+  id postgres >/dev/null # The account that runs the database servers in the tests.
+  touch .venv/.slow
   exit
 fi
 case "$MODE" in
   run) STEPS=3 ;;
   docs) STEPS=2 ;;
   test | bench) STEPS=5 ;;
-  *) say "usage: scripts/setup.sh run|docs|test|bench|relying-parties|fail-over"; exit 2 ;;
+  *) say "usage: scripts/setup.sh run|docs|test|slow|bench|relying-parties"; exit 2 ;;
 esac
 
 case "$MODE" in
