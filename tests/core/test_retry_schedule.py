@@ -32,3 +32,17 @@ def test_jitter_spreads_events_that_failed_together() -> None:
     assert first == NOW + MINUTE
     assert second is not None
     assert second - NOW > MINUTE + 11 * SECOND
+
+
+@given(st.integers(0, len(RETRY_DELAYS) - 1), st.integers(0, 1 << 80), st.binary(min_size=2, max_size=2))
+def test_the_later_of_schedule_and_retry_after_counts(stage: int, asked: int, drawn: bytes) -> None:
+    """A receiver can lengthen a delay up to the schedule's longest one, and can never shorten it."""
+    due_at = next_attempt_at(stage, NOW, lambda _: drawn, asked=asked)
+    assert due_at is not None
+    least = max(RETRY_DELAYS[stage], min(asked, 10 * HOUR))
+    assert least <= due_at - NOW < least * 6 // 5 + 1
+
+
+def test_retry_after_adds_no_attempt() -> None:
+    """After the last attempt, the event is a dead letter."""
+    assert next_attempt_at(8, NOW, bytes, asked=HOUR) is None

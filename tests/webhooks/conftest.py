@@ -45,6 +45,7 @@ class Receiver:
     """An application's webhook endpoint. Each path answers in its own way; all that arrives is kept."""
 
     base: str = ""
+    retry_after: str = ""
     arrived: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     arrived_at: list[int] = field(default_factory=list)
     released: asyncio.Event = field(default_factory=asyncio.Event)
@@ -57,6 +58,8 @@ class Receiver:
         answer = request.match_info["answer"]
         if answer == "hang":
             await self.released.wait()
+        elif answer == "busy":
+            return web.Response(status=429, headers={"Retry-After": self.retry_after})
         elif answer == "redirect":
             raise web.HTTPTemporaryRedirect(f"{self.base}/200")
         elif answer == "endless":

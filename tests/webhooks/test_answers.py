@@ -145,3 +145,15 @@ async def test_time_runs_for_connecting_sending_and_reading_together(first: byte
         assert 500 <= answer.duration < 5_000
         if drip:  # Who says nothing does not notice that nobody listens.
             await asyncio.wait_for(receiver.closed.wait(), 60)
+
+
+@pytest.mark.parametrize(
+    ("status", "kept"),
+    [(429, ("7", "-1")), (503, ("7", "-1")), (200, ()), (301, ()), (410, ()), (500, ())],
+)
+async def test_only_a_429_and_a_503_ask_for_a_pause(status: int, kept: tuple[str, ...]) -> None:
+    """With these, Retry-After says when the receiver is ready again. Repeated headers are all read."""
+    reply = b"HTTP/1.1 %d X\r\nRetry-After: 7\r\nretry-after: -1\r\nContent-Length: 0\r\n\r\n" % status
+    async with receiving(reply) as receiver, opened(receiver) as client:
+        answer = await client.post(signed(f"http://{NAME}:{receiver.port}/"))
+    assert (answer.status, answer.retry_after) == (status, kept)

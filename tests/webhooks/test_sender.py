@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from tests.webhooks.conftest import until
 
 from taproof.core.address_rules import AddressRules
+from taproof.core.clock import HOUR, SECOND
 from taproof.core.deliveries import Delivery
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import ProjectChanges
@@ -71,6 +72,25 @@ async def test_any_2xx_counts_and_nothing_else(
     await shop.send_due(post)
     assert [path for path, _, _ in receiver.arrived] == [f"/{answer}"]
     assert shop.states() == [state]
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "least", "most"),
+    [("3600", HOUR, HOUR), ("1", 5 * SECOND, 5 * SECOND), ("9" * 4_000, 10 * HOUR, 10 * HOUR), ("-1", 0, 5 * SECOND)],
+)
+async def test_retry_after_delays_only_its_own_event(
+    shop: "Shop", receiver: "Receiver", post: "Post", retry_after: str, least: int, most: int
+) -> None:
+    """The later of schedule and receiver, and never more than the schedule's longest delay with its jitter."""
+    receiver.retry_after = retry_after
+    busy, _ = await shop.project(f"{receiver.base}/busy")
+    ready, _ = await shop.project(f"{receiver.base}/200")
+    for project in (busy, ready, ready):
+        await shop.sign_in(project)
+    assert await shop.send_due(post) == 3
+    assert shop.states() == ["delivered", "delivered", "due"]
+    ((due_at,),) = shop.query("SELECT due_at FROM webhook_events WHERE state = 'due'")
+    assert least <= due_at - shop.clock() <= most * 6 // 5
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,8 @@ SENTENCES: Final[dict[ShownError, str]] = {
     " log may show the reason.",
 }
 
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+"""The statuses that name another address. The other 3xx statuses, such as 304, are not redirects."""
 _OF_A_NEWER_RELEASE: Final = (
     "There was no response, for a reason that only a newer release of this service can name. Check again after the "
     "update."
@@ -69,4 +71,4 @@ def attempt_error(status: int | None, error: str | None) -> ShownError | None:
         return None
     if status == 410:
         return "gone"
-    return "redirected" if 300 <= status < 400 else "not_accepted"
+    return "redirected" if status in _REDIRECTS else "not_accepted"

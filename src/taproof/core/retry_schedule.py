@@ -21,12 +21,15 @@ _JITTER: Final = 5
 """The maximum random increase of a delay, a fifth, so that events that failed together are not retried together."""
 
 
-def next_attempt_at(stage: int, now: int, entropy: Entropy, delays: Sequence[int] = RETRY_DELAYS) -> int | None:
+def next_attempt_at(
+    stage: int, now: int, entropy: Entropy, delays: Sequence[int] = RETRY_DELAYS, *, asked: int = 0
+) -> int | None:
     """Return the time (ms) of the next attempt after a failure at `now` (ms); None after the last attempt.
 
-    `stage` is the number of attempts before the one that failed.
+    `stage` is the number of attempts before the one that failed. `asked` is the delay (ms) that the receiver asked for.
+    The longer of the two delays counts, but no delay is longer than the schedule's longest one.
     """
     if stage >= len(delays):
         return None
-    delay = delays[stage]
+    delay = max(delays[stage], min(asked, max(delays)))
     return now + delay + delay * int.from_bytes(entropy(2)) // (_JITTER << 16)

@@ -18,6 +18,7 @@ from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_event_id
 from taproof.core.model import EncryptedWebhookSecrets, TurnOffReason
 from taproof.core.proof import signing_secrets
+from taproof.core.retry_after import retry_after_delay
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
 from taproof.service.audit import service_entry
@@ -58,13 +59,15 @@ class SignedRequest:
 class WebhookResponse:
     """The result of a post: the receiver's status and the beginning of its body, or the reason for no response.
 
-    `duration` is in ms and includes the DNS lookup.
+    `duration` is in ms and includes the DNS lookup. `retry_after` contains the values of the header Retry-After, if the
+    status is one of `RETRY_AFTER_STATUSES`.
     """
 
     duration: int
     status: int | None = None
     error: AttemptError | None = None
     body: bytes = b""
+    retry_after: tuple[str, ...] = ()
 
     @property
     def delivered(self) -> bool:
@@ -172,7 +175,8 @@ class Webhooks:
         gone = answer.status == 410
         retry_at = None
         if not answer.delivered and not gone:
-            retry_at = next_attempt_at(delivery.stage, now, self._entropy, self._retry_delays)
+            asked = retry_after_delay(answer.retry_after, now)
+            retry_at = next_attempt_at(delivery.stage, now, self._entropy, self._retry_delays, asked=asked)
         state: DeliveryState = "delivered" if answer.delivered else "failed" if retry_at is None else "due"
         # If nothing was sent, the attempt does not show whether the endpoint works.
         reached = answer.error not in {"circuit_open", "not_signed"}

@@ -5,6 +5,7 @@ bypass the check. The resolver also drops internal addresses, so that names with
 """
 
 import asyncio
+import dataclasses
 import socket
 import ssl
 from collections import Counter
@@ -20,6 +21,7 @@ from yarl import URL
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.attempt_errors import AttemptError
+from taproof.core.retry_after import RETRY_AFTER_STATUSES
 from taproof.core.webhook_url import is_loopback
 from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, SignedRequest, WebhookResponse
 from taproof.webhooks.bounded_connection import bound_connections
@@ -122,18 +124,15 @@ class WebhookClient:
         """Post once, without following redirects, and return the result. Raises only CancelledError."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        status: int | None = None
-        error: AttemptError | None = None
-        body = b""
         try:
             # aiohttp rounds its own timeout up to whole seconds.
             async with asyncio.timeout(self._timeout):
-                status, body = await self._exchange(request)
+                response = await self._exchange(request)
         except Exception as failure:  # noqa: BLE001 — errors that a receiver causes must end only this attempt.
-            error = _code(failure)
-        return WebhookResponse(round((loop.time() - begun) * 1000), status, error, body)
+            response = WebhookResponse(0, error=_code(failure))
+        return dataclasses.replace(response, duration=round((loop.time() - begun) * 1000))
 
-    async def _exchange(self, request: SignedRequest) -> tuple[int, bytes]:
+    async def _exchange(self, request: SignedRequest) -> WebhookResponse:
         try:
             url = URL(request.url)
         except ValueError:
@@ -152,7 +151,9 @@ class WebhookClient:
                 body += piece
             else:
                 response.close()
-            return response.status, bytes(body[:ANSWER_KEPT])
+            asks = response.status in RETRY_AFTER_STATUSES
+            retry_after = tuple(response.headers.getall("Retry-After", ())) if asks else ()
+            return WebhookResponse(0, response.status, None, bytes(body[:ANSWER_KEPT]), retry_after)
 
 
 @asynccontextmanager

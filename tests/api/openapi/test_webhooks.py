@@ -58,7 +58,7 @@ def test_every_type_of_event_is_there(api: Api) -> None:
     assert len(set(identifiers)) == len(identifiers)
     for operation in operations:
         assert operation["security"] == []
-        assert list(operation["responses"]) == ["2XX", "3XX", "410", "default"]
+        assert list(operation["responses"]) == ["2XX", "3XX", "410", "429", "default"]
         assert f"{SEND_TIMEOUT} seconds" in operation["responses"]["2XX"]["description"]
 
 

@@ -82,6 +82,7 @@ def _body(event: EventType, description: str, fields: dict[str, Any]) -> dict[st
 def _webhook(name: str, summary: str, schema: str) -> dict[str, Any]:
     return {
         "post": {
+    "429": {"description": "Not accepted. Retry-After can lengthen the delay before the next attempt; also with 503."},
             "tags": ["Webhook secret and deliveries"],
             "summary": summary,
             "description": f"{summary}. Check the signature over the exact bytes of the body before you use it. "
