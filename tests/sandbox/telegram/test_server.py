@@ -1,6 +1,8 @@
 """The Bot API server, as a bot and a plain HTTP client meet it."""
 
 import asyncio
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,12 +34,29 @@ async def test_wrong_token_is_unauthorized(running: Running) -> None:
         await stranger.get_me()
 
 
-@pytest.mark.parametrize("path", ["bot", "botx/getMe", f"bot{TOKEN}", f"bot{TOKEN}/", f"bot{TOKEN}/nothing", "bot7:/x"])
-async def test_unknown_paths_and_methods_are_not_found(running: Running, path: str) -> None:
-    """An unknown method gets 404 in the Bot API's own shape."""
+@pytest.mark.parametrize("path", ["bot", "botx/getMe", f"bot{TOKEN}", f"bot{TOKEN}/", f"bot{TOKEN}/get-me", "bot7:/x"])
+async def test_unknown_paths_are_not_found(running: Running, path: str) -> None:
+    """They get 404 in the Bot API's own shape; so does a method whose name no method can have."""
     response = await running.http.get(f"/sandbox/{path}")
     assert response.status_code == 404
     assert response.json() == {"ok": False, "error_code": 404, "description": "Not Found"}
+
+
+@pytest.mark.parametrize("method", ["sendPhoto", "GETCHAT", "aMethodOfTheNextYear"])
+async def test_a_method_that_the_sandbox_lacks_is_a_bad_request(running: Running, method: str) -> None:
+    """A bot library would report a 404 as an invalid token. The sentence names the page with the methods."""
+    answer = await running.call(method, chat_id=ADA)
+    assert (answer["ok"], answer["error_code"]) == (False, 400)
+    page = "docs/reference/sandbox.md"
+    assert answer["description"] == (
+        f"Bad Request: the sandbox has no method {method}; {page} lists the methods that it has"
+    )
+    bot = running.sandbox.bots.find(USERNAME)
+    assert bot is not None
+    text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
+    table = text.partition("| method | in the sandbox |")[2].partition("\n\n")[0]
+    listed = re.findall(r"`([a-z][A-Za-z]+)`", "".join(re.findall(r"^\| (.*?) \|", table, re.MULTILINE)))
+    assert sorted(each.lower() for each in listed) == sorted(bot.methods._methods)
 
 
 async def test_every_way_to_pass_parameters(running: Running) -> None:

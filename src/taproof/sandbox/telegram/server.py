@@ -14,10 +14,13 @@ from starlette.types import Receive, Scope, Send
 
 from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.faults import Faults
-from taproof.sandbox.telegram.request import ApiError, read_body, read_parameters
+from taproof.sandbox.telegram.request import ApiError, bad_request, read_body, read_parameters
 
 PREFIX: Final = "/sandbox/bot"
 _PATH: Final = re.compile(r"/sandbox/bot([0-9]+:[A-Za-z0-9_-]+)/([^/]*)")
+
+_NAME: Final = re.compile(r"[A-Za-z]{1,64}")
+_LACKS: Final = "the sandbox has no method {}; docs/reference/sandbox.md lists the methods that it has"
 
 _log = structlog.get_logger(__name__)
 
@@ -60,7 +63,8 @@ class BotApi:
         parameters = read_parameters(request, body)
         self._faults.raise_for(method, bot.id)
         if not bot.methods.knows(method):
-            raise ApiError(404, "Not Found")
+            # Bot libraries take a 404 for an invalid token. The real server's methods change too often for a list here.
+            raise bad_request(_LACKS.format(method)) if _NAME.fullmatch(method) else ApiError(404, "Not Found")
         result, description = await bot.methods.call(method, parameters)
         answer = {"ok": True, "result": result}
         return answer if description is None else answer | {"description": description}
