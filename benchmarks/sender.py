@@ -36,6 +36,7 @@ from taproof.config.logging import configure_logging
 from taproof.config.settings import Settings, load_settings
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.runtime.listener import raise_file_limit
 from taproof.runtime.services import Services, open_services
@@ -233,7 +234,9 @@ async def open_bench(settings: Settings, receiver: str) -> AsyncIterator[tuple[B
         aiohttp.ClientSession(cookie_jar=jar, trust_env=False) as bare,
     ):
         # Creates today's partition.
-        await Housekeeping(services.storage, system_clock, settings.session_retention_days).sweep()
+        await Housekeeping(
+            services.storage, services.encryptor, system_clock, system_entropy, settings.session_retention_days
+        ).sweep()
         hooked, unhooked = await make_projects(services, receiver)
         gc.collect()
         gc.freeze()

@@ -32,6 +32,7 @@ from taproof.api.sessions import Send
 from taproof.config.logging import configure_logging
 from taproof.config.settings import Settings, load_settings
 from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.http.body import Receive, Scope, read_json_object
@@ -122,7 +123,9 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
         if is_bare:
             server.target = bare
         # `serve` leaves this to the leader; here it runs before the first request, which needs today's partition.
-        housekeeping = Housekeeping(services.storage, system_clock, settings.session_retention_days)
+        housekeeping = Housekeeping(
+            services.storage, services.encryptor, system_clock, system_entropy, settings.session_retention_days
+        )
         await housekeeping.sweep()
         serving = asyncio.create_task(server.serve())
         await until_listening(settings, serving)

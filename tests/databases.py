@@ -19,6 +19,8 @@ import pytest
 from tests.postgres_server import execute, fresh_database
 
 from taproof.core.clock import Clock
+from taproof.core.deliveries import Event
+from taproof.core.model import ExpiredSession
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.connection import migrate_database as migrate_sqlite
@@ -27,6 +29,12 @@ from taproof.storage.sqlite.store import SqliteStorage
 NOW = 1_795_214_643_127  # 2026-11-20T22:44:03.127Z
 
 OpenStore = Callable[[], Coroutine[Any, Any, Storage]]
+
+
+def expired_event(session: ExpiredSession) -> Event:
+    """Return the auth.expired event of a session, for `expire_sessions`."""
+    event_id = f"evt_{session.id.removeprefix('sess_')}"
+    return Event(event_id, "auth.expired", session.project_id, b"encrypted " + event_id.encode(), session.expires_at)
 
 
 class Database(Protocol):

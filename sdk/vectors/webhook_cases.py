@@ -37,6 +37,25 @@ CANCELLED: Final[dict[str, Any]] = {
     "session_token": TOKEN,
     "cancelled_at": "2026-11-20T22:44:03.127Z",
 }
+EXPIRED: Final[dict[str, Any]] = {
+    "id": "evt_1",
+    "event": "auth.expired",
+    "project_id": PROJECT,
+    "session_id": "sess_1",
+    "session_token_sha256": "ab" * 32,
+    "created_at": "2026-11-20T22:34:03.127Z",
+    "expired_at": "2026-11-20T22:44:03.127Z",
+}
+REPORTED: Final[dict[str, Any]] = {
+    "id": "evt_1",
+    "event": "auth.reported",
+    "project_id": PROJECT,
+    "session_id": "sess_1",
+    "session_token_sha256": "ab" * 32,
+    "messenger_id": "1001",
+    "was_used": True,
+    "reported_at": "2026-11-20T22:44:03.127Z",
+}
 TEST: Final[dict[str, Any]] = {
     "id": "evt_1",
     "event": "webhook.test",
@@ -59,11 +78,14 @@ def good(name: str, body: bytes = BODY, headers: dict[str, str] | None = None, *
         "id": "evt_1",
         "type": "auth.confirmed",
         "project_id": PROJECT,
+        "is_test": False,
         "session_token": TOKEN,
+        "session_token_sha256": None,
         "messenger_id": "1001",
         "messenger_name": "Ada Lovelace",
         "messenger_username": "ada",
         "messenger_phone": None,
+        "was_used": None,
         "occurred_at": 1_795_214_643.127,
         "signed_at": NOW,
     } | inputs.pop("event", {})
@@ -94,6 +116,8 @@ def webhooks() -> list[dict[str, Any]]:
 def good_ones() -> list[dict[str, Any]]:
     """Webhooks that hold, by either kind of signature."""
     nobody = {"messenger_id": None, "messenger_name": None, "messenger_username": None}
+    by_hash = {"session_token": None, "session_token_sha256": "ab" * 32}
+    reported = {"type": "auth.reported", **by_hash, **nobody, "messenger_id": "1001"}
     odd = "א\u202e<b>🦊\u0000\u2028\"\\'👩‍💻"
     both = standard_headers(BODY, [SECRET, OTHER_SECRET])
     own = standard_headers(BODY)
@@ -138,7 +162,17 @@ def good_ones() -> list[dict[str, Any]]:
             event={"messenger_name": odd},
         ),
         good("cancelled", body_of(CANCELLED), event={"type": "auth.cancelled", **nobody}),
-        good("a test", body_of(TEST), event={"type": "webhook.test", "session_token": None, **nobody}),
+        good("expired", body_of(EXPIRED), event={"type": "auth.expired", **by_hash, **nobody}),
+        good("reported", body_of(REPORTED), event={**reported, "was_used": True}),
+        good("reported, not used", body_of(REPORTED, was_used=False), event={**reported, "was_used": False}),
+        good(
+            "reported, never confirmed",
+            body_of(REPORTED, messenger_id=None, was_used=False),
+            event={**reported, "messenger_id": None, "was_used": False},
+        ),
+        good("a test", body_of(TEST), event={"type": "webhook.test", "is_test": True, "session_token": None, **nobody}),
+        good("a test of an event", body_of(test=True), event={"is_test": True}),
+        *[good(f"not a test: {json.dumps(each)}", body_of(test=each)) for each in (False, None, 1, "true", [True])],
         good("an event of a newer service", newer, event={"type": "project.paused", **unknown}),
         good(
             "an event that is named like what every object has",
@@ -345,11 +379,19 @@ def by_fields() -> list[dict[str, Any]]:
         ],
         *[bad(f"{name} empty", MALFORMED, body_of(**{name: ""})) for name in CONFIRMED if not name.endswith("name")],
         *[bad(f"cancelled, no {name}", MALFORMED, body_of(CANCELLED, **{name: ...})) for name in CANCELLED],
+        *[bad(f"expired, no {name}", MALFORMED, body_of(EXPIRED, **{name: ...})) for name in needed(EXPIRED)],
+        *[bad(f"reported, no {name}", MALFORMED, body_of(REPORTED, **{name: ...})) for name in needed(REPORTED)],
+        *[bad(f"reported, {name} 7", MALFORMED, body_of(REPORTED, **{name: 7})) for name in needed(REPORTED)],
         *[bad(f"test, no {name}", MALFORMED, body_of(TEST, **{name: ...})) for name in TEST],
         *[bad(f"confirmed_at {json.dumps(text)}", MALFORMED, body_of(confirmed_at=text)) for text in times],
         bad("all fields inside __proto__", MALFORMED, b'{"__proto__":' + BODY + b"}"),
         bad("a field that every object has", MALFORMED, body_of(TEST, event="toString", project_id=...)),
     ]
+
+
+def needed(event: Mapping[str, Any]) -> list[str]:
+    """Return the fields that an SDK returns, and therefore checks."""
+    return [name for name in event if name not in {"session_id", "created_at"}]
 
 
 def by_setting() -> list[dict[str, Any]]:

@@ -159,7 +159,7 @@ async def test_pages_hold_every_delivery_once(api: Api) -> None:
         ("limit=201", "limit must be"),
         ("status=", "status must be due, delivered, failed or ended."),
         ("status=pending", "status must be"),
-        ("event=", "event must be auth.confirmed, auth.cancelled or webhook.test."),
+        ("event=", "event must be auth.confirmed, auth.cancelled, auth.expired, auth.reported or webhook.test."),
         ("event=%00", "event must be"),
         ("event=auth", "event must be"),
         ("cursor=", "cursor must be"),

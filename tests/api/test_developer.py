@@ -15,6 +15,7 @@ PROJECT_FIELDS = [
     "name",
     "secret_key_preview",
     "webhook_url",
+    "webhook_events",
     "is_active",
     "public_access",
     "collect_phone",
@@ -99,6 +100,7 @@ async def test_a_project_from_creation_to_deletion(api: Api) -> None:
 _OLD = {
     "name": "A",
     "webhook_url": "https://example.com/",
+    "webhook_events": ["auth.confirmed", "auth.cancelled"],
     "public_access": True,
     "collect_phone": False,
     "phone_required": True,
@@ -109,6 +111,7 @@ _OLD = {
 _NEW = {
     "name": "B",
     "webhook_url": "",
+    "webhook_events": ["auth.expired", "auth.reported"],
     "is_active": False,
     "public_access": False,
     "collect_phone": True,

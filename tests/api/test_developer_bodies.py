@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from tests.api.conftest import Api, assert_error
 
+EVENTS = 'webhook_events must be a list of strings, such as ["auth.confirmed"].'
 ORIGINS = 'allowed_origins must be a list of strings, such as ["https://shop.example.com"]; [] allows any page.'
 BOT_TOKEN = 'bot_token must be a string: the token from @BotFather, or "" to use the service\'s own bot again.'
 BAD_BODIES: list[tuple[bytes, str]] = [
@@ -46,6 +47,14 @@ BAD_BODIES: list[tuple[bytes, str]] = [
     (b'{"name":"a","allowed_origins":[1]}', ORIGINS),
     (b'{"name":"a","allowed_origins":["https://a.example",["https://b.example"]]}', ORIGINS),
     (b'{"name":"a","allowed_origins":["https://a.example/x"]}', "allowed_origins: number 1 of the list must end after"),
+    (b'{"name":"a","webhook_events":null}', EVENTS),
+    (b'{"name":"a","webhook_events":"auth.confirmed"}', EVENTS),
+    (b'{"name":"a","webhook_events":["auth.confirmed",1]}', EVENTS),
+    (b'{"name":"a","webhook_events":[]}', "webhook_events must name at least one event."),
+    (
+        b'{"name":"a","webhook_events":["auth.confirmed","auth.used"]}',
+        "webhook_events: number 2 of the list is unknown.",
+    ),
     (b'{"name":"a","bot_token":null}', BOT_TOKEN),
     (b'{"name":"a","bot_token":5}', BOT_TOKEN),
     (b'{"name":"a","match_code":true}', "match_code must be off or on."),
@@ -81,6 +90,7 @@ async def test_a_bad_body_is_400_and_creates_nothing(api: Api, subtests: pytest.
         "show_context",
         "match_code",
         "allowed_origins",
+        "webhook_events",
         "bot_token",
     ],
 )

@@ -21,6 +21,7 @@ from starlette.types import ASGIApp
 from taproof.api.router import Router
 from taproof.config.settings import load_settings
 from taproof.core.accounts import Actor
+from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_key
 from taproof.core.model import ProjectChanges
 from taproof.core.oidc.clients import ClientChanges
@@ -136,7 +137,8 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
         }
     settings = load_settings(given)
     async with open_services(settings) as services:
-        await Housekeeping(services.storage, lambda: time.time_ns() // 1_000_000, 30).sweep()
+        now = time.time_ns() // 1_000_000
+        await Housekeeping(services.storage, services.encryptor, lambda: now, system_entropy, 30).sweep()
         apps: dict[str, ASGIApp] = {}
         started = None
         if sandbox:

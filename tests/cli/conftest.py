@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.cli.listening import listen  # noqa: F401 — a fixture.
 from typer.testing import CliRunner, Result
 
 from taproof.cli.main import commands

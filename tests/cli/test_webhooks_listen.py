@@ -1,138 +1,28 @@
 """`taproof webhooks listen` as a real process, posted to over real HTTP."""
 
 import asyncio
-import contextlib
 import gzip
-import http.client
 import json
-import os
 import re
 import signal
 import socket
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.listening import SECRET, SESSION_TOKEN, Listen, event, milliseconds, signed
 from typer.testing import Result
 
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
-from taproof.core.signature import signature_headers
 from taproof.storage.sqlite.store import SqliteStorage
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
-COMMAND = [sys.executable, "-m", "taproof", "webhooks", "listen", "--port", "0"]
-SECRET = new_webhook_secret(system_entropy)
-SESSION_TOKEN = "UTabcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO"
 CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def milliseconds() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def event(event_id: str = "evt_1", **fields: Any) -> bytes:
-    """Return the body of a confirmed sign-in."""
-    return json.dumps({
-        "id": event_id,
-        "event": "auth.confirmed",
-        "project_id": "proj_1",
-        "session_token": SESSION_TOKEN,
-        "messenger_id": "42",
-        "messenger_name": "Ада",
-        "messenger_username": None,
-        "confirmed_at": "2026-11-20T22:44:03.127Z",
-        **fields,
-    }).encode()  # fmt: skip
-
-
-def signed(body: bytes, *secrets: str, event_id: str = "evt_1", seconds: int = 0) -> dict[str, str]:
-    """Return the headers of a request that was signed `seconds` from now."""
-    return signature_headers(event_id, body, secrets or [SECRET], milliseconds() + seconds * 1000)
-
-
-class Listener:
-    """A running command."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self.process = process
-        assert process.stderr is not None
-        self.first_line = process.stderr.readline().decode()
-        found = re.match(r"Listening on http://127\.0\.0\.1:(\d+)/", self.first_line)
-        assert found, self.first_line
-        self.port = int(found[1])
-        self.out, self.err = "", ""
-
-    def request(
-        self, body: Any, headers: dict[str, str], method: str = "POST", path: str = "/hooks?x=%00"
-    ) -> tuple[int, Any]:
-        """Send a request; return the status and the body of the answer as JSON, None when there is no body."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
-        with contextlib.closing(connection):
-            connection.request(method, path, body, headers)
-            answer = connection.getresponse()
-            self.allow = answer.getheader("Allow")
-            text = answer.read()
-            return answer.status, json.loads(text) if text else None
-
-    def post(self, body: bytes, headers: dict[str, str]) -> tuple[int, str | None]:
-        """Post; return the status and the reason that was given."""
-        status, answer = self.request(body, headers)
-        assert answer is None or answer.keys() == {"error"}
-        return status, answer and answer["error"]
-
-    def stop(self, number: signal.Signals = signal.SIGINT) -> list[str]:
-        """End it as an operator does, which must succeed; return the lines that it printed."""
-        self.process.send_signal(number)
-        out, err = self.process.communicate(timeout=60)
-        self.out, self.err = out.decode(), self.first_line + err.decode()
-        assert self.process.returncode == 0, self.err
-        assert SECRET not in self.out + self.err
-        return self.out.splitlines()
-
-    def stop_json(self) -> list[Any]:
-        """The same with --json: return what the lines say."""
-        return [json.loads(line) for line in self.stop()]
-
-
-Listen = Callable[..., Listener]
-
-
-@pytest.fixture
-def listen(tmp_path: Path) -> Iterator[Listen]:
-    """Start the command, with the secret in a file unless told otherwise."""
-    processes = []
-    (tmp_path / "secret").write_text(f"{SECRET}\n")
-
-    def start(*arguments: str, typed: str = "") -> Listener:
-        if not {"--project", "--secret-file"} & set(arguments):
-            arguments = ("--secret-file", "secret", *arguments)
-        process = subprocess.Popen(
-            [*COMMAND, *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,  # So that what is not read line by line is left to communicate().
-            env={**os.environ, "PYTHONIOENCODING": "utf-8"},
-        )
-        processes.append(process)
-        assert process.stdin is not None
-        process.stdin.write(typed.encode())
-        process.stdin.close()
-        process.stdin = None  # Or communicate() would write to it.
-        return Listener(process)
-
-    yield start
-    for process in processes:
-        process.kill()
-        process.communicate()
 
 
 # ---- what it shows
@@ -174,6 +64,7 @@ def test_a_program_reads_one_line_of_json_for_each_event(listen: Listen) -> None
         "standard_webhooks": "valid",
         "answered": 204,
         "error": None,
+        "forwarded": None,
         "body": json.loads(body),
     }
 

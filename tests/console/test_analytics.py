@@ -16,6 +16,7 @@ from tests.console.conftest import ADA, Installation, Visitor
 from taproof.api.developer import DeveloperApi
 from taproof.console.analytics import as_csv
 from taproof.core.clock import DAY, MINUTE
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_id
 from taproof.core.model import MessengerIdentity
@@ -78,7 +79,9 @@ async def live_through(console: Installation, visitor: Visitor, chance: random.R
                 await console.messenger.signin.report_session(started.session_token, user.messenger_id)
                 await console.storage.users.unblock_project(user.messenger_id, project_id)
     console.clock.now = now + 11 * MINUTE
-    await Housekeeping(console.storage, console.clock, 90).sweep()
+    await Housekeeping(
+        console.storage, Encryptor(new_master_key(system_entropy)), console.clock, system_entropy, 90
+    ).sweep()
     return projects
 
 

@@ -86,7 +86,7 @@ async def test_a_plan_without_room_says_so(console: Installation, visitor: Visit
     assert {"PlanPro", "Projects0 of 2", "Sign-ins this month0 of 3"} <= set(facts)
     for _ in range(2):
         project, _ = await pro.create_project("Shop")
-    refused = await pro.post(LIST, {"name": "Shop"})
+    refused = await pro.post(LIST, {"name": "Shop", "auth.confirmed": "on"})
     assert refused.status == 400
     assert "The pro plan allows 2 projects" in refused.text
     for user in ("1", "2", "3"):
@@ -188,3 +188,23 @@ async def test_a_wrong_messenger_id_has_no_page(visitor: Visitor, user: str) -> 
     for shown in (await visitor.get(page), await visitor.post(page, {})):
         assert shown.status == 400
         assert "digits only, at most 20" in shown.text
+
+
+async def test_webhook_events_are_chosen_by_boxes(visitor: Visitor, console: Installation) -> None:
+    """The boxes show the choice. With none, the sentence says what to do instead, and nothing is changed."""
+    events = ("auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported")
+    await visitor.submit(f"{LIST}/new", LIST, name="Shop")
+    project = await the_project(visitor, console)
+    assert project.webhook_events == events[:2]
+    path = f"{LIST}/{project.id}/settings"
+    fields = (await visitor.get(path)).fields(path)
+    others = {name: value for name, value in fields.items() if name not in events}
+    await visitor.post(path, others | {"auth.reported": "on", "auth.cancelled": "on"})
+    assert (await the_project(visitor, console)).webhook_events == ("auth.cancelled", "auth.reported")
+    shown = await visitor.get(path)
+    assert {name for name in shown.fields(path) if name in events} == {"auth.cancelled", "auth.reported"}
+    refused = await visitor.post(path, others)
+    assert refused.status == 400
+    [sentence] = refused.texts(".//p[@role='alert']")
+    assert sentence == "The webhook events must name at least one event. To receive none, leave the webhook URL empty."
+    assert (await the_project(visitor, console)).webhook_events == ("auth.cancelled", "auth.reported")

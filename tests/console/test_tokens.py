@@ -261,7 +261,7 @@ async def test_a_session_that_may_only_read(console: Installation, visitor: Visi
     home = f"/console/projects/{project.id}"
     assert (await browser.get(home)).status == 200
     forms: list[tuple[str, dict[str, str]]] = [
-        ("/console/projects", {"name": "Another"}),
+        ("/console/projects", {"name": "Another", "auth.confirmed": "on"}),
         (f"{home}/settings", {"name": "Renamed"}),
         (f"{home}/regenerate", {"confirmation": "Shop"}),
         (f"{home}/delete", {"confirmation": "Shop"}),

@@ -139,4 +139,4 @@ def test_other_loggers_are_silent() -> None:
         for path in SOURCE.rglob("*.py")
         if re.search(r"logging\.getLogger\(|warnings\.warn\(", path.read_text(encoding="utf-8"))
     }
-    assert found == {"config/logging.py", "cli/webhook_receiver.py", "tracing/provider.py"}
+    assert found == {"config/logging.py", "cli/webhooks/receiver.py", "tracing/provider.py"}

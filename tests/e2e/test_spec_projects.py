@@ -30,6 +30,7 @@ PROJECT_FIELDS = {
     "show_context",
     "match_code",
     "allowed_origins",
+    "webhook_events",
     "bot_username",
     "bot_broken_at",
 }
@@ -65,6 +66,7 @@ def test_create(developer: Developer) -> None:
         "show_context": True,
         "match_code": "off",
         "allowed_origins": [],
+        "webhook_events": ["auth.confirmed", "auth.cancelled"],
         "bot_username": None,
         "bot_broken_at": None,
     }

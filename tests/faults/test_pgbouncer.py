@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import httpx
 import pytest
 from tests.conftest import Figure
+from tests.databases import expired_event
 from tests.e2e.conftest import StartService
 from tests.faults.http_load import generate, verify
 from tests.faults.pgbouncer import SERVER_CONNECTIONS, PgBouncer, running_pgbouncer
@@ -127,7 +128,7 @@ async def test_what_housekeeping_does(place: Place) -> None:
     await storage.sessions.prepare_days(today - 3, today + 3)
     assert await storage.leases.hold_lease("bot", "me", now, now + 1_000)
     assert not await storage.leases.hold_lease("bot", "you", now, now + 1_000)
-    assert await storage.sessions.expire_sessions(now + DAY, 10) == 1
+    assert await storage.sessions.expire_sessions(now + DAY, 10, expired_event) == 1
     while await storage.sessions.purge_sessions(today + 1, 100):
         pass
     assert await rows(place.url, "SELECT COUNT(*) FROM sessions") == [(0,)]

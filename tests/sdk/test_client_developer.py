@@ -128,11 +128,13 @@ def test_how_the_sign_ins_of_a_project_go(client: EitherClient) -> None:
     assert (project.allowed_origins, project.bot_username, project.bot_broken_at) == ((), None, None)
     settings = {"phone_required": False, "show_context": False, "match_code": "on"}
     origins = ("https://shop.example.com",)
-    created = client.create_project("Shop", **settings, allowed_origins=origins)
-    changed = client.update_project(project.id, **settings, allowed_origins=origins)
+    assert project.webhook_events == ("auth.confirmed", "auth.cancelled")
+    lists = {"allowed_origins": origins, "webhook_events": {"auth.reported"}}
+    created = client.create_project("Shop", **settings, **lists)
+    changed = client.update_project(project.id, **settings, **lists)
     for each in (created, changed, client.read_project(created.id)):
         assert (each.phone_required, each.show_context, each.match_code) == (False, False, "on")
-        assert each.allowed_origins == origins
+        assert (each.allowed_origins, each.webhook_events) == (origins, ("auth.reported",))
     back = client.update_project(created.id, match_code="off", allowed_origins=(), bot_token="")
     assert (back.match_code, back.allowed_origins, back.bot_username) == ("off", (), None)
     with pytest.raises(InvalidRequest, match="bot_token"):

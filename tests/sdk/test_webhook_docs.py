@@ -262,8 +262,11 @@ def run_with(stand_in: StandIn, command: list[str]) -> str:
 
 
 def page_of(cursor: str | None, *events: tuple[str, str, str]) -> dict[str, Any]:
-    names = ("id", "event", "created_at")
-    return {"deliveries": [dict(zip(names, each, strict=True)) for each in events], "next_cursor": cursor}
+    deliveries = [
+        {"id": event_id, "event": kind, "created_at": at, "session_id": None if kind == "webhook.test" else "sess_1"}
+        for event_id, kind, at in events
+    ]
+    return {"deliveries": deliveries, "next_cursor": cursor}
 
 
 def test_the_program_after_an_outage_resends_what_was_lost_in_it(stand_in: StandIn) -> None:
@@ -297,7 +300,7 @@ def test_the_program_after_an_outage_may_find_nothing(stand_in: StandIn) -> None
 
 def test_the_commands_make_the_calls_that_the_page_says(stand_in: StandIn) -> None:
     """Each section's commands work with the README's variables alone, whatever else the shell has as `project`."""
-    secrets, first_event, deliveries, rotate, promote = programs("bash")
+    secrets, first_event, choose, deliveries, rotate, promote = programs("bash")
     secret_path = "projects/P/webhook-secret"
     stand_in.pages = {
         secret_path: {"webhook_secret": SECRET},
@@ -306,6 +309,10 @@ def test_the_commands_make_the_calls_that_the_page_says(stand_in: StandIn) -> No
     printed = run_with(stand_in, ["bash", "-euc", f"{secrets}\nprintenv TAPROOF_WEBHOOK_SECRET\n{first_event}"])
     assert printed.startswith(f"{SECRET}\n")
     assert stand_in.calls == [f"GET {secret_path}", "PATCH projects/P", "POST projects/P/webhook-test"]
+    stand_in.calls.clear()
+    project_url = secrets.splitlines()[0]
+    run_with(stand_in, ["bash", "-euc", f"{project_url}\n{choose}"])
+    assert stand_in.calls == ["PATCH projects/P"]
     stand_in.calls.clear()
     run_with(stand_in, ["bash", "-euc", f"project='{{}}'\n{deliveries}"])
     run_with(stand_in, ["bash", "-euc", f"{rotate}\n{promote}"])

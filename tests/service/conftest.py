@@ -114,7 +114,7 @@ class Node:
             recorded=self.receiver.recorded,
         )
         self.audit = AuditLog(storage)
-        self.housekeeping = Housekeeping(storage, clock, 90)
+        self.housekeeping = Housekeeping(storage, encryptor, clock, system_entropy, 90)
         self._numbers = itertools.count(1)
 
     async def developer(self, plan: Plan = "free") -> Developer:

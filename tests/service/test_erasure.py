@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.databases import expired_event
 from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
@@ -60,7 +61,7 @@ async def test_nothing_of_a_user_is_left(node: "Node", monkeypatch: pytest.Monke
         await node.opened(project)
         await node.opened(project, "2002")
         node.clock.now += DAY
-    while await node.storage.sessions.expire_sessions(node.clock.now, 100):
+    while await node.storage.sessions.expire_sessions(node.clock.now, 100, expired_event):
         pass
     waits = await node.opened(project)
     assert (await node.signin.confirm_session(waits, ADA)).outcome == "phone"

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from taproof.core.accounts import ConsoleSession, Developer, Invitation
 from taproof.core.clock import DAY, HOUR, MINUTE
 from taproof.core.deliveries import Event
+from taproof.core.encryption import Encryptor, new_master_key
+from taproof.core.entropy import system_entropy
 from taproof.core.errors import SessionNotFound, StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, NewSession, PhoneRequest, Project, ProjectChanges, SessionKey
@@ -60,10 +62,11 @@ class Twin:
 
     def __init__(self, path: Path, retention_days: int) -> None:
         self.now = START
+        encryptor = Encryptor(new_master_key(system_entropy))
         self.storage = SqliteStorage.open(path, START)
         # Nothing here is about durability, and there are thousands of commits.
         self.storage.database.writer._connection.execute("PRAGMA synchronous = OFF").fetchall()
-        self.housekeeping = Housekeeping(self.storage, lambda: self.now, retention_days)
+        self.housekeeping = Housekeeping(self.storage, encryptor, lambda: self.now, system_entropy, retention_days)
         self.analytics = AnalyticsReader(self.storage, lambda: self.now)
         self.projects = [
             Project(
@@ -169,7 +172,7 @@ async def stored_sessions(node: "Node", developer: Developer) -> int:
 
 async def test_sessions_go_when_their_day_is_older_than_the_retention(node: "Node") -> None:
     """A session is there for the whole of its retention and gone a day later; its counts stay."""
-    swept = Housekeeping(node.storage, node.clock, 30)
+    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 30)
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = await node.confirmed(project)
@@ -186,7 +189,7 @@ async def test_sessions_go_when_their_day_is_older_than_the_retention(node: "Nod
 
 async def test_each_sweep_erases_one_batch(node: "Node") -> None:
     """A sweep leaves the rest to the next one, and returns that there is more."""
-    swept = Housekeeping(node.storage, node.clock, 1)
+    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 1)
     developer = await node.developer()
     project, _ = await node.project(developer)
     for _ in range(housekeeping.BATCH + 5):
@@ -206,7 +209,7 @@ async def test_expiry_is_counted_before_a_session_is_erased(node: "Node") -> Non
         await node.pending(project)
         node.clock.now += 1  # So that they expire in another order than that in which they are erased.
     node.clock.now += 5 * DAY
-    await sweep_all(Housekeeping(node.storage, node.clock, 1))
+    await sweep_all(Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 1))
     assert await stored_sessions(node, developer) == 0
     analytics = await node.analytics.read_analytics(developer, days=7, project_id=None)
     assert analytics.totals["expired"] == 2 * housekeeping.BATCH + 5
@@ -214,7 +217,7 @@ async def test_expiry_is_counted_before_a_session_is_erased(node: "Node") -> Non
 
 async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> None:
     """An event that is still to be sent is sent, however old it is; a finished one is kept for the retention."""
-    swept = Housekeeping(node.storage, node.clock, 2)
+    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 2)
     project, _ = await node.project(webhook_url="https://example.com/")
     await node.confirmed(project, "1001")
     (finished,) = await node.webhooks.claim_deliveries(1)
@@ -233,7 +236,7 @@ async def test_finished_webhook_events_go_and_due_ones_stay(node: "Node") -> Non
 async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
     """Each sweep ends one batch, and returns that there is more until none is left."""
     monkeypatch.setattr(deliveries, "ENDED_AT_ONCE", 3)
-    swept = Housekeeping(node.storage, node.clock, 90)
+    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 90)
     project, _ = await node.project(webhook_url="https://example.com/")
     for _ in range(housekeeping.BATCH + 8):
         await node.confirmed(project)
@@ -248,7 +251,7 @@ async def test_deliveries_of_a_removed_webhook_end_in_batches(node: "Node", monk
 
 async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node") -> None:
     """With a short retention too the rows that count distinct users live as long as the widest window needs them."""
-    swept = Housekeeping(node.storage, node.clock, 1)
+    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 1)
     project, _ = await node.project()
     await node.confirmed(project)
     node.clock.now += 91 * DAY
@@ -261,7 +264,7 @@ async def test_who_confirmed_is_forgotten_once_no_window_counts_them(node: "Node
 
 async def test_access_to_the_console_that_is_over_is_erased(node: "Node") -> None:
     """A browser that was not seen for 12 hours, and an invitation whose time is over, in batches."""
-    swept = Housekeeping(node.storage, node.clock, 90)
+    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 90)
     developers = [await node.developer() for _ in range(3)]
     now = node.clock.now
     for number in range(housekeeping.BATCH + 1):
@@ -317,7 +320,7 @@ async def test_room_for_new_days_is_made_once_a_day(node: "Node", monkeypatch: p
             raise troubles.pop()
 
     monkeypatch.setattr(node.storage.sessions, "prepare_days", prepare_days)
-    swept = Housekeeping(node.storage, node.clock, 90)
+    swept = Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 90)
     today = node.clock.now // DAY
     with pytest.raises(StoreUnavailable):
         await swept.sweep()
@@ -337,4 +340,4 @@ async def test_an_idle_sweep_writes_nothing(node: "Node", monkeypatch: pytest.Mo
         raise AssertionError
 
     monkeypatch.setattr(node.storage.database.writer, "run", run)
-    assert not await Housekeeping(node.storage, node.clock, 1).sweep()
+    assert not await Housekeeping(node.storage, node.encryptor, node.clock, system_entropy, 1).sweep()

@@ -15,7 +15,7 @@ from tests.postgres_server import fresh_database
 from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
-from taproof.core.model import MessengerIdentity, NewSession, Project, SessionKey
+from taproof.core.model import MessengerIdentity, NewSession, Project, ProjectEvent, SessionKey, Status
 from taproof.core.oidc.clients import AuthMethod, OidcClient
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
@@ -91,6 +91,7 @@ class Seed:
         developer: Developer | None = None,
         *,
         webhook_url: str = "",
+        webhook_events: tuple[ProjectEvent, ...] = ("auth.confirmed", "auth.cancelled"),
         is_active: bool = True,
         public_access: bool = True,
         collect_phone: bool = False,
@@ -105,6 +106,7 @@ class Seed:
             secret_key_preview="sk_aaaa…zzzz",
             encrypted_webhook_secret=b"encrypted " + project_id.encode(),
             webhook_url=webhook_url,
+            webhook_events=webhook_events,
             is_active=is_active,
             public_access=public_access,
             collect_phone=collect_phone,
@@ -190,6 +192,20 @@ class Seed:
         return Attempt(
             number, at, 12, status, None if status else "timeout", b"encrypted \0 answer" if status else None
         )
+
+    async def report(self, key: SessionKey, user: str, at: int, store: Storage | None = None) -> Status | None:
+        """Report a session in the state that it is in, as the service does."""
+        store = store or self.storage
+        while True:
+            found = await store.sessions.read_session(key)
+            status = found.status if found else "pending"
+            kinds: list[EventType] = ["auth.cancelled", "auth.reported"] if status == "pending" else ["auth.reported"]
+            project_id = found.project_id if found else "proj_none"
+            events = [Event(self.name("evt"), kind, project_id, b"encrypted", at) for kind in kinds]
+            moved_to = await store.sessions.report_session(key, user, at, status, events)
+            now_is = await store.sessions.read_session(key)
+            if moved_to or now_is is None or now_is.status == status:
+                return moved_to
 
     @staticmethod
     def identity(user: str) -> MessengerIdentity:

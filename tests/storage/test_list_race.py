@@ -4,6 +4,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import apsw
+from tests.databases import expired_event
 
 from taproof.core.clock import MINUTE
 from taproof.storage.protocol import Storage
@@ -53,7 +54,7 @@ async def test_a_page_is_one_moment_however_many_decide(storage: Storage, other_
 
     async def decide() -> None:
         for number, session in enumerate(early):
-            await other_node.sessions.expire_sessions(seed.now, 1)
+            await other_node.sessions.expire_sessions(seed.now, 1, expired_event)
             event = seed.event(projects[number // 7])
             if number % 3:
                 await other_node.sessions.confirm_session(session.key, seed.identity("1001"), seed.now, event)

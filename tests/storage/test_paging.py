@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.databases import Database
+from tests.databases import Database, expired_event
 
 from taproof.core.clock import MINUTE
 from taproof.core.model import NewSession, PageCursor, Project, Session, Status
@@ -50,7 +50,7 @@ def test_pages_hold_every_session_exactly_once(new_database: Database, new_seed:
     async def check(seed: "Seed", drawn: list[tuple[int, int, Status]], limit: int, swept: int) -> None:
         sessions = seed.storage.sessions
         # What earlier examples left pending would be swept first.
-        while await sessions.expire_sessions(seed.now, 1_000):
+        while await sessions.expire_sessions(seed.now, 1_000, expired_event):
             pass
         projects = [await seed.project() for _ in range(3)]
         instants = [seed.now - (EDGE if status == "expired" else 0) - minutes * MINUTE for _, minutes, status in drawn]
@@ -58,7 +58,7 @@ def test_pages_hold_every_session_exactly_once(new_database: Database, new_seed:
             *(make_session(seed, projects[each[0]], at, each[2]) for each, at in zip(drawn, instants, strict=True))
         )
         made = [(each.created_at, each.id, status) for each, (_, _, status) in zip(stored, drawn, strict=True)]
-        await sessions.expire_sessions(seed.now, swept)
+        await sessions.expire_sessions(seed.now, swept, expired_event)
         for asked in (None, *STATUSES):
             found = await walk(seed.storage, [project.id for project in projects], asked, limit, seed.now)
             expected = sorted((each for each in made if asked in {None, each[2]}), reverse=True)

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
-from tests.databases import DRIVERS
+from tests.databases import DRIVERS, expired_event
 from tests.storage.session_model import ModelProject, ModelSession, recount
 from tests.whole_sign_in import WholeSignIn
 
@@ -274,9 +274,12 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, session=sessions, user=USERS)
     def report_in_store(self, node: int, session: ModelSession, user: str) -> None:
+        before = session.status
         expected = session.status if session.reported_by(user, self.now) else None
-        event = self.event(session, "auth.cancelled")
-        assert self.run(self.stores[node].sessions.report_session(session.key, user, self.now, event)) == expected
+        kinds: list[EventType] = ["auth.cancelled", "auth.reported"] if before == "pending" else ["auth.reported"]
+        events = [self.event(session, kind) for kind in kinds]
+        report = self.stores[node].sessions.report_session(session.key, user, self.now, before, events)
+        assert self.run(report) == expected
 
     def event(self, session: ModelSession, kind: EventType) -> Event:
         return Event(new_id("evt", system_entropy), kind, session.owner.project.id, b"encrypted", self.now)
@@ -285,7 +288,7 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, limit=st.integers(1, 5))
     def sweep(self, node: int, limit: int) -> None:
-        assert self.run(self.stores[node].sessions.expire_sessions(self.now, limit)) <= limit
+        assert self.run(self.stores[node].sessions.expire_sessions(self.now, limit, expired_event)) <= limit
 
     @rule(milliseconds=st.sampled_from([1, 999, MINUTE, 5 * MINUTE, 10 * MINUTE - 1, 10 * MINUTE, DAY]))
     def let_time_pass(self, milliseconds: int) -> None:

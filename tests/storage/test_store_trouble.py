@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import apsw
 import pytest
+from tests.databases import expired_event
 
 from taproof.core.clock import MINUTE
 from taproof.core.errors import StoreUnavailable
@@ -49,7 +50,7 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
         lambda: sqlite.sessions.confirm_session(opened.key, seed.identity("1001"), seed.now, seed.event(project)),
         lambda: sqlite.sessions.cancel_session(to_cancel.key, "1001", seed.now, seed.event(project)),
         lambda: sqlite.sessions.consume_session(confirmed.key, seed.now),
-        lambda: sqlite.sessions.expire_sessions(seed.now, 10),
+        lambda: sqlite.sessions.expire_sessions(seed.now, 10, expired_event),
         lambda: sqlite.deliveries.claim_deliveries(seed.now, seed.now + 1, 10),
         lambda: sqlite.projects.delete_project(project.developer_id, project.id),
     ]

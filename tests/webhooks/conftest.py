@@ -137,7 +137,7 @@ class Shop:
             allow_loopback_http=True,
         )
         self.webhooks = Webhooks(storage, self.encryptor, clock, system_entropy, "Taproof/test")
-        self.housekeeping = Housekeeping(storage, clock, 90)
+        self.housekeeping = Housekeeping(storage, self.encryptor, clock, system_entropy, 90)
         self.developer = Developer("dev_1", "ada@example.com", "free", clock())
         self.actor = Actor(self.developer, "command_line")
         self.watch = Watch()

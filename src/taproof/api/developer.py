@@ -209,12 +209,17 @@ class DeveloperApi:
         promoted = await self._projects.promote_webhook_secret(writer, project_id)
         return serializers.rotation(Rotation(promoted, None, None))
 
-    async def send_webhook_test(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.DeliveryAnswer:
-        """Send one webhook.test event to the webhook URL, without retries, and return the delivery. Takes no body.
+    async def send_webhook_test(
+        self,
+        writer: Writer,
+        project_id: schemas.ProjectId,
+        body: Annotated[schemas.SendWebhookTest, json_body(schemas.SendWebhookTest, may_be_empty=True)],
+    ) -> schemas.DeliveryAnswer:
+        """Send one test event to the webhook URL, without retries, and return the delivery. The body is optional.
 
         The call waits up to 10 seconds for the receiver. It returns 200 even if the delivery failed.
         """
-        return serializers.delivery(await self._deliveries.send_test(writer, project_id))
+        return serializers.delivery(await self._deliveries.send_test(writer, project_id, body.event))
 
     async def list_deliveries(
         self,
@@ -384,7 +389,8 @@ class DeveloperApi:
         add(webhooks, "GET", secret, self.read_webhook_secret)
         add(webhooks, "POST", f"{secret}/rotate", self.rotate_webhook_secret, RotateWebhookSecret, body_required=False)
         add(webhooks, "POST", f"{secret}/promote", self.promote_webhook_secret)
-        add(webhooks, "POST", f"{project}/webhook-test", self.send_webhook_test)
+        test = f"{project}/webhook-test"
+        add(webhooks, "POST", test, self.send_webhook_test, schemas.SendWebhookTest, body_required=False)
         add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, response_model=schemas.DeliveryPageAnswer)
         add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery)
         add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)

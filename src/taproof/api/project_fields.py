@@ -3,12 +3,12 @@
 The models follow the rules in `schemas.py`.
 """
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from taproof.api.schemas import Name, ProjectId, StrictRequest, Time
-from taproof.core.model import ProjectChanges, TurnOffReason
+from taproof.core.model import PROJECT_DEFAULTS, ProjectChanges, ProjectEvent, TurnOffReason
 from taproof.core.origins import ORIGIN_LENGTH, ORIGINS_LIMIT
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
@@ -21,13 +21,29 @@ _ORIGIN: Final = (
     r"^(https://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))(:[0-9]{1,5})?$"
 )
 
+
+def _default_events() -> list[str]:
+    return list(PROJECT_DEFAULTS.webhook_events or ())
+
+
 WebhookUrl = Annotated[
     str,
     WithJsonSchema({"type": "string", "maxLength": WEBHOOK_URL_LIMIT, "pattern": _WEBHOOK_URL}),
     Field(
-        description="The URL that receives auth.confirmed and auth.cancelled: https:// with a host and without a user "
-        'name or password, or "" for none. In sandbox mode, http:// to a loopback address is also allowed.',
+        description="The URL that receives the project's webhook_events: https:// with a host and without a user name "
+        'or password, or "" for none. In sandbox mode, http:// to a loopback address is also allowed.',
         examples=["https://example.com/hooks/taproof"],
+    ),
+]
+WebhookEvents = Annotated[
+    list[str],
+    WithJsonSchema(
+        {"type": "array", "items": {"type": "string", "enum": list(get_args(ProjectEvent))}, "minItems": 1},
+    ),
+    Field(
+        description="The events that are sent to webhook_url, at least one. A change applies to events that happen "
+        "after it. The order and duplicates do not matter.",
+        examples=[_default_events()],
     ),
 ]
 PublicAccess = Annotated[bool, Field(description="true: the public session endpoints accept calls for this project.")]
@@ -94,8 +110,9 @@ class _ProjectRequest(StrictRequest):
         fields: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"bot_token"})
         if "match_code" in fields:
             fields["match_code"] = fields["match_code"] == "on"
-        if "allowed_origins" in fields:
-            fields["allowed_origins"] = tuple(fields["allowed_origins"])
+        for name in ("allowed_origins", "webhook_events"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
         return ProjectChanges(**fields)
 
 
@@ -106,6 +123,7 @@ class CreateProject(_ProjectRequest):
         description="The name shown to users in the messenger, up to 100 characters.", examples=["Acme Shop"]
     )
     webhook_url: WebhookUrl = ""
+    webhook_events: WebhookEvents = Field(default_factory=_default_events)
     public_access: PublicAccess = True
     collect_phone: CollectPhone = False
     phone_required: PhoneRequired = True
@@ -122,6 +140,7 @@ class UpdateProject(_ProjectRequest):
         default_factory=str, description="The name shown to users in the messenger.", examples=["Acme Shop"]
     )
     webhook_url: WebhookUrl = Field(default_factory=str)
+    webhook_events: WebhookEvents = Field(default_factory=list)
     is_active: bool = Field(
         default_factory=bool, description="false: the project is paused, and no new sign-ins can start."
     )
@@ -164,6 +183,7 @@ class ProjectAnswer(BaseModel):
     name: str = Field(examples=["Acme Shop"])
     secret_key_preview: str = Field(examples=["sk_a1B2…Wx9z"])
     webhook_url: str = Field(description='"" when there is none.', examples=["https://example.com/hooks/taproof"])
+    webhook_events: WebhookEvents
     is_active: bool = Field(description="false: the project is paused.", examples=[True])
     public_access: PublicAccess
     collect_phone: CollectPhone

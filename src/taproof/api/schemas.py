@@ -86,6 +86,17 @@ class CreateAccessToken(StrictRequest):
         return read_instant(self.expires_at, "expires_at")
 
 
+class SendWebhookTest(StrictRequest):
+    """A webhook test."""
+
+    event: EventType = Field(
+        default="webhook.test",
+        description="The type of the event. Any other type than webhook.test has the fields of a real event with "
+        "made-up values, and `test`: true. It is sent even if the project has not chosen it.",
+        examples=["auth.confirmed"],
+    )
+
+
 class UsageAnswer(BaseModel):
     """How much of their plan a developer uses. A limit of null means no limit."""
 
@@ -185,7 +196,7 @@ class DeliveryAnswer(BaseModel):
     event: EventType
     project_id: ProjectId
     session_id: str | None = Field(
-        description="The session that the user confirmed or cancelled; null for a test.",
+        description="The session that the event is about; null for a test.",
         examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"],
     )
     status: DeliveryState = Field(

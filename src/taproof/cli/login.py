@@ -109,7 +109,7 @@ def logout(_given: Given, url: _KnownUrl = None) -> None:
     Tokens that were created with it stay valid.
     """
     credentials = open_credentials()
-    address, known = _known(credentials, url)
+    address, known = signed_in_service(credentials, url)
     with _open(address) as service:
         answer = _revoke(service, known)
     if answer.status != 200 and answer.code not in _ENDED:
@@ -128,7 +128,7 @@ def token(_given: Given, url: _KnownUrl = None) -> None:
 
     For example: curl -H "Authorization: Bearer $(taproof token)" https://signin.example.com/api/v1/dev/me
     """
-    typer.echo(_known(open_credentials(), url)[1].access_token)
+    typer.echo(signed_in_service(open_credentials(), url)[1].access_token)
 
 
 def _revoke_quietly(service: "_Service", lost: Credential) -> None:
@@ -313,7 +313,7 @@ def _service_address(url: str) -> str:
     return f"{parts.scheme}://{shown}" if port in {None, usual} else f"{parts.scheme}://{shown}:{port}"
 
 
-def _known(credentials: Credentials, url: str | None) -> tuple[str, Credential]:
+def signed_in_service(credentials: Credentials, url: str | None) -> tuple[str, Credential]:
     """Return the address of the given service, or of the only known one, and its credential."""
     known = credentials.read()
     if url is not None:

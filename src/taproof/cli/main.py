@@ -25,10 +25,10 @@ from taproof.cli import (
     projects,
     tokens,
     users,
-    webhooks,
 )
 from taproof.cli.command import STORE, AsJson, Given, command, group, load
 from taproof.cli.output import print_finding, print_json
+from taproof.cli.webhooks import listen, trigger
 from taproof.config.database_url import is_postgres, shown_database
 from taproof.config.options import NO_MASTER_KEY, called, no_messenger
 from taproof.config.settings import OPTIONS, InvalidSettings, unknown_variables
@@ -163,9 +163,10 @@ def _every_command(
     pass
 
 
+listen.commands.add_typer(trigger.commands)
 for _each in (
     *(login.commands, audit.commands, export_import.commands, developers.commands, tokens.commands),
-    *(projects.commands, clients.commands, webhooks.commands, users.commands, oidc.commands),
+    *(projects.commands, clients.commands, listen.commands, users.commands, oidc.commands),
     master_key.commands,
 ):
     commands.add_typer(_each)

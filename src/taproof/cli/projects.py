@@ -9,8 +9,9 @@ from taproof.cli.command import STORE, AsJson, Email, Given, command, group, loa
 from taproof.cli.output import print_json, print_secrets, print_table
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
+from taproof.core.deliveries import read_events
 from taproof.core.entropy import system_entropy
-from taproof.core.model import ProjectChanges
+from taproof.core.model import PROJECT_DEFAULTS, ProjectChanges
 from taproof.core.names import visible_name
 from taproof.service import json_fields
 from taproof.service.developers import Developers
@@ -35,6 +36,15 @@ async def create_project(
             help="Only server-side calls with the secret key may start sign-ins.",
         ),
     ] = True,
+    webhook_event: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="EVENT",
+            show_default=False,
+            help="An event that is sent to the webhook URL; repeat it for several. "
+            f"Default: {' and '.join(PROJECT_DEFAULTS.webhook_events or ())}.",
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Create a project and print its secrets."""
@@ -43,7 +53,8 @@ async def create_project(
     settings = load(given)
     async with open_encrypted_store(settings) as (storage, encryptor):
         developer = await Developers(storage, system_clock, system_entropy).read_developer(email)
-        wanted = ProjectChanges(name=name, webhook_url=webhook_url, public_access=public_access)
+        events = read_events(webhook_event) if webhook_event else None
+        wanted = ProjectChanges(name=name, webhook_url=webhook_url, webhook_events=events, public_access=public_access)
         projects = open_projects(settings, storage, encryptor)
         project, secrets = await projects.create_project(Actor(developer, "command_line"), wanted)
     if as_json:

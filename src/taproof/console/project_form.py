@@ -1,10 +1,10 @@
 """The project settings form: its values, the input, and the resulting changes."""
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from taproof.console.forms import Form
 from taproof.core.errors import TaproofError
-from taproof.core.model import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, ProjectChanges
+from taproof.core.model import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, ProjectChanges, ProjectEvent
 from taproof.core.names import visible_name
 
 _IN_WORDS: Final = {
@@ -12,9 +12,12 @@ _IN_WORDS: Final = {
     "webhook_url ": "The webhook URL ",
     "collect_phone ": "Phone collection ",
     "allowed_origins": "Pages that may start sign-ins",
+    "webhook_events ": "The webhook events ",
     "bot_token ": "The token ",
 }
 """The beginnings of API error sentences about a field, with the form's own wording."""
+_IN_FORM: Final = {', or "" for none': "", 'set webhook_url to ""': "leave the webhook URL empty"}
+"""The texts about empty values in these sentences, as the form calls them."""
 NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
 """The form values for a new project."""
 
@@ -22,8 +25,8 @@ NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
 def shown(project: Project) -> dict[str, Any]:
     """Return the form values for a project."""
     flags = {flag: getattr(project, flag) for flag in PROJECT_FLAGS}
-    texts = {"webhook_url": project.webhook_url, "allowed_origins": project.allowed_origins}
-    return {"name": visible_name(project.name), **texts, **flags}
+    others = {name: getattr(project, name) for name in ("webhook_url", "allowed_origins", "webhook_events")}
+    return {"name": visible_name(project.name), **others, **flags}
 
 
 def typed(form: Form, prefix: str = "") -> dict[str, Any]:
@@ -33,6 +36,7 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
         "name": visible_name(form[f"{prefix}name"]),
         "webhook_url": form[f"{prefix}webhook_url"],
         "allowed_origins": tuple(form[f"{prefix}allowed_origins"].split()),
+        "webhook_events": tuple(event for event in get_args(ProjectEvent) if form.is_checked(prefix + event)),
         **flags,
     }
 
@@ -54,7 +58,8 @@ def in_words(error: TaproofError) -> str:
     """Return an error's sentence, with the field name used in the form."""
     for field, words in _IN_WORDS.items():
         if error.sentence.startswith(field):
-            # The form has a button in place of the empty value.
-            sentence = error.sentence.replace(', or "" for none', "") if field == "bot_token " else error.sentence
+            sentence = error.sentence
+            for text, in_form in _IN_FORM.items():
+                sentence = sentence.replace(text, in_form)
             return words + sentence.removeprefix(field)
     return error.sentence

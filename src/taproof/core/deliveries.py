@@ -2,20 +2,38 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, get_args
 
-from taproof.core.model import EncryptedWebhookSecrets
+from taproof.core.errors import InvalidRequest
+from taproof.core.model import EncryptedWebhookSecrets, ProjectEvent
 
-EventType = Literal["auth.confirmed", "auth.cancelled", "webhook.test"]
+EventType = Literal[ProjectEvent, "webhook.test"]
 
 DeliveryState = Literal["due", "delivered", "failed", "ended"]
 """The state of an event: to be sent, accepted by the receiver, given up after the last retry (dead letter), or ended
 because the project's webhook was removed or turned off."""
 
 
+def read_events(names: Sequence[str]) -> tuple[ProjectEvent, ...]:
+    """Return the events that a project chooses, in one order and without duplicates.
+
+    Raises:
+        InvalidRequest: there is none, or one is unknown; the sentence names its position in the list.
+    """
+    known = get_args(ProjectEvent)
+    for place, name in enumerate(names, 1):
+        if name not in known:
+            raise InvalidRequest(
+                f"webhook_events: number {place} of the list is unknown. The events are {', '.join(known)}."
+            )
+    if not names:
+        raise InvalidRequest('webhook_events must name at least one event. To receive none, set webhook_url to "".')
+    return tuple(each for each in known if each in names)
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A webhook event, recorded in the same transaction as the decision that causes it.
+    """A webhook event, recorded in the same transaction as the change of a session that causes it.
 
     `encrypted_body` is the exact body to send. It is encrypted because it contains the session token, of which the
     store otherwise has only a hash.

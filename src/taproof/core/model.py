@@ -11,6 +11,9 @@ from taproof.core.accounts import AuditEntry, Plan
 Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
 
+ProjectEvent = Literal["auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported"]
+"""A webhook event that a project can choose."""
+
 SERVICE_DEVELOPER: Final = "dev_console"
 """The owner of the projects through which developers sign in to the service. No developer's id is as short."""
 
@@ -132,6 +135,16 @@ class NewSession:
     match_choices: str | None = None
 
 
+class ExpiredSession(NamedTuple):
+    """A session that has just moved from pending to expired."""
+
+    key: SessionKey
+    id: str
+    project_id: str
+    created_at: int
+    expires_at: int
+
+
 @dataclass(frozen=True, slots=True)
 class PhoneRequest:
     """A user who tapped Confirm and was asked to share a contact. `encrypted_token` is the encrypted session token."""
@@ -214,6 +227,8 @@ class Project:
     bot_username: str | None = None
     bot_broken_at: int | None = None
     """The time (ms) since which the messenger has refused the project bot's token."""
+    webhook_events: tuple[ProjectEvent, ...] = ("auth.confirmed", "auth.cancelled")
+    """The events that are sent to `webhook_url`."""
 
     @property
     def webhook_secrets(self) -> EncryptedWebhookSecrets:
@@ -236,6 +251,7 @@ class ProjectChanges:
     show_context: bool | None = None
     match_code: bool | None = None
     allowed_origins: tuple[str, ...] | None = None
+    webhook_events: tuple[ProjectEvent, ...] | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the fields that are not None."""
@@ -251,6 +267,7 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
     show_context=True,
     match_code=False,
     allowed_origins=(),
+    webhook_events=("auth.confirmed", "auth.cancelled"),
 )
 """The default settings of a new project."""
 

@@ -16,6 +16,7 @@ _SENTENCES: Final = {
 }
 _MUST_BE: Final = {
     "allowed_origins": 'a list of strings, such as ["https://shop.example.com"]; [] allows any page',
+    "webhook_events": 'a list of strings, such as ["auth.confirmed"]',
     "bot_token": 'a string: the token from @BotFather, or "" to use the service\'s own bot again',
 }
 """The expected values of fields for which the type name is not enough."""

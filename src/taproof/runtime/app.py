@@ -257,7 +257,9 @@ async def _choose_parts(
         lead("own bots", "own_bots", messenger.project_bots.run)
     if settings.role in {"all", "worker"}:
         days, audit_days = settings.session_retention_days, settings.audit_days
-        housekeeping = Housekeeping(storage, system_clock, days, audit_days=audit_days)
+        housekeeping = Housekeeping(
+            storage, services.encryptor, system_clock, system_entropy, days, audit_days=audit_days
+        )
         lead("housekeeping", "housekeeping", lambda _since: sweep_until(stopping, housekeeping))
         post = services.webhook_client.post
         sender = WebhookSender(services.webhooks, post, services.recorded, services.metrics)

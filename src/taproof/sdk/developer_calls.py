@@ -30,6 +30,7 @@ from taproof.sdk.results import (
 
 T = TypeVar("T")
 
+_EXAMPLES: Final = {"allowed_origins": "https://shop.example.com", "webhook_events": "auth.confirmed"}
 _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
 """Maximum size of a page of deliveries, in bytes: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
 
@@ -60,6 +61,7 @@ def create_project(
     show_context: bool | None = None,
     match_code: Literal["off", "on"] | None = None,
     allowed_origins: Collection[str] | None = None,
+    webhook_events: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[CreatedProject]:
     """Create a project. Store its `secret_key`: it is shown only once.
@@ -77,6 +79,8 @@ def create_project(
         match_code: "on" for a number that the page shows and the user must choose in the messenger; "off" by default.
         allowed_origins: the only sites whose pages can start sign-ins, such as "https://shop.example.com"; any site by
             default.
+        webhook_events: the events sent to `webhook_url`; "auth.confirmed" and "auth.cancelled" by default, with
+            "auth.expired" and "auth.reported" to choose from.
         bot_token: the token of the project's own bot, from @BotFather. It is not shown again.
     """
     body = {
@@ -87,7 +91,8 @@ def create_project(
         "phone_required": phone_required,
         "show_context": show_context,
         "match_code": match_code,
-        "allowed_origins": _origins(allowed_origins),
+        "allowed_origins": _listed("allowed_origins", allowed_origins),
+        "webhook_events": _listed("webhook_events", webhook_events),
         "bot_token": bot_token,
     }
     return read_one(service, CreatedProject, "POST", "/projects", given_only(body))
@@ -111,6 +116,7 @@ def update_project(
     show_context: bool | None = None,
     match_code: Literal["off", "on"] | None = None,
     allowed_origins: Collection[str] | None = None,
+    webhook_events: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[Project]:
     """Change a project. Omitted fields stay as they are. For the fields, see `create_project`.
@@ -127,7 +133,8 @@ def update_project(
         "phone_required": phone_required,
         "show_context": show_context,
         "match_code": match_code,
-        "allowed_origins": _origins(allowed_origins),
+        "allowed_origins": _listed("allowed_origins", allowed_origins),
+        "webhook_events": _listed("webhook_events", webhook_events),
         "bot_token": bot_token,
     }
     return read_one(service, Project, "PATCH", f"/projects/{path_id(project_id)}", given_only(given))
@@ -159,9 +166,15 @@ def promote_webhook_secret(service: Service, project_id: str) -> Call[WebhookSec
     return read_one(service, WebhookSecret, "POST", f"/projects/{path_id(project_id)}/webhook-secret/promote")
 
 
-def send_webhook_test(service: Service, project_id: str) -> Call[Delivery]:
-    """Send one event of type webhook.test to the webhook URL, and return the result within 10 seconds."""
-    return read_one(service, Delivery, "POST", f"/projects/{path_id(project_id)}/webhook-test")
+def send_webhook_test(service: Service, project_id: str, *, event: str = "webhook.test") -> Call[Delivery]:
+    """Send one test event to the webhook URL, and return the result within 10 seconds.
+
+    Args:
+        service: given by the client.
+        project_id: the project.
+        event: the type of the event. Any other type than "webhook.test" has made-up values, and `test` is true.
+    """
+    return read_one(service, Delivery, "POST", f"/projects/{path_id(project_id)}/webhook-test", {"event": event})
 
 
 def read_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
@@ -324,9 +337,9 @@ def list_audit_entries(service: Service, *, page_size: int = 50) -> Pages[AuditE
 # ---- arguments
 
 
-def _origins(given: Collection[str] | None) -> list[str] | None:
+def _listed(name: str, given: Collection[str] | None) -> list[str] | None:
     if isinstance(given, str):
-        raise TypeError('allowed_origins must be a list, such as ["https://shop.example.com"].')
+        raise TypeError(f'{name} must be a list, such as ["{_EXAMPLES[name]}"].')
     return None if given is None else list(given)
 
 

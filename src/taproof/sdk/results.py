@@ -53,6 +53,7 @@ class Project:
         webhook_failing_since: the time since which all attempts have failed; None while the webhook works.
         webhook_turned_off: why the service cleared `webhook_url`; None if it did not.
         allowed_origins: the only sites whose pages can start sign-ins; () for any site.
+        webhook_events: the events that are sent to `webhook_url`.
         bot_username: the username of the project's own bot; None if it uses the service's bot.
         bot_broken_at: the time when the project's own bot stopped working, such as after its token was revoked; None
             while it works.
@@ -74,6 +75,7 @@ class Project:
     show_context: bool
     match_code: str
     allowed_origins: tuple[str, ...]
+    webhook_events: tuple[str, ...]
     bot_username: str | None
     bot_broken_at: datetime | None
 
@@ -188,7 +190,7 @@ class Delivery:
 
     Attributes:
         id: the id of the event, `evt_…`.
-        event: "auth.confirmed", "auth.cancelled" or "webhook.test".
+        event: "auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported" or "webhook.test".
         session_id: the id of the event's session; None for a test.
         status: "due", "delivered", "failed" or "ended".
         next_attempt_at: the time of the next attempt; None unless the event is due.

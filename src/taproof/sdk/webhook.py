@@ -20,9 +20,16 @@ _STANDARD_HEADERS: Final = ("webhook-id", "webhook-timestamp", "webhook-signatur
 _SERVICE_SIGNATURE: Final = "x-service-signature"
 _TIMESTAMP: Final = re.compile(r"[0-9]{1,12}")
 _INSTANT: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z")
-_INSTANTS: Final = {"auth.confirmed": "confirmed_at", "auth.cancelled": "cancelled_at", "webhook.test": "created_at"}
+_INSTANTS: Final = {
+    "auth.confirmed": "confirmed_at",
+    "auth.cancelled": "cancelled_at",
+    "auth.expired": "expired_at",
+    "auth.reported": "reported_at",
+    "webhook.test": "created_at",
+}
 """The known events, each with the name of its time field."""
-_DECISIONS: Final = ("auth.confirmed", "auth.cancelled")
+_WITH_TOKEN: Final = ("auth.confirmed", "auth.cancelled")
+_WITH_HASH: Final = ("auth.expired", "auth.reported")
 
 
 class WebhookError(Exception):
@@ -51,14 +58,19 @@ class WebhookEvent:
 
     Attributes:
         id: `evt_…`, the same on every attempt: process each event only once.
-        type: "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to any other type.
+        type: "auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported" or "webhook.test". Answer 200 to any
+            other type.
         project_id: the project of the event.
-        session_token: the session token of the sign-in; None for other events. Omitted from `repr`, to keep it out of
-            logs.
+        is_test: True if the developer requested this event, and no user caused it: sign nobody in.
+        session_token: the session token of the sign-in, for "auth.confirmed" and "auth.cancelled" only. Omitted from
+            `repr`, to keep it out of logs.
+        session_token_sha256: the SHA-256 of the session token in hex, for "auth.expired" and "auth.reported" only.
         messenger_id, messenger_name, messenger_username, messenger_phone: the user, as in `Identity`, for
-            "auth.confirmed" only. The username is None if there is none.
-        occurred_at: the time of the user's decision or of the test, in seconds since the epoch, to the millisecond;
-            None for unknown events from a newer service.
+            "auth.confirmed" only. The username is None if there is none. "auth.reported" has the id if the user had
+            confirmed.
+        was_used: for "auth.reported" only: whether the proof had been issued.
+        occurred_at: the time of the event, in seconds since the epoch, to the millisecond; None for unknown events from
+            a newer service.
         signed_at: the time when this attempt was signed, in seconds since the epoch; None if the request has only
             `X-Service-Signature`, which does not cover a time.
         data: the whole body, including fields that a newer service adds. Omitted from `repr`.
@@ -67,11 +79,14 @@ class WebhookEvent:
     id: str
     type: str
     project_id: str
+    is_test: bool = False
     session_token: str | None = field(repr=False)
+    session_token_sha256: str | None = None
     messenger_id: str | None
     messenger_name: str | None
     messenger_username: str | None
     messenger_phone: str | None = field(default=None, repr=False)
+    was_used: bool | None = None
     occurred_at: float | None
     signed_at: int | None
     data: dict[str, Any] = field(repr=False, hash=False)
@@ -209,7 +224,8 @@ def _event(data: dict[str, Any], signed_at: int | None) -> WebhookEvent:
     """Return the event; raise WebhookMalformed unless each field has its exact type."""
     event_type = _text(data, "event")
     instant_field = _INSTANTS.get(event_type)
-    confirmed = event_type == "auth.confirmed"
+    confirmed, reported = event_type == "auth.confirmed", event_type == "auth.reported"
+    may_know_user = confirmed or (reported and data.get("messenger_id", ...) is not None)
     if not confirmed or data.get("messenger_username", ...) is None:
         username = None
     else:
@@ -218,11 +234,14 @@ def _event(data: dict[str, Any], signed_at: int | None) -> WebhookEvent:
         id=_text(data, "id"),
         type=event_type,
         project_id=_text(data, "project_id"),
-        session_token=_text(data, "session_token") if event_type in _DECISIONS else None,
-        messenger_id=_text(data, "messenger_id") if confirmed else None,
+        is_test=event_type == "webhook.test" or data.get("test") is True,
+        session_token=_text(data, "session_token") if event_type in _WITH_TOKEN else None,
+        session_token_sha256=_text(data, "session_token_sha256") if event_type in _WITH_HASH else None,
+        messenger_id=_text(data, "messenger_id") if may_know_user else None,
         messenger_name=_text(data, "messenger_name", may_be_empty=True) if confirmed else None,
         messenger_username=username,
         messenger_phone=_phone(data) if confirmed else None,
+        was_used=_flag(data, "was_used") if reported else None,
         occurred_at=_instant(data, instant_field) if instant_field else None,
         signed_at=signed_at,
         data=data,
@@ -233,6 +252,13 @@ def _text(data: dict[str, Any], name: str, *, may_be_empty: bool = False) -> str
     value = data.get(name)
     if not is_text(value) or not (value or may_be_empty):
         raise WebhookMalformed(f"The body's field {name} is required and must be a string.")
+    return value
+
+
+def _flag(data: dict[str, Any], name: str) -> bool:
+    value = data.get(name)
+    if not isinstance(value, bool):
+        raise WebhookMalformed(f"The body's field {name} is required and must be true or false.")
     return value
 
 

@@ -7,11 +7,12 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from taproof.core.accounts import Actor, Developer
-from taproof.core.clock import Clock, iso8601
+from taproof.core.clock import Clock
 from taproof.core.deliveries import Attempt, DeliveryRecord, DeliveryState, Event, EventType
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, DeliveryNotFound, ProjectNotFound, SignInReported, WebhookNotSet
+from taproof.core.example_events import example_fields
 from taproof.core.identifiers import is_event_id, session_created_at
 from taproof.core.model import PageCursor, Project, Session
 from taproof.service.audit import audit_entry
@@ -135,18 +136,21 @@ class Deliveries:
         return self._seen(record)
 
     async def find_deliveries(self, developer: Developer, session: Session) -> list[SeenDelivery]:
-        """Return the deliveries of the event that a session's decision caused; empty before the decision.
+        """Return the deliveries of the events that a session caused: its decision or its end, and its report.
 
         Raises:
             ProjectNotFound: the session does not belong to this developer's projects.
         """
         await read_owned_project(self._storage, developer, session.project_id)
-        # The event and the decision have exactly the same time, because one transaction wrote both.
-        decided_at = session.confirmed_at if session.confirmed_at is not None else session.cancelled_at
-        if decided_at is None:
-            return []
-        found = await self._storage.deliveries.find_deliveries(session.project_id, decided_at, session.id)
-        return [self._seen(record) for record in found]
+        # An event has exactly the time of what caused it, because one transaction wrote both.
+        ended_at = session.expires_at if session.status == "expired" else None
+        times = dict.fromkeys([session.confirmed_at, session.cancelled_at, ended_at, session.reported_at])
+        found = [
+            await self._storage.deliveries.find_deliveries(session.project_id, at, session.id)
+            for at in times
+            if at is not None
+        ]
+        return [self._seen(record) for records in found for record in records]
 
     async def resend_delivery(self, actor: Actor, event_id: str) -> SeenDelivery:
         """Make an event due immediately, whatever its state, and restart its retry schedule.
@@ -178,8 +182,10 @@ class Deliveries:
         session = await self._storage.sessions.read_session_by_id(project_ids, created_at, session_id, self._clock())
         return session is not None and session.reported_at is not None
 
-    async def send_test(self, actor: Actor, project_id: str) -> SeenDelivery:
-        """Send a webhook.test event immediately and record it, without retries, even if the endpoint is failing.
+    async def send_test(self, actor: Actor, project_id: str, event_type: EventType = "webhook.test") -> SeenDelivery:
+        """Send a test event immediately and record it, without retries, even if the endpoint is failing.
+
+        An event of another type than webhook.test has made-up fields. It is sent even if the project has not chosen it.
 
         Raises:
             InsufficientScope: the acting credential lacks the scope `write`.
@@ -195,8 +201,8 @@ class Deliveries:
             if project.webhook_url == "":
                 raise WebhookNotSet
             now = self._clock()
-            created_at = iso8601(now)
-            event = new_event(self._encryptor, self._entropy, now, "webhook.test", project.id, created_at=created_at)
+            fields = example_fields(event_type, now, self._entropy)
+            event = new_event(self._encryptor, self._entropy, now, event_type, project.id, **fields)
             answer = await self._send(event, project)
         attempt = self._webhooks.new_attempt(event.id, 1, answer)
         state: DeliveryState = "delivered" if answer.delivered else "failed"

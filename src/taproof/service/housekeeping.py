@@ -3,14 +3,17 @@
 from typing import Final
 
 from taproof.core.clock import DAY, Clock, day_number
+from taproof.core.encryption import Encryptor
+from taproof.core.entropy import Entropy
 from taproof.core.oidc.model import KEPT_AFTER, PUBLISHED_AFTER
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.console.sessions import IDLE_LIFETIME
+from taproof.service.sessions.events import SessionEvents
 from taproof.storage.protocol import Storage
 
 BATCH: Final = 100
 """The number of rows in one write. On SQLite, a write blocks the event loop for 1 to 2 ms; with 500 rows, for 5 to
-12 ms (docs/reference/retention-and-limits.md)."""
+12 ms. With an auth.expired event for each session, 100 rows take 5 to 7 ms (docs/reference/retention-and-limits.md)."""
 _UPDATES_KEPT: Final = 2 * DAY
 """The time (ms) for which updates are kept. Telegram keeps an undelivered update for at most 24 hours, so it never
 delivers an older one again."""
@@ -28,13 +31,24 @@ class Housekeeping:
     """Does its tasks in small batches, each in its own transaction, so that polls need not wait.
 
     Args:
+        encryptor: encrypts the bodies of auth.expired events.
         retention_days: the number of days for which sessions and finished webhook events are kept. The counts shown in
             analytics and projects are kept longer.
         audit_days: the number of days for which audit log entries are kept, to the end of the UTC day.
     """
 
-    def __init__(self, storage: Storage, clock: Clock, retention_days: int, *, audit_days: int = 365) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        clock: Clock,
+        entropy: Entropy,
+        retention_days: int,
+        *,
+        audit_days: int = 365,
+    ) -> None:
         self._storage = storage
+        self._events = SessionEvents(encryptor, entropy)
         self._clock = clock
         self._retention_days = retention_days
         self._audit_days = audit_days
@@ -44,7 +58,7 @@ class Housekeeping:
         """Do one batch of each task; return True if a batch was full, so that more work may remain."""
         now = self._clock()
         today = day_number(now)
-        expired = await self._storage.sessions.expire_sessions(now, BATCH)
+        expired = await self._storage.sessions.expire_sessions(now, BATCH, self._events.expired)
         full = [
             expired >= BATCH,
             await self._storage.projects.purge_deleted_projects(BATCH) > 0,

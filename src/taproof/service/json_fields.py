@@ -38,6 +38,7 @@ def project(found: Project) -> dict[str, Any]:
         "name": found.name,
         "secret_key_preview": found.secret_key_preview,
         "webhook_url": found.webhook_url,
+        "webhook_events": list(found.webhook_events),
         **{flag: getattr(found, flag) for flag in PROJECT_FLAGS},
         "match_code": "on" if found.match_code else "off",
         "allowed_origins": list(found.allowed_origins),

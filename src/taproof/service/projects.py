@@ -9,6 +9,7 @@ from typing import Final
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
+from taproof.core.deliveries import read_events
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
@@ -349,7 +350,8 @@ class Projects:
         if changes.collect_phone and developer.plan == "free":
             raise InvalidRequest(_NO_PHONES)
         origins = None if changes.allowed_origins is None else read_origins(changes.allowed_origins)
-        return dataclasses.replace(changes, name=name, allowed_origins=origins)
+        events = None if changes.webhook_events is None else read_events(changes.webhook_events)
+        return dataclasses.replace(changes, name=name, allowed_origins=origins, webhook_events=events)
 
     def _bot_change(self, actor: Actor, project_id: str, bot: CheckedBot | RemovedBot) -> BotChange:
         entry = partial(audit_entry, actor, now=self._clock(), entropy=self._entropy, subject=project_id)

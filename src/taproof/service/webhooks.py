@@ -206,13 +206,23 @@ class Webhooks:
 
 
 def new_event(
-    encryptor: Encryptor, entropy: Entropy, now: int, event_type: EventType, project_id: str, **fields: str | None
+    encryptor: Encryptor,
+    entropy: Entropy,
+    now: int,
+    event_type: EventType,
+    project_id: str,
+    **fields: str | bool | None,
 ) -> Event:
     """Return an event created at this time (ms). Its encrypted body contains the common fields and `fields`."""
     event_id = new_event_id(now, entropy)
-    body = json.dumps({"id": event_id, "event": event_type, "project_id": project_id, **fields}, ensure_ascii=False)
+    body = event_body(event_id, event_type, project_id, **fields)
     encrypted = encryptor.encrypt(body, associated_data_of("event_body", event_id), entropy)
     return Event(event_id, event_type, project_id, encrypted, now)
+
+
+def event_body(event_id: str, event_type: EventType, project_id: str, **fields: str | bool | None) -> str:
+    """Return the body of an event: JSON with the common fields and `fields`."""
+    return json.dumps({"id": event_id, "event": event_type, "project_id": project_id, **fields}, ensure_ascii=False)
 
 
 def _kept_answer(body: bytes) -> str:

@@ -17,6 +17,7 @@ from taproof.core.model import (
     PROJECT_FLAGS,
     ConsumedSession,
     EncryptedWebhookSecrets,
+    ExpiredSession,
     MessengerIdentity,
     NewSession,
     PageCursor,
@@ -86,7 +87,12 @@ developer_from = _reader(Developer, is_owner=bool)
 invitation_from = _reader(Invitation, is_owner=bool)
 token_from = _reader(AccessToken, scopes=read_scopes)
 console_session_from = _reader(ConsoleSession, scopes=read_scopes)
-project_from = _reader(Project, **dict.fromkeys(PROJECT_FLAGS, bool), allowed_origins=lambda text: tuple(text.split()))
+project_from = _reader(
+    Project,
+    **dict.fromkeys(PROJECT_FLAGS, bool),
+    allowed_origins=lambda text: tuple(text.split()),
+    webhook_events=lambda text: tuple(text.split()),
+)
 sign_in_project_from = _reader(SignInProject, is_active=bool, public_access=bool, show_context=bool, match_code=bool)
 client_from = _reader(OidcClient, redirect_uris=lambda text: tuple(json.loads(text)))
 
@@ -127,6 +133,12 @@ def session_from(row: Row, now: int | None = None) -> Session:
     named = (SessionKey(day, token_hash), session_id, project_id, project_name)
     moves = (opened_at, opener_id, confirmed_at, cancelled_at, used_at)
     return Session(*named, seen, created_at, expires_at, *moves, identity, phone, reported_at, prompt)
+
+
+def expired_session_from(row: Row) -> ExpiredSession:
+    """Return the session of a row of `EXPIRE_SESSIONS`."""
+    day, token_hash, *rest = row
+    return ExpiredSession(SessionKey(day, token_hash), *rest)
 
 
 def consumed_from(row: Row) -> ConsumedSession:
@@ -208,13 +220,14 @@ def console_session_values(session: ConsoleSession, token_hash: bytes) -> Values
 def project_values(project: Project, secret_key_hash: bytes) -> Values:
     """Return the values of `CREATE_PROJECT`, without the limit."""
     named = (project.id, project.developer_id, project.name)
-    return (*named, secret_key_hash, *_project_rest(project), " ".join(project.allowed_origins))
+    lists = (" ".join(project.allowed_origins), " ".join(project.webhook_events))
+    return (*named, secret_key_hash, *_project_rest(project), *lists)
 
 
 def change_values(changes: ProjectChanges) -> Values:
     """Return the first values of `UPDATE_PROJECT`."""
-    origins = None if changes.allowed_origins is None else " ".join(changes.allowed_origins)
-    return (changes.name, changes.webhook_url, *_change_flags(changes), origins)
+    lists = (None if each is None else " ".join(each) for each in (changes.allowed_origins, changes.webhook_events))
+    return (changes.name, changes.webhook_url, *_change_flags(changes), *lists)
 
 
 def client_values(client: OidcClient) -> Values:

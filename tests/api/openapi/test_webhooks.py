@@ -10,18 +10,24 @@ from tests.api.conftest import Api
 from tests.api.test_deliveries import own_project
 
 from taproof.core.attempt_errors import ShownError
+from taproof.core.clock import MINUTE
 from taproof.core.deliveries import ATTEMPTS_SHOWN, EventType
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.entropy import system_entropy
+from taproof.core.model import MessengerIdentity, ProjectChanges, ProjectEvent
+from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
 
 
-async def sent(api: Api, event: EventType, username: str = "ada", phone: str = "") -> SignedRequest:
+async def sent(
+    api: Api, event: EventType, username: str = "ada", phone: str = "", *, is_test: bool = False
+) -> SignedRequest:
     """Return the request that an event is sent with, while the webhook secret is rotated."""
     token, path, project = await own_project(api)
     await api.post(f"{path}/webhook-secret/rotate", token, {})
-    if event == "webhook.test":
-        await api.post(f"{path}/webhook-test", token, None)
+    if event == "webhook.test" or is_test:
+        await api.post(f"{path}/webhook-test", token, {"event": event} if is_test else None)
         return api.receiver.sent[-1]
+    assert (await api.call("PATCH", path, token, json={"webhook_events": [event]})).status_code == 200
     session = (await api.signin.create_session(project["id"], public=True)).session_token
     await api.signin.open_session(session, "42")
     if phone:
@@ -29,8 +35,13 @@ async def sent(api: Api, event: EventType, username: str = "ada", phone: str = "
     if event == "auth.confirmed":
         await api.signin.confirm_session(session, MessengerIdentity("42", "Ada", username))
         await api.signin.give_phone(MessengerIdentity("42", "Ada", username), "42", phone)
-    else:
+    elif event == "auth.cancelled":
         await api.signin.cancel_session(session, "42")
+    elif event == "auth.reported":
+        await api.signin.report_session(session, "42")
+    else:
+        api.clock.now += 10 * MINUTE
+        await Housekeeping(api.storage, api.webhooks._encryptor, api.clock, system_entropy, 90).sweep()
     [delivery] = await api.webhooks.claim_deliveries(10)
     return api.webhooks.sign_delivery(delivery)
 
@@ -69,6 +80,8 @@ def test_every_type_of_event_is_there(api: Api) -> None:
         ("auth.confirmed", "", ""),
         ("auth.confirmed", "ada", "+4915123456789"),
         ("auth.cancelled", "", ""),
+        ("auth.expired", "", ""),
+        ("auth.reported", "", ""),
         ("webhook.test", "", ""),
     ],
 )
@@ -78,13 +91,24 @@ async def test_the_bodies_are_those_that_are_sent(api: Api, event: EventType, us
     body = json.loads((await sent(api, event, username, phone)).body)
     assert body.get("messenger_phone", "") == phone
     schema = body_schema(document, event)
-    assert [name for name in schema["properties"] if phone or name != "messenger_phone"] == list(body)
-    assert [name for name in schema["properties"] if name != "messenger_phone"] == schema["required"]
+    optional = {"test"} if phone else {"test", "messenger_phone"}
+    assert [name for name in schema["properties"] if name not in optional] == list(body)
+    assert [name for name in schema["properties"] if name not in {"test", "messenger_phone"}] == schema["required"]
     Draft202012Validator({**schema, "components": document["components"]}).validate(body)
     any_event = {"$ref": "#/components/schemas/WebhookEvent", "components": document["components"]}
     Draft202012Validator(any_event).validate(body)
     others = [body_schema(document, other) for other in get_args(EventType) if other != event]
     assert not any(Draft202012Validator(other).is_valid(body) for other in others)
+
+
+@pytest.mark.parametrize("event", get_args(ProjectEvent))
+async def test_a_test_event_has_the_fields_of_a_real_one(api: Api, event: EventType) -> None:
+    """And the mark of a test at the end."""
+    document = api.documented.document
+    body = json.loads((await sent(api, event, is_test=True)).body)
+    schema = body_schema(document, event)
+    assert list(body) == [*schema["required"], "test"]
+    Draft202012Validator({**schema, "components": document["components"]}).validate(body)
 
 
 @pytest.mark.parametrize("event", get_args(EventType))

@@ -7,6 +7,7 @@ import pytest
 from tests.openid_provider import ADA, ISSUER, REQUESTER, InBrowser, Provider, Shop, error_of
 
 from taproof.core.clock import MINUTE, SECOND
+from taproof.core.entropy import system_entropy
 from taproof.core.errors import ProjectPaused
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.oidc.devices import UserCodeUnknown
@@ -81,7 +82,7 @@ async def test_final_errors(provider: Provider, shop: Shop) -> None:
 
 async def test_an_expired_code_is_kept_for_a_while(provider: Provider, shop: Shop) -> None:
     """Housekeeping keeps an expired sign-in for ten minutes, so a device that polls late learns that it expired."""
-    housekeeping = Housekeeping(provider.node.storage, provider.node.clock, 90)
+    housekeeping = Housekeeping(provider.node.storage, provider.node.encryptor, provider.node.clock, system_entropy, 90)
     begun = await shop.begin_device()
     for wait, error in ((10 * MINUTE, "expired_token"), (10 * MINUTE, "invalid_grant")):
         provider.later(wait)

@@ -167,7 +167,7 @@ async def test_no_check_fails_while_keys_are_rotated(driver: str, figure: Figure
     with DRIVERS[driver](clock, quick=True) as open_store:
         stores = [await open_store(), await open_store()]
         nodes = [OpenidNode(store, master_key, clock) for store in stores]
-        housekeeping = Housekeeping(stores[0], clock, 90)
+        housekeeping = Housekeeping(stores[0], Encryptor(new_master_key(system_entropy)), clock, system_entropy, 90)
         await housekeeping.sweep()
         clients = await two_clients(stores[0], master_key, clock)
         applications = [Application(client, nodes, clock, draw) for client in clients]

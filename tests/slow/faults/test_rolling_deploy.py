@@ -4,6 +4,7 @@ import asyncio
 
 import asyncpg
 import pytest
+from tests.databases import expired_event
 from tests.faults.load import loaded
 from tests.faults.place import Place, assert_counters_fit
 
@@ -94,7 +95,7 @@ async def test_every_kind_of_call_goes_on_when_the_schema_changes(
             assert await storage.bots.claim_update(1, int(user), 0, 0) == "claimed"
             assert await storage.developers.list_developers()
             assert await storage.deliveries.claim_deliveries(2**52, 2**52, 10)
-            await storage.sessions.expire_sessions(0, 10)
+            await storage.sessions.expire_sessions(0, 10, expired_event)
             await storage.deliveries.purge_events(0, 10)
             await storage.counts.purge_user_days(0, 10)
             await storage.bots.purge_updates(0, 10)

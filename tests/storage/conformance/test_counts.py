@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tests.databases import expired_event
+
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import DailyCounts, DailyUsers
 from taproof.storage.protocol import Storage
@@ -26,7 +28,7 @@ async def test_read_daily_counts_follows_each_step(storage: Storage, seed: "Seed
     await storage.sessions.cancel_session(cancelled.key, "1001", after_midnight, seed.event(project))
     await storage.sessions.confirm_session(used.key, seed.identity("1001"), after_midnight, seed.event(project))
     await storage.sessions.consume_session(used.key, after_midnight)
-    await storage.sessions.expire_sessions(after_midnight + 10 * MINUTE, 10)
+    await storage.sessions.expire_sessions(after_midnight + 10 * MINUTE, 10, expired_event)
     expected = DailyCounts(
         project.id,
         day,

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.databases import expired_event
 
 from taproof.core.model import NewSession, Project, SessionKey
 from taproof.storage.protocol import Storage
@@ -114,7 +115,7 @@ async def test_watch_decisions_tells_of_decisions_only(storage: Storage, other_n
         created, opened = await seed.session(project), await seed.opened(project)
         await storage.sessions.poll_session(opened.key)
         assert await storage.sessions.consume_session(used.key, seed.now) is not None
-        assert await storage.sessions.expire_sessions(seed.now, 10) == 1
+        assert await storage.sessions.expire_sessions(seed.now, 10, expired_event) == 1
         for foreign in ("1002", ""):
             assert not await storage.sessions.confirm_session(
                 opened.key, seed.identity(foreign), seed.now, seed.event(project)

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tests.databases import NOW
+from tests.databases import NOW, expired_event
 
 from taproof.core.clock import DAY, MINUTE, day_number
 from taproof.core.model import DailyUsers, NewSession, PhoneRequest
@@ -144,7 +144,7 @@ async def test_erase_opened_takes_what_was_never_confirmed(storage: Storage, see
         cancelled = await seed.opened(shop, user)
         assert await storage.sessions.cancel_session(cancelled.key, user, NOW, seed.event(shop, "auth.cancelled"))
         found += [cancelled, await seed.opened(shop, user, NOW - DAY), await seed.opened(shop, user, NOW - 40 * MINUTE)]
-    await storage.sessions.expire_sessions(NOW, 9)
+    await storage.sessions.expire_sessions(NOW, 9, expired_event)
     for user, found in (("1001", mine), ("2002", others)):
         found.append(await seed.opened(shop, user))
     others.append(await seed.session(shop))

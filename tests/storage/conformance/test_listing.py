@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from tests.databases import expired_event
+
 from taproof.core.clock import MINUTE
 from taproof.core.model import PageCursor, Session, Status
 from taproof.storage.protocol import Storage
@@ -32,7 +34,7 @@ async def test_list_sessions_shows_what_a_reader_sees(storage: Storage, seed: "S
     projects = [project.id for project in await storage.projects.list_projects(projects[0])]
     for written, now in ((False, seed.now + EDGE - 1), (False, seed.now + EDGE), (True, seed.now + EDGE)):
         if written:
-            assert await storage.sessions.expire_sessions(now, 10) == 1
+            assert await storage.sessions.expire_sessions(now, 10, expired_event) == 1
         late = now >= seed.now + EDGE
         expected = {name: "expired" if late and status == "pending" else status for name, status in made.items()}
         everything = await storage.sessions.list_sessions(projects, None, None, 100, now)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.databases import Database
+from tests.databases import Database, expired_event
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import EventType
@@ -34,7 +34,7 @@ async def in_state(seed: "Seed", project: Project, status: Status, at: int, user
     if status == "cancelled":
         assert await storage.sessions.cancel_session(session.key, user, at, seed.event(project, "auth.cancelled", at))
     if status == "expired":
-        assert await storage.sessions.expire_sessions(at + EDGE, 1) == 1
+        assert await storage.sessions.expire_sessions(at + EDGE, 1, expired_event) == 1
     return session
 
 
@@ -68,7 +68,8 @@ async def store(seed: "Seed", projects: list[Project], drawn: list[Made]) -> dic
     )
     # Each at its own time, because a sweep looks at its own day; it also takes what earlier examples left.
     swept = [
-        await seed.storage.sessions.expire_sessions(at + EDGE, 10_000) for at in sorted({x.created_at for x in ended})
+        await seed.storage.sessions.expire_sessions(at + EDGE, 10_000, expired_event)
+        for at in sorted({x.created_at for x in ended})
     ]
     assert sum(swept) >= len(expired)
     rest = await asyncio.gather(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.databases import expired_event
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import EncryptedWebhookSecrets, ProjectChanges, Status
@@ -273,12 +274,12 @@ async def test_purge_deleted_projects_goes_on_with_the_next_one(storage: Storage
     for project in projects:
         await seed.session(project)
         await storage.projects.delete_project(project.developer_id, project.id)
-    await storage.sessions.expire_sessions(seed.now + 10 * MINUTE, 2)
+    await storage.sessions.expire_sessions(seed.now + 10 * MINUTE, 2, expired_event)
     rounds = 0
     while await storage.projects.purge_deleted_projects(500):
         rounds += 1
     assert rounds == 6  # For each: once to erase what it left, once to forget it.
-    assert await storage.sessions.expire_sessions(seed.now + 10 * MINUTE, 10) == 0
+    assert await storage.sessions.expire_sessions(seed.now + 10 * MINUTE, 10, expired_event) == 0
 
 
 async def test_count_projects_counts_a_developers_own(storage: Storage, seed: "Seed") -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.databases import expired_event
 
 from taproof.core.model import ProjectChanges, PromptDetails, SignInProject
 from taproof.storage.protocol import Storage
@@ -66,7 +67,7 @@ async def test_the_context_goes_when_the_session_leaves_pending(storage: Storage
     elif end == "cancelled":
         assert await storage.sessions.cancel_session(new.key, "1001", seed.now, seed.event(project))
     else:
-        assert await storage.sessions.expire_sessions(new.expires_at, 10) == 1
+        assert await storage.sessions.expire_sessions(new.expires_at, 10, expired_event) == 1
     session = await storage.sessions.read_session(new.key)
     assert session is not None
     assert session.prompt is not None

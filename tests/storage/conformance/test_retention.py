@@ -5,6 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from tests.databases import expired_event
+
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import DeliveryState
 from taproof.core.model import NewSession, Project, ProjectChanges
@@ -90,7 +92,7 @@ async def test_purge_sessions_leaves_every_figure(storage: Storage, other_node: 
     project = await seed.project()
     for days in range(5):
         await sessions_of_every_kind(seed, project, seed.now - days * DAY)
-    await storage.sessions.expire_sessions(seed.now, 100)
+    await storage.sessions.expire_sessions(seed.now, 100, expired_event)
 
     async def figures() -> object:
         return (

@@ -142,7 +142,7 @@ async def test_create_access_token_by_a_sign_in(storage: Storage, seed: "Seed") 
         await seed.confirmed(project, "2002"),
         await seed.session(project),
     )
-    assert await storage.sessions.report_session(reported.key, "1001", NOW, seed.event(project))
+    assert await seed.report(reported.key, "1001", NOW, storage)
 
     async def create(developer: Developer, key: DeveloperSignIn) -> bool:
         token = AccessToken(seed.name("tok"), developer.id, "login", "tap_aaaa…zzzz", NOW, sign_in=key.id)

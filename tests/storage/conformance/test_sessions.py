@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.databases import expired_event
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.model import ConsumedSession, MessengerIdentity, PolledSession, ProjectChanges, Session, SessionKey
@@ -213,7 +214,7 @@ async def test_consume_session_needs_a_confirmed_one(storage: Storage, seed: "Se
         await seed.confirmed(project),
     )
     await storage.sessions.cancel_session(cancelled.key, "1001", seed.now, seed.event(project))
-    await storage.sessions.expire_sessions(seed.now, 10)
+    await storage.sessions.expire_sessions(seed.now, 10, expired_event)
     await storage.sessions.consume_session(used.key, seed.now)
     for session in (await seed.session(project), await seed.opened(project), cancelled, expired, used):
         before = await storage.sessions.read_session(session.key)
@@ -225,7 +226,7 @@ async def test_consume_session_needs_a_confirmed_one(storage: Storage, seed: "Se
 async def test_consume_session_works_long_after_the_ten_minutes(storage: Storage, seed: "Seed") -> None:
     """Only a pending session expires: a confirmed one waits for its reader."""
     new = await seed.confirmed(await seed.project())
-    assert await storage.sessions.expire_sessions(seed.now + 30 * DAY, 10) == 0
+    assert await storage.sessions.expire_sessions(seed.now + 30 * DAY, 10, expired_event) == 0
     assert await storage.sessions.consume_session(new.key, seed.now + 30 * DAY) is not None
 
 
@@ -233,12 +234,12 @@ async def test_expire_sessions_takes_only_pending_ones_from_the_edge_on(storage:
     """Opened or not; decided ones stay; counted on the day of their creation, once."""
     project = await seed.project()
     pending, opened, decided = await seed.session(project), await seed.opened(project), await seed.confirmed(project)
-    assert await storage.sessions.expire_sessions(pending.expires_at - 1, 10) == 0
+    assert await storage.sessions.expire_sessions(pending.expires_at - 1, 10, expired_event) == 0
     # One that is overdue makes the sweep look in earnest: it alone is taken a millisecond before the others' edge.
     await seed.session(project, at=seed.now - 1)
-    assert await storage.sessions.expire_sessions(pending.expires_at - 1, 10) == 1
-    assert await storage.sessions.expire_sessions(pending.expires_at, 10) == 2
-    assert await storage.sessions.expire_sessions(pending.expires_at, 10) == 0
+    assert await storage.sessions.expire_sessions(pending.expires_at - 1, 10, expired_event) == 1
+    assert await storage.sessions.expire_sessions(pending.expires_at, 10, expired_event) == 2
+    assert await storage.sessions.expire_sessions(pending.expires_at, 10, expired_event) == 0
     states = [await storage.sessions.poll_session(session.key) for session in (pending, opened, decided)]
     assert [state and state.status for state in states] == ["expired", "expired", "confirmed"]
     assert (await storage.counts.read_daily_counts([project.id], 0))[0].expired == 3
@@ -250,12 +251,14 @@ async def test_expire_sessions_goes_in_steps_oldest_first(storage: Storage, othe
     for number in range(30):
         await seed.session(projects[number % 3], at=seed.now - number * 4 * 60 * MINUTE)
     later = seed.now + EDGE
-    assert await storage.sessions.expire_sessions(later, 7) == 7
+    assert await storage.sessions.expire_sessions(later, 7, expired_event) == 7
     oldest_first = await storage.sessions.list_sessions([project.id for project in projects], "pending", None, 100, 0)
     assert len(oldest_first) == 23
     assert min(session.created_at for session in oldest_first) == seed.now - 22 * 4 * 60 * MINUTE
     done = 7
-    while step := await asyncio.gather(*(store.sessions.expire_sessions(later, 7) for store in (storage, other_node))):
+    while step := await asyncio.gather(
+        *(store.sessions.expire_sessions(later, 7, expired_event) for store in (storage, other_node))
+    ):
         if sum(step) == 0:
             break
         assert max(step) <= 7
@@ -274,14 +277,14 @@ async def test_expire_sessions_and_a_tap_in_the_last_millisecond_make_one_outcom
     for _ in range(10):
         new = await seed.opened(project)
         expired, confirmed = await asyncio.gather(
-            storage.sessions.expire_sessions(new.expires_at, 10),
+            storage.sessions.expire_sessions(new.expires_at, 10, expired_event),
             other_node.sessions.confirm_session(new.key, seed.identity("1"), new.expires_at - 1, seed.event(project)),
         )
         assert not confirmed  # Another account: the sweep must win.
         assert expired == 1
         new = await seed.opened(project)
         expired, confirmed = await asyncio.gather(
-            storage.sessions.expire_sessions(new.expires_at, 10),
+            storage.sessions.expire_sessions(new.expires_at, 10, expired_event),
             other_node.sessions.confirm_session(
                 new.key, seed.identity("1001"), new.expires_at - 1, seed.event(project)
             ),

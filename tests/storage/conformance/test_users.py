@@ -2,14 +2,23 @@
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import pytest
-from tests.databases import NOW
+from tests.databases import NOW, expired_event
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.deliveries import DeliveryState
-from taproof.core.model import NamedProject, NewSession, PhoneRequest, Project, ProjectChanges, Session
+from taproof.core.deliveries import DeliveryState, EventType
+from taproof.core.model import (
+    NamedProject,
+    NewSession,
+    PhoneRequest,
+    Project,
+    ProjectChanges,
+    ProjectEvent,
+    Session,
+    Status,
+)
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -48,8 +57,8 @@ async def test_report_session_cancels_a_pending_one(storage: Storage, seed: "See
     new = replace(seed.new_session(project), context="{}")
     assert await storage.sessions.create_session(new, public=True)
     await storage.sessions.open_session(new.key, "1001", NOW)
-    event = seed.event(project, "auth.cancelled")
-    assert await storage.sessions.report_session(new.key, "1001", NOW + 1, event) == "cancelled"
+    event, other = seed.event(project, "auth.cancelled"), seed.event(project, "auth.reported")
+    assert await storage.sessions.report_session(new.key, "1001", NOW + 1, "pending", [event, other]) == "cancelled"
     session = await stored(storage, new)
     assert (session.status, session.cancelled_at, session.reported_at) == ("cancelled", NOW + 1, NOW + 1)
     assert (session.used_at, session.identity, session.encrypted_phone) == (None, None, None)
@@ -72,9 +81,7 @@ async def test_report_session_lets_nobody_have_the_proof_of_a_confirmed_one(stor
     project = await seed.project(webhook_url="https://example.com/")
     new = await seed.confirmed(project)
     await seed.confirmed(project, "2002")
-    assert (
-        await storage.sessions.report_session(new.key, "1001", NOW + 1, seed.event(project, "auth.cancelled")) == "used"
-    )
+    assert await seed.report(new.key, "1001", NOW + 1, storage) == "used"
     session = await stored(storage, new)
     assert (session.status, session.used_at, session.cancelled_at) == ("used", None, None)
     assert (session.reported_at, session.identity) == (NOW + 1, seed.identity("1001"))
@@ -94,7 +101,7 @@ async def test_report_session_ends_the_rereading_of_a_used_one(storage: Storage,
     assert await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project))
     assert await storage.sessions.consume_session(new.key, NOW + 1) is not None
     assert await storage.sessions.reread_session(new.key, NOW) is not None
-    assert await storage.sessions.report_session(new.key, "1001", NOW + 2, seed.event(project)) == "used"
+    assert await seed.report(new.key, "1001", NOW + 2, storage) == "used"
     assert await storage.sessions.reread_session(new.key, NOW) is None
     session = await stored(storage, new)
     assert (session.used_at, session.reported_at) == (NOW + 1, NOW + 2)
@@ -109,7 +116,7 @@ async def test_report_session_leaves_nothing_to_reread(storage: Storage, seed: "
     assert await storage.sessions.create_session(new, public=True)
     await storage.sessions.open_session(new.key, "1001", NOW)
     assert await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project))
-    assert await storage.sessions.report_session(new.key, "1001", NOW + 1, seed.event(project)) == "used"
+    assert await seed.report(new.key, "1001", NOW + 1, storage) == "used"
     assert await storage.sessions.reread_session(new.key, 0) is None
 
 
@@ -118,16 +125,41 @@ async def test_report_session_counts_once(storage: Storage, other_node: Storage,
     project = await seed.project()
     new = await seed.confirmed(project, at=NOW - DAY)
     reports = [
-        store.sessions.report_session(new.key, "1001", NOW + number, seed.event(project))
-        for number in range(4)
-        for store in (storage, other_node)
+        seed.report(new.key, "1001", NOW + number, store) for number in range(4) for store in (storage, other_node)
     ]
     answers = await asyncio.gather(*reports)
     assert sorted(answers, key=str) == [None] * 7 + ["used"]
     (row,) = await storage.counts.read_daily_counts([project.id], 0)
     assert (row.day, row.reported) == (NOW // DAY - 1, 1)
-    assert await storage.sessions.report_session(new.key, "1001", NOW + 9, seed.event(project)) is None
+    assert await seed.report(new.key, "1001", NOW + 9, storage) is None
     assert (await stored(storage, new)).reported_at in range(NOW, NOW + 4)
+
+
+ALL_EVENTS = get_args(ProjectEvent)
+
+
+@pytest.mark.parametrize("state", ["pending", "confirmed", "used"])
+@pytest.mark.parametrize("webhook_events", [ALL_EVENTS, ("auth.reported",), ("auth.confirmed", "auth.cancelled")])
+async def test_report_session_records_the_chosen_events(
+    storage: Storage, seed: "Seed", state: Status, webhook_events: tuple[ProjectEvent, ...]
+) -> None:
+    """In the transaction of the report, for the session, at its time; a session in another state is left as it is."""
+    project = await seed.project(webhook_url="https://example.com/", webhook_events=webhook_events)
+    new = await (seed.opened(project) if state == "pending" else seed.confirmed(project))
+    if state == "used":
+        assert await storage.sessions.consume_session(new.key, NOW)
+    kinds: list[EventType] = ["auth.cancelled", "auth.reported"] if state == "pending" else ["auth.reported"]
+    for wrong in {*get_args(Status)} - {state}:
+        unsent = [seed.event(project, "auth.reported", NOW + 1)]
+        assert await storage.sessions.report_session(new.key, "1001", NOW + 1, wrong, unsent) is None
+    events = [seed.event(project, kind, NOW + 1) for kind in kinds]
+    assert await storage.sessions.report_session(new.key, "1001", NOW + 1, state, events) is not None
+    found = await storage.deliveries.find_deliveries(project.id, NOW + 1, new.id)
+    assert [(each.event_id, each.type, each.state) for each in found] == [
+        (each.id, each.type, "due") for each in events if each.type in webhook_events
+    ]
+    claimed = await storage.deliveries.claim_deliveries(NOW + 1, NOW + 1, 10)
+    assert [each.event for each in claimed] == [each for each in events if each.type in webhook_events]
 
 
 @pytest.mark.parametrize("state", ["unopened", "foreign", "overdue", "expired", "cancelled", "deleted", "unknown"])
@@ -143,7 +175,7 @@ async def test_report_session_changes_nothing_else(storage: Storage, seed: "Seed
         at = new.expires_at
     elif state == "expired":
         at = new.expires_at
-        assert await storage.sessions.expire_sessions(at, 10) == 1
+        assert await storage.sessions.expire_sessions(at, 10, expired_event) == 1
     elif state == "cancelled":
         assert await storage.sessions.cancel_session(new.key, "1001", NOW, seed.event(project, "auth.cancelled"))
     elif state == "deleted":
@@ -151,8 +183,7 @@ async def test_report_session_changes_nothing_else(storage: Storage, seed: "Seed
     elif state == "unknown":
         new = seed.new_session(project)
     before = await storage.sessions.read_session(new.key), await counts(storage, project), await due_types(storage)
-    event = seed.event(project, "auth.cancelled")
-    assert await storage.sessions.report_session(new.key, user, at, event) is None
+    assert await seed.report(new.key, user, at, storage) is None
     after = await storage.sessions.read_session(new.key), await counts(storage, project), await due_types(storage)
     assert after == before
 
@@ -166,7 +197,7 @@ async def test_report_session_and_confirm_session_at_once(storage: Storage, othe
         user = f"{number}"
         await asyncio.gather(
             storage.sessions.confirm_session(new.key, seed.identity(user), NOW, seed.event(project)),
-            other_node.sessions.report_session(new.key, user, NOW, seed.event(project, "auth.cancelled")),
+            seed.report(new.key, user, NOW, other_node),
         )
 
     await asyncio.gather(*(race(number, new) for number, new in enumerate(news)))
@@ -188,7 +219,7 @@ async def test_list_sign_ins_of_all_projects_and_of_one(storage: Storage, seed: 
     two = await seed.confirmed(blog, at=NOW - 2 * DAY)
     three = await seed.confirmed(shop, at=NOW - DAY)
     assert await storage.sessions.consume_session(three.key, NOW) is not None
-    assert await storage.sessions.report_session(one.key, "1001", NOW, seed.event(shop)) == "used"
+    assert await seed.report(one.key, "1001", NOW, storage) == "used"
     await seed.confirmed(shop, "2002")
     await seed.opened(shop)
     found = await storage.sessions.list_sign_ins("1001", NOW - 30 * DAY, 10, NOW)
@@ -440,8 +471,7 @@ async def test_report_session_ends_the_due_event_of_a_confirmation(
     mine, other = await seed.confirmed(project), await seed.confirmed(project, user="2002")
     if is_read:
         assert await storage.sessions.consume_session(mine.key, NOW)
-    event = seed.event(project, "auth.cancelled")
-    assert await storage.sessions.report_session(mine.key, "1001", NOW + 1, event) == "used"
+    assert await seed.report(mine.key, "1001", NOW + 1, storage) == "used"
     records = await storage.deliveries.list_deliveries(project.id, None, None, None, 10)
     assert {each.session_id: each.state for each in records} == {mine.id: "ended", other.id: "due"}
     assert len(await storage.deliveries.claim_deliveries(NOW + 1, NOW + 2, 10)) == 1
@@ -460,10 +490,7 @@ async def test_report_session_keeps_a_confirmation_from_being_sent_again(
         status: DeliveryState = "delivered" if state == "delivered" else "failed"
         assert await storage.deliveries.finish_attempt(delivery, seed.attempt(1, 500), status, NOW)
     (before,) = await storage.deliveries.list_deliveries(project.id, None, None, None, 10)
-    assert (
-        await storage.sessions.report_session(mine.key, "1001", NOW + 1, seed.event(project, "auth.cancelled"))
-        == "used"
-    )
+    assert await seed.report(mine.key, "1001", NOW + 1, storage) == "used"
     (after,) = await storage.deliveries.list_deliveries(project.id, None, None, None, 10)
     assert after.state == ("delivered" if state == "delivered" else "ended")
     assert after.finished_at == (before.finished_at or NOW + 1)
@@ -488,7 +515,7 @@ async def test_report_session_and_resend_delivery_at_once_send_nothing(
         (delivery,) = await storage.deliveries.claim_deliveries(NOW, NOW + MINUTE, 10)
         assert await storage.deliveries.finish_attempt(delivery, seed.attempt(1, 500), "failed", NOW)
         resend = other_node.deliveries.resend_delivery(project.developer_id, delivery.event.id, NOW + 1)
-        report = storage.sessions.report_session(mine.key, str(number), NOW + 1, seed.event(project, "auth.cancelled"))
+        report = seed.report(mine.key, str(number), NOW + 1, storage)
         await asyncio.gather(*((resend, report) if number % 2 else (report, resend)))
         assert await storage.deliveries.claim_deliveries(NOW + DAY, NOW + DAY, 10) == []
 

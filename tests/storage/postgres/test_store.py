@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import asyncpg
 import pytest
-from tests.databases import NOW, new_postgres
+from tests.databases import NOW, expired_event, new_postgres
 from tests.postgres_server import PostgresServer, execute
 
 from taproof.core.clock import DAY
@@ -197,7 +197,7 @@ async def test_a_server_that_stops_and_starts(new_seed: "Callable[[Storage], See
             store.sessions.confirm_session(session.key, seed.identity("1001"), NOW, seed.event(project)),
             store.sessions.consume_session(session.key, NOW),
             store.sessions.list_sessions([project.id], None, None, 5, NOW),
-            store.sessions.expire_sessions(NOW, 5),
+            store.sessions.expire_sessions(NOW, 5, expired_event),
             store.sessions.purge_sessions(0, 5),
             store.bots.claim_update(1, 1, NOW, 0),
             store.leases.hold_lease("lead", "me", NOW, NOW + 1),
@@ -283,7 +283,7 @@ async def test_batches_of_two_nodes_never_wait_in_a_circle(
                 steps.append(store.sessions.confirm_session(each.key, identity, each.created_at, event))
             else:
                 steps.append(store.sessions.cancel_session(each.key, seen.opener_id, each.created_at, event))
-        steps += [store.sessions.expire_sessions(NOW + DAY, 5) for store in (postgres, other_node)]
+        steps += [store.sessions.expire_sessions(NOW + DAY, 5, expired_event) for store in (postgres, other_node)]
         if turn == 4:
             await postgres.projects.delete_project(ada.id, projects[2].id)
             steps += [store.projects.purge_deleted_projects(40) for store in (postgres, other_node)]
@@ -306,7 +306,8 @@ async def test_a_decision_locks_the_counts_before_the_project(
         async with holder.transaction():
             await holder.execute("SELECT 1 FROM daily_counts WHERE project_id = $1 FOR UPDATE", project.id)
             decide: Callable[..., Coroutine[Any, Any, object]] = getattr(postgres.sessions, decision)
-            deciding = asyncio.ensure_future(decide(session.key, "7", NOW, event))
+            values = ("pending", [event]) if decision == "report_session" else (event,)
+            deciding = asyncio.ensure_future(decide(session.key, "7", NOW, *values))
             async with asyncio.timeout(60):
                 while not await prober.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)

@@ -40,6 +40,7 @@ SCANS = {
     "FIND_NEWEST_BY_EXPIRY",  # So does it.
     "FIND_NEWEST_OF_USER",  # So does it.
     "READ_PROJECTS",  # So does it.
+    "TELL_EXPIRED",  # So does it.
     "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
     "OLDEST_DAY",  # It takes the first row in the order of the primary key.
     "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
@@ -176,6 +177,7 @@ ACROSS_PROJECTS = (
     ("COUNT_PROJECTS", "COVERING INDEX projects_by_developer (developer_id=?)"),
     ("READ_DAILY_TOTALS", "PRIMARY KEY (project_id=? AND day>?)"),
     ("READ_PROJECTS", "SEARCH p USING PRIMARY KEY (id=?)"),
+    ("TELL_EXPIRED", "SEARCH projects USING PRIMARY KEY (id=?)"),
     ("FIND_OLD_ENTRIES", "INDEX audit_entries_by_age (created_at<?)"),
 )
 

@@ -11,7 +11,8 @@ const STANDARD_HEADERS = ["webhook-id", "webhook-timestamp", "webhook-signature"
 const SERVICE_SIGNATURE = "x-service-signature";
 const INSTANT = /^([0-9]{4}-[0-9]{2}-[0-9]{2}T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6}))?Z$/;
 const INSTANT_FIELDS = new Map([
-  ["auth.confirmed", "confirmed_at"], ["auth.cancelled", "cancelled_at"], ["webhook.test", "created_at"],
+  ["auth.confirmed", "confirmed_at"], ["auth.cancelled", "cancelled_at"], ["auth.expired", "expired_at"],
+  ["auth.reported", "reported_at"], ["webhook.test", "created_at"],
 ]);
 
 /**
@@ -19,19 +20,23 @@ const INSTANT_FIELDS = new Map([
  *
  * @typedef {object} WebhookEvent
  * @property {string} id `evt_…`, the same on every attempt: process each event only once.
- * @property {string} type "auth.confirmed", "auth.cancelled" or "webhook.test". Answer 200 to any other type, which a newer
- *   service may send.
+ * @property {string} type "auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported" or "webhook.test". Answer 200
+ *   to any other type, which a newer service may send.
  * @property {string} projectId The project of the event.
- * @property {string | null} sessionToken The session token of the sign-in; null for other events. Not
- *   enumerable, to keep it out of logs.
+ * @property {boolean} isTest True if the developer requested this event, and no user caused it: sign nobody in.
+ * @property {string | null} sessionToken The session token of the sign-in, for "auth.confirmed" and "auth.cancelled" only.
+ *   Not enumerable, to keep it out of logs.
+ * @property {string | null} sessionTokenSha256 The SHA-256 of the session token in hex, for "auth.expired" and
+ *   "auth.reported" only.
  * @property {string | null} messengerId The id of the user's messenger account, in digits: use it as the key. Like the next
- *   two fields, it is set for "auth.confirmed" only.
+ *   two fields, it is set for "auth.confirmed" only. "auth.reported" has it if the user had confirmed.
  * @property {string | null} messengerName The display name that the user chose. Escape it, do not trust it.
  * @property {string | null} messengerUsername The user's handle, without "@"; null if there is none.
  * @property {string | null} messengerPhone The user's phone number as the messenger knows it, such as "+4915123456789"
  *   (E.164); null unless the project collects it and the user shared it.
- * @property {number | null} occurredAt The time of the user's decision or of the test, in seconds since the epoch, to the
- *   millisecond; null for unknown events from a newer service.
+ * @property {boolean | null} wasUsed For "auth.reported" only: whether the proof had been issued.
+ * @property {number | null} occurredAt The time of the event, in seconds since the epoch, to the millisecond; null for
+ *   unknown events from a newer service.
  * @property {number | null} signedAt The time when this attempt was signed, in seconds since the epoch; null if the request
  *   has only `X-Service-Signature`, which does not cover a time.
  * @property {Record<string, unknown>} data The whole body, including fields that a newer service adds. Not enumerable.
@@ -186,17 +191,22 @@ function eventOf(data, signedAt) {
   const type = text(data, "event");
   const instantField = INSTANT_FIELDS.get(type);
   const confirmed = type === "auth.confirmed";
+  const reported = type === "auth.reported";
+  const mayKnowUser = confirmed || (reported && own(data, "messenger_id") !== null);
   const event = {
     id: text(data, "id"),
     type,
     projectId: text(data, "project_id"),
+    isTest: type === "webhook.test" || own(data, "test") === true,
     sessionToken: confirmed || type === "auth.cancelled" ? text(data, "session_token") : null,
-    messengerId: confirmed ? text(data, "messenger_id") : null,
+    sessionTokenSha256: reported || type === "auth.expired" ? text(data, "session_token_sha256") : null,
+    messengerId: mayKnowUser ? text(data, "messenger_id") : null,
     messengerName: confirmed ? text(data, "messenger_name", true) : null,
     messengerUsername: confirmed && own(data, "messenger_username") !== null
       ? text(data, "messenger_username", true) || null
       : null,
     messengerPhone: confirmed ? phone(data) : null,
+    wasUsed: reported ? flag(data, "was_used") : null,
     occurredAt: instantField === undefined ? null : instant(data, instantField),
     signedAt,
     data,
@@ -213,6 +223,16 @@ function text(data, name, mayBeEmpty = false) {
   const value = own(data, name);
   if (isText(value) && (value || mayBeEmpty)) return value;
   throw new WebhookMalformed(`The body's field ${name} is required and must be a string.`);
+}
+
+/**
+ * @param {Record<string, unknown>} data
+ * @param {string} name
+ */
+function flag(data, name) {
+  const value = own(data, name);
+  if (typeof value === "boolean") return value;
+  throw new WebhookMalformed(`The body's field ${name} is required and must be true or false.`);
 }
 
 /** @param {Record<string, unknown>} data */

@@ -1,6 +1,6 @@
 """Describe the webhooks in the OpenAPI document (contract.md, Webhooks).
 
-`service/sessions/decide.py` and `service/deliveries.py` build the bodies; `service/webhooks.py` builds the headers.
+`service/sessions/events.py` and `service/deliveries.py` build the bodies; `service/webhooks.py` builds the headers.
 A test compares the requests that are sent with this description.
 """
 
@@ -15,6 +15,23 @@ _EVENT_ID: Final[dict[str, Any]] = {
     "pattern": "^evt_[A-Za-z0-9]{16,40}$",
     "description": "The event's id, the same for every attempt. Process each id only once.",
     "examples": ["evt_3Qm8ZsVd71LxKcTnYpRw0B"],
+}
+_TEST: Final[dict[str, Any]] = {
+    "type": "boolean",
+    "const": True,
+    "description": "Only in a test event that you requested: its values are made up. Sign nobody in.",
+}
+_SESSION_ID: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": "^sess_[A-Za-z0-9]{27}$",
+    "description": "The id of the session, as in GET /api/v1/dev/sessions.",
+    "examples": ["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"],
+}
+_TOKEN_HASH: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": "^[0-9a-f]{64}$",
+    "description": "The SHA-256 of the session token in hex. The service stores no session tokens.",
+    "examples": ["2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"],
 }
 _SIGNED_IN: Final = {**SESSION_TOKEN, "description": "The session token that generate returned to your client."}
 
@@ -65,24 +82,26 @@ _ANSWERS: Final = {
     },
     "3XX": {"description": "Not followed. The event is sent again later, unless it is a test."},
     "410": {"description": "The webhook is turned off, unless the event is a test."},
+    "429": {"description": "Not accepted. Retry-After can lengthen the delay before the next attempt; also with 503."},
     "default": {"description": "Not accepted. The event is sent again later, unless it is a test."},
 }
 
 
 def _body(event: EventType, description: str, fields: dict[str, Any]) -> dict[str, Any]:
     properties = {"id": _EVENT_ID, "event": {"type": "string", "const": event}, "project_id": PROJECT_ID, **fields}
+    if event != "webhook.test":
+        properties["test"] = _TEST
     return {
         "type": "object",
         "description": f"{description} Newer releases may send more fields.",
         "properties": properties,
-        "required": [name for name in properties if name != "messenger_phone"],
+        "required": [name for name in properties if name not in {"messenger_phone", "test"}],
     }
 
 
 def _webhook(name: str, summary: str, schema: str) -> dict[str, Any]:
     return {
         "post": {
-    "429": {"description": "Not accepted. Retry-After can lengthen the delay before the next attempt; also with 503."},
             "tags": ["Webhook secret and deliveries"],
             "summary": summary,
             "description": f"{summary}. Check the signature over the exact bytes of the body before you use it. "
@@ -127,12 +146,38 @@ WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
     "AuthCancelledEvent": _body(
         "auth.cancelled", "A user tapped Cancel.", {"session_token": _SIGNED_IN, "cancelled_at": TIME}
     ),
+    "AuthExpiredEvent": _body(
+        "auth.expired",
+        "A sign-in was not decided within ten minutes. Sent only if the project has chosen it.",
+        {"session_id": _SESSION_ID, "session_token_sha256": _TOKEN_HASH, "created_at": TIME, "expired_at": TIME},
+    ),
+    "AuthReportedEvent": _body(
+        "auth.reported",
+        "A user reported a sign-in as not theirs. Sent only if the project has chosen it.",
+        {
+            "session_id": _SESSION_ID,
+            "session_token_sha256": _TOKEN_HASH,
+            "messenger_id": {
+                "type": ["string", "null"],
+                "description": "The account that confirmed the sign-in and reports it; null if nobody confirmed it.",
+                "examples": ["123456789"],
+            },
+            "was_used": {
+                "type": "boolean",
+                "description": "true: verify had returned the identity and the proof before the report.",
+                "examples": [True],
+            },
+            "reported_at": TIME,
+        },
+    ),
     "WebhookTestEvent": _body("webhook.test", "You sent a test event.", {"created_at": TIME}),
     "WebhookEvent": {
         "description": "A webhook's body. Newer releases may send more types: ignore unknown ones.",
         "oneOf": [
             {"$ref": "#/components/schemas/AuthConfirmedEvent"},
             {"$ref": "#/components/schemas/AuthCancelledEvent"},
+            {"$ref": "#/components/schemas/AuthExpiredEvent"},
+            {"$ref": "#/components/schemas/AuthReportedEvent"},
             {"$ref": "#/components/schemas/WebhookTestEvent"},
         ],
     },
@@ -140,6 +185,8 @@ WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
 WEBHOOKS: Final[dict[EventType, Any]] = {
     "auth.confirmed": _webhook("receive_auth_confirmed", "A user tapped Confirm", "AuthConfirmedEvent"),
     "auth.cancelled": _webhook("receive_auth_cancelled", "A user tapped Cancel", "AuthCancelledEvent"),
+    "auth.expired": _webhook("receive_auth_expired", "A sign-in expired", "AuthExpiredEvent"),
+    "auth.reported": _webhook("receive_auth_reported", "A user reported a sign-in", "AuthReportedEvent"),
     "webhook.test": _webhook("receive_webhook_test", "You sent a test event", "WebhookTestEvent"),
 }
 """Keyed by event type, which is also the value of `event` in the body."""

@@ -10,11 +10,9 @@ sessions whose links lead to it: the owner of a bot's token can read all that it
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final, Literal
 
-from taproof.core.clock import Clock, iso8601
-from taproof.core.deliveries import Event
+from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import session_key
@@ -24,7 +22,7 @@ from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_con
 from taproof.core.session_state import visible_status
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
-from taproof.service.webhooks import new_event
+from taproof.service.sessions.events import SessionEvents
 from taproof.storage.protocol import Storage
 
 DecisionOutcome = Literal[
@@ -118,6 +116,7 @@ class Decisions:
         self._clock = clock
         self._entropy = entropy
         self._recorded = recorded
+        self._events = SessionEvents(encryptor, entropy)
         self._reported_developers = ReportedDevelopers(storage, clock, entropy)
 
     async def open_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
@@ -265,12 +264,11 @@ class Decisions:
             return _seen(session, user_id, now)
         # Block first: if this process ends in between, the repeated report completes the rest.
         await self._storage.users.block_project(user_id, session.project_id, now)
-        event = self._event(session, session_token or "", None, now)
-        status = await self._storage.sessions.report_session(key, user_id, now, event)
-        if status is not None:
-            self._count("reported")
+        status = await self._record_report(session, session_token, user_id, now)
         if status == "cancelled":
             self._wake(key)
+        if status is not None:
+            self._count("reported")
             self._recorded()
         # Also for a repeated report: the first one may have ended right here.
         now_is = await self._storage.sessions.read_session(key)
@@ -283,6 +281,22 @@ class Decisions:
             signed_out=bool(signed_out),
         )
         return await self._note_phone(session, seen)
+
+    async def _record_report(
+        self, session: Session, session_token: str | None, user_id: str, now: int
+    ) -> Status | None:
+        """Report a session, and return its new state; None if this user can no longer report it."""
+        while True:
+            events = [self._events.reported(session, now)]
+            if session.status == "pending":
+                events.insert(0, self._events.cancelled(session, session_token or "", now))
+            found = (session.key, user_id, now, session.status)
+            moved_to = await self._storage.sessions.report_session(*found, events)
+            current = None if moved_to else await self._storage.sessions.read_session(session.key)
+            # The events describe the state that was read. If it has changed since, describe the new one: there are few.
+            if current is None or current.status == session.status:
+                return moved_to
+            session = current
 
     async def _was_shown(self, session: Session) -> bool:
         """Return whether the application may know who confirmed, from verify or from a webhook without a response."""
@@ -330,10 +344,11 @@ class Decisions:
         key = session.key
         if _seen(session, user_id, now).outcome != "opened":
             return _seen(session, user_id, now)
-        event = self._event(session, session_token, identity, now)
         if identity is None:
+            event = self._events.cancelled(session, session_token, now)
             changed = await self._storage.sessions.cancel_session(key, user_id, now, event)
         else:
+            event = self._events.confirmed(session, session_token, identity, now)
             phone, encrypted_phone = identity.messenger_phone, None
             if phone is not None:
                 encrypted_phone = self._encryptor.encrypt(phone, associated_data_of("phone", session.id), self._entropy)
@@ -354,23 +369,6 @@ class Decisions:
         else:
             decided = dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
         return dataclasses.replace(_seen(decided, user_id, now), changed=True)
-
-    def _event(self, session: Session, session_token: str, identity: MessengerIdentity | None, now: int) -> Event:
-        """Return the webhook event of a decision, with the body that contract.md, Webhooks, defines."""
-        create = partial(new_event, self._encryptor, self._entropy, now)
-        if identity is None:
-            return create("auth.cancelled", session.project_id, session_token=session_token, cancelled_at=iso8601(now))
-        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
-        return create(
-            "auth.confirmed",
-            session.project_id,
-            session_token=session_token,
-            messenger_id=identity.messenger_id,
-            messenger_name=identity.messenger_name,
-            messenger_username=identity.messenger_username or None,
-            **phone,
-            confirmed_at=iso8601(now),
-        )
 
 
 def _storable(identity: MessengerIdentity) -> MessengerIdentity:

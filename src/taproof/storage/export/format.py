@@ -83,8 +83,9 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "encrypted_webhook_secret:bytes webhook_url:text created_at:int encrypted_next_webhook_secret:bytes? "
-        "next_webhook_secret_at:int? secrets_version:small allowed_origins:text bot_id:int? bot_username:text? "
-        "encrypted_bot_token:bytes? bot_broken_at:int? " + " ".join(f"{flag}:small" for flag in PROJECT_FLAGS)
+        "next_webhook_secret_at:int? secrets_version:small allowed_origins:text webhook_events:text bot_id:int? "
+        "bot_username:text? encrypted_bot_token:bytes? bot_broken_at:int? "
+        + " ".join(f"{flag}:small" for flag in PROJECT_FLAGS)
     ),
     "oidc_clients": _columns(
         "id:text project_id:text name:text redirect_uris:text auth_method:text signing_alg:text email:text "

@@ -145,6 +145,7 @@ CREATE TABLE projects (
   show_context INTEGER NOT NULL DEFAULT 1,
   match_code INTEGER NOT NULL DEFAULT 0,
   allowed_origins TEXT NOT NULL DEFAULT '', -- Separated by spaces; '' allows any.
+  webhook_events TEXT NOT NULL DEFAULT 'auth.confirmed auth.cancelled', -- Separated by spaces.
   bot_id BIGINT, -- The project bot; null without one.
   bot_username TEXT,
   encrypted_bot_token BYTEA,
@@ -532,7 +533,7 @@ BEGIN
   FROM unnest(hashes, event_ids, event_types, event_bodies, event_times, event_projects)
     AS e (token_hash, id, type, encrypted_body, created_at, project_id)
   JOIN unnest(moved_hashes, moved_ids) AS m (token_hash, session_id) ON m.token_hash = e.token_hash
-  JOIN projects p ON p.id = e.project_id AND p.webhook_url <> '';
+  JOIN projects p ON p.id = e.project_id AND p.webhook_url <> '' AND p.webhook_events LIKE '%' || e.type || '%';
 
   RETURN QUERY SELECT * FROM unnest(moved_days, moved_hashes);
 END $$;

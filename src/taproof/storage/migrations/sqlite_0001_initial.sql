@@ -150,6 +150,7 @@ CREATE TABLE projects (
   show_context INTEGER NOT NULL DEFAULT 1,
   match_code INTEGER NOT NULL DEFAULT 0,
   allowed_origins TEXT NOT NULL DEFAULT '', -- Separated by spaces; '' allows any.
+  webhook_events TEXT NOT NULL DEFAULT 'auth.confirmed auth.cancelled', -- Separated by spaces.
   bot_id INTEGER, -- The project bot; null without one.
   bot_username TEXT,
   encrypted_bot_token BLOB,

@@ -14,19 +14,19 @@ from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns
 
 _HOLD_SESSIONS: Final = """
-SELECT token_hash, project_id, id, confirmed_at, cancelled_at FROM sessions
+SELECT token_hash, project_id, id, confirmed_at, cancelled_at, expires_at, reported_at FROM sessions
 WHERE day = $1 AND token_hash = ANY ($2::BYTEA[]) AND (opener_id = $3 OR messenger_id = $3)
 ORDER BY token_hash FOR UPDATE"""
 # This runs after the statement that waits for the session locks, so that it sees the sessions' events.
 _FIND_EVENTS: Final = """
-SELECT e.id FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[])
-  AS a (project_id, session_id, confirmed_at, cancelled_at)
+SELECT e.id FROM unnest($1::TEXT[], $2::TEXT[], $3::BIGINT[], $4::BIGINT[], $5::BIGINT[], $6::BIGINT[])
+  AS a (project_id, session_id, confirmed_at, cancelled_at, expires_at, reported_at)
 CROSS JOIN unnest(ARRAY['due', 'delivered', 'failed', 'ended']) AS s (state)
-CROSS JOIN unnest(ARRAY['auth.confirmed', 'auth.cancelled']) AS t (type)
+CROSS JOIN unnest(ARRAY['auth.confirmed', 'auth.cancelled', 'auth.expired', 'auth.reported']) AS t (type)
 CROSS JOIN LATERAL (
   SELECT x.id FROM webhook_events x
   WHERE x.project_id = a.project_id AND x.state = s.state AND x.type COLLATE "C" = t.type
-    AND x.created_at IN (a.confirmed_at, a.cancelled_at) AND x.session_id = a.session_id
+    AND x.created_at IN (a.confirmed_at, a.cancelled_at, a.expires_at, a.reported_at) AND x.session_id = a.session_id
   ORDER BY x.id -- So that it stays a query of its own: one walk for each state and type.
 ) AS e"""
 _ERASE_EVENTS: Final = """

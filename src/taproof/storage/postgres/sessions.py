@@ -11,6 +11,7 @@ from taproof.core.clock import MINUTE, Clock, day_number
 from taproof.core.deliveries import Event
 from taproof.core.model import (
     ConsumedSession,
+    ExpiredSession,
     MessengerIdentity,
     NewSession,
     PageCursor,
@@ -26,12 +27,14 @@ from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.protocol.users import PROJECTS_OF_USER
 from taproof.storage.queries import sessions as queries
+from taproof.storage.queries.deliveries import RECORD_EVENT as RECORD_UNLOCKED_EVENT
 from taproof.storage.queries.listing import session_walks
 from taproof.storage.rows import (
     Values,
     columns,
     consumed_from,
     event_values,
+    expired_session_from,
     identity_values,
     new_session_values,
     page_start,
@@ -110,13 +113,15 @@ WITH asked AS (
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.id, s.project_id
 ), {_counted("cancelled")}, hooked AS MATERIALIZED (
-  SELECT p.id FROM projects p WHERE p.id IN (SELECT n.project_id FROM counted n) AND p.webhook_url <> ''
+  SELECT p.id, p.webhook_events FROM projects p
+  WHERE p.id IN (SELECT n.project_id FROM counted n) AND p.webhook_url <> ''
   ORDER BY p.id FOR SHARE
 ), recorded AS (
   INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
   SELECT a.event_id, a.type, a.encrypted_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
-  FROM asked a JOIN moved m ON m.day = a.day AND m.token_hash = a.token_hash JOIN hooked h ON h.id = a.project_id
+  FROM asked a JOIN moved m ON m.day = a.day AND m.token_hash = a.token_hash
+  JOIN hooked h ON h.id = a.project_id AND h.webhook_events LIKE '%' || a.type || '%'
 )
 SELECT day, token_hash FROM moved"""
 CONSUME_SESSIONS: Final = f"""
@@ -135,7 +140,7 @@ SELECT * FROM moved"""
 REPORT_SESSION: Final = """
 WITH held AS MATERIALIZED (
   SELECT s.day, s.token_hash, s.status FROM sessions s
-  WHERE s.day = $2 AND s.token_hash = $3 AND s.opener_id = $4 AND s.reported_at IS NULL
+  WHERE s.day = $2 AND s.token_hash = $3 AND s.opener_id = $4 AND s.reported_at IS NULL AND s.status || '' = $6
     AND (s.status || '' IN ('confirmed', 'used') OR (s.status || '' = 'pending' AND s.expires_at > $5))
   FOR UPDATE
 ), moved AS (
@@ -152,12 +157,14 @@ WITH held AS MATERIALIZED (
     cancelled = c.cancelled + excluded.cancelled
   RETURNING c.project_id
 ), hooked AS MATERIALIZED (
-  SELECT p.id FROM counted n JOIN moved m ON m.project_id = n.project_id AND m.status = 'cancelled'
-  JOIN projects p ON p.id = n.project_id WHERE p.webhook_url <> '' ORDER BY p.id FOR SHARE OF p
+  SELECT p.id, p.webhook_events FROM counted n JOIN projects p ON p.id = n.project_id WHERE p.webhook_url <> ''
+  ORDER BY p.id FOR SHARE OF p
 ), recorded AS (
   INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
-  SELECT $6, $7, $8, $9, 'due', $9, 0, 0, h.id, m.id FROM hooked h JOIN moved m ON m.project_id = h.id
+  SELECT a.id, a.type, a.encrypted_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
+  FROM unnest($7::TEXT[], $8::TEXT[], $9::BYTEA[], $10::BIGINT[]) AS a (id, type, encrypted_body, created_at)
+  JOIN hooked h ON h.webhook_events LIKE '%' || a.type || '%' JOIN moved m ON m.project_id = h.id
 ), confirmed AS MATERIALIZED ( -- By id after it was waited for, as whoever sends it again moves it between states.
   SELECT x.id FROM moved m CROSS JOIN unnest(ARRAY['due', 'delivered', 'failed', 'ended']) AS s (state)
   CROSS JOIN LATERAL (
@@ -179,9 +186,15 @@ WITH due AS MATERIALIZED (
   ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
 ), moved AS (
   UPDATE sessions s SET status = 'expired', context = NULL FROM due d
-  WHERE s.day = $1 AND s.token_hash = d.token_hash RETURNING s.project_id, s.day
+  WHERE s.day = $1 AND s.token_hash = d.token_hash
+  RETURNING s.day, s.token_hash, s.id, s.project_id, s.created_at, s.expires_at
 ), {_counted("expired")}
-SELECT COUNT(*) FROM moved"""
+SELECT m.day, m.token_hash, m.id, m.project_id, m.created_at, m.expires_at, p.id IS NOT NULL
+FROM moved m
+LEFT JOIN projects p ON p.id = m.project_id AND p.webhook_url <> '' AND p.webhook_events LIKE '%auth.expired%'
+ORDER BY m.project_id"""
+# The lock keeps the webhook from being removed in between: its due events end after this commit, or none are made.
+RECORD_EVENT: Final = f"{RECORD_UNLOCKED_EVENT} FOR SHARE"
 
 
 class _Change(NamedTuple):
@@ -305,17 +318,21 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
             used[day, token_hash] = consumed_from(consumed)
         return [used.pop(key, None) for key, _ in items]
 
-    async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
-        values = (now, *key, opener_id, self._deadline(now), *event_values(event)[:4])
-        reported = await self._database.read(REPORT_SESSION, *values)
+    async def report_session(
+        self, key: SessionKey, opener_id: str, now: int, status: Status, events: Sequence[Event]
+    ) -> Status | None:
+        recorded = columns(event_values(each)[:4] for each in events)
+        reported = await self._database.read(
+            REPORT_SESSION, now, *key, opener_id, self._deadline(now), status, *recorded
+        )
         if not reported:
             return None
-        status: Status = reported[0][0]
-        if status == "cancelled":
+        moved_to: Status = reported[0][0]
+        if moved_to == "cancelled":
             self._announcer.tell([key])
-        return status
+        return moved_to
 
-    async def expire_sessions(self, now: int, limit: int) -> int:
+    async def expire_sessions(self, now: int, limit: int, event_of: Callable[[ExpiredSession], Event]) -> int:
         """Expire the sessions of yesterday and today and, from time to time, missed ones of older days."""
         today = day_number(now)
         if self._looked_back is None or abs(now - self._looked_back) >= _LOOK_BACK_EVERY:
@@ -323,17 +340,23 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
             self._overlooked = [day for day in sorted(await self._partitions.days()) if day < today - 1]
         expired = 0
         while self._overlooked and expired < limit:
-            expired += await self._expire_day(self._overlooked[0], now, limit - expired)
+            expired += await self._expire_day(self._overlooked[0], now, limit - expired, event_of)
             if expired < limit:
                 del self._overlooked[0]
         for day in (today - 1, today):
             if expired < limit:
-                expired += await self._expire_day(day, now, limit - expired)
+                expired += await self._expire_day(day, now, limit - expired, event_of)
         return expired
 
-    async def _expire_day(self, day: int, now: int, limit: int) -> int:
-        (row,) = await self._database.fetch(EXPIRE_SESSIONS, day, now, limit)
-        return int(row[0])
+    async def _expire_day(self, day: int, now: int, limit: int, event_of: Callable[[ExpiredSession], Event]) -> int:
+        async def expire(connection: asyncpg.Connection) -> int:
+            expired = await connection.fetch(EXPIRE_SESSIONS, day, now, limit)
+            told = [expired_session_from(row) for *row, is_told in expired if is_told]
+            if told:
+                await connection.executemany(RECORD_EVENT, [(each.id, *event_values(event_of(each))) for each in told])
+            return len(expired)
+
+        return await self._database.transact(expire)
 
     async def list_sign_ins(
         self, messenger_id: str, since: int, limit: int, now: int, *, project_id: str | None = None

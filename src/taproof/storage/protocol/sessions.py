@@ -7,6 +7,7 @@ from typing import Protocol
 from taproof.core.deliveries import Event
 from taproof.core.model import (
     ConsumedSession,
+    ExpiredSession,
     MessengerIdentity,
     NewSession,
     PageCursor,
@@ -57,19 +58,26 @@ class SessionStorage(Protocol):
         webhook secret that signs proofs has changed since then: the same proof can no longer be created.
         """
 
-    async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
-        """Record that the session's user reports "This wasn't me", count the report, and return the new state.
+    async def report_session(
+        self, key: SessionKey, opener_id: str, now: int, status: Status, events: Sequence[Event]
+    ) -> Status | None:
+        """Record that the user of a session in `status` reports "This wasn't me", and return the new state.
 
-        A pending session becomes cancelled, and `event` is recorded if a webhook is set. A confirmed session becomes
-        used, and its proof is never issued. If the session was confirmed or used, the body of its auth.confirmed event
-        is erased, so that the event is not sent again. That event ends unless it was already delivered. An attempt in
-        progress counts as interrupted.
+        A pending session becomes cancelled. A confirmed session becomes used, and its proof is never issued. Those of
+        `events` that the project has chosen are recorded, and the report is counted. If the session was confirmed or
+        used, the body of its auth.confirmed event is erased, so that the event is not sent again. That event ends
+        unless it was already delivered. An attempt in progress counts as interrupted.
 
-        Return None if `opener_id` did not open the session, or if it has expired at `now` or was cancelled or reported.
+        Return None if the session is no longer in `status`, if `opener_id` did not open it, or if it has expired at
+        `now` or was cancelled or reported.
         """
 
-    async def expire_sessions(self, now: int, limit: int) -> int:
-        """Move at most `limit` overdue sessions from pending to expired; return their number."""
+    async def expire_sessions(self, now: int, limit: int, event_of: Callable[[ExpiredSession], Event]) -> int:
+        """Move at most `limit` overdue sessions from pending to expired; return their number.
+
+        In the same transaction, record `event_of` each session whose project has chosen auth.expired. `event_of` may be
+        called more than once for a session.
+        """
 
     async def list_sessions(
         self,

@@ -13,7 +13,8 @@ from taproof.storage.rows import attempt_values, recorded_values
 RECORD_EVENT: Final = """
 INSERT INTO webhook_events (session_id, id, type, encrypted_body, created_at, state, due_at, leased_until, attempts,
   project_id)
-SELECT $1, $2, $3, $4, $5, 'due', $5, 0, 0, p.id FROM projects p WHERE p.id = $6 AND p.webhook_url <> ''"""
+SELECT $1, $2, $3, $4, $5, 'due', $5, 0, 0, p.id FROM projects p
+WHERE p.id = $6 AND p.webhook_url <> '' AND p.webhook_events LIKE '%' || $3 || '%'"""
 FIND_DUE: Final = """
 SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
 WHERE e.state = 'due' AND e.due_at <= $1 AND e.leased_until <= $1

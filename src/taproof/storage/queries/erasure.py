@@ -36,11 +36,12 @@ SELECT x.developer_id FROM (SELECT developer_id FROM projects UNION SELECT devel
 WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.developer_id AND u.messenger_id = $1) LIMIT 1"""
 ERASE_SESSION: Final = """
 DELETE FROM sessions WHERE day = $1 AND token_hash = $2 AND (opener_id = $3 OR messenger_id = $3)
-RETURNING project_id, id, confirmed_at, cancelled_at"""
+RETURNING project_id, id, confirmed_at, cancelled_at, expires_at, reported_at"""
 ERASE_EVENTS_OF_SESSION: Final = """
 DELETE FROM webhook_events
 WHERE project_id = $1 AND state IN ('due', 'delivered', 'failed', 'ended')
-  AND type IN ('auth.confirmed', 'auth.cancelled') AND session_id = $2 AND created_at IN ($3, $4)"""
+  AND type IN ('auth.confirmed', 'auth.cancelled', 'auth.expired', 'auth.reported') AND session_id = $2
+  AND created_at IN ($3, $4, $5, $6)"""
 ERASE_PHONE_REQUEST: Final = "DELETE FROM phone_requests WHERE day = $1 AND token_hash = $2"
 RENAME_PERSON: Final = """
 UPDATE user_days SET messenger_id = $1 WHERE developer_id = $2 AND messenger_id = $3 RETURNING day"""

@@ -64,7 +64,7 @@ UPDATE sessions SET reported_at = $1, context = NULL,
   status = CASE status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
   cancelled_at = CASE status WHEN 'pending' THEN $1 ELSE cancelled_at END
 WHERE day = $2 AND token_hash = $3 AND opener_id = $4 AND reported_at IS NULL
-  AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5))
+  AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5)) AND status = $6
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id, status, confirmed_at"""
 # After the report, no application may be told that this user signed in, not even if the event is resent. Only an
@@ -80,7 +80,11 @@ EXPIRE_SESSIONS: Final = """
 UPDATE sessions SET status = 'expired', context = NULL
 WHERE status = 'pending' AND (day, token_hash) IN
   (SELECT day, token_hash FROM sessions WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)
-RETURNING project_id, day"""
+RETURNING day, token_hash, id, project_id, created_at, expires_at"""
+# Read once for each batch of expired sessions, so that a sweep costs the same however many projects there are.
+TELL_EXPIRED: Final = """
+SELECT id FROM projects
+WHERE id IN (SELECT value FROM json_each($1)) AND webhook_url <> '' AND webhook_events LIKE '%auth.expired%'"""
 
 
 class SessionQueries(Queries[AnyDatabase]):

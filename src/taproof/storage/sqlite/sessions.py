@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import apsw
@@ -10,6 +11,7 @@ from taproof.core.clock import Clock
 from taproof.core.deliveries import Event
 from taproof.core.model import (
     ConsumedSession,
+    ExpiredSession,
     MessengerIdentity,
     NewSession,
     PageCursor,
@@ -28,6 +30,7 @@ from taproof.storage.queries.listing import session_walks
 from taproof.storage.rows import (
     consumed_from,
     event_values,
+    expired_session_from,
     identity_values,
     new_session_values,
     page_start,
@@ -116,31 +119,42 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
 
         return await self._database.writer.run(write)
 
-    async def report_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Status | None:
+    async def report_session(
+        self, key: SessionKey, opener_id: str, now: int, status: Status, events: Sequence[Event]
+    ) -> Status | None:
+        values = (now, *key, opener_id, self._deadline(now), status)
+
         def write(connection: apsw.Connection) -> Status | None:
-            found = rows(connection, queries.REPORT_SESSION, (now, *key, opener_id, self._deadline(now)))
+            found = rows(connection, queries.REPORT_SESSION, values)
             if not found:
                 return None
-            status: Status
-            project_id, session_id, status, confirmed_at = found[0]
-            connection.execute(count_queries.COUNT_REPORTED, (project_id, key.day, int(status == "cancelled")))
-            if status == "cancelled":
+            moved_to: Status
+            project_id, session_id, moved_to, confirmed_at = found[0]
+            connection.execute(count_queries.COUNT_REPORTED, (project_id, key.day, int(moved_to == "cancelled")))
+            if moved_to == "cancelled":
                 notify.record(connection, key)
-                connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
             else:
                 connection.execute(queries.END_CONFIRMED_EVENT, (b"", now, project_id, confirmed_at, session_id))
-            return status
+            for event in events:
+                connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
+            return moved_to
 
         return await self._database.writer.run(write)
 
-    async def expire_sessions(self, now: int, limit: int) -> int:
+    async def expire_sessions(self, now: int, limit: int, event_of: Callable[[ExpiredSession], Event]) -> int:
         if not self._database.rows(queries.ANY_OVERDUE_SESSION, (now,)):
             return 0
 
         def write(connection: apsw.Connection) -> int:
-            found = rows(connection, queries.EXPIRE_SESSIONS, (now, limit))
-            for project_id, day in set(found):
-                connection.execute(count_queries.COUNT_EXPIRED, (found.count((project_id, day)), project_id, day))
+            found = [expired_session_from(row) for row in rows(connection, queries.EXPIRE_SESSIONS, (now, limit))]
+            counts = Counter((each.project_id, each.key.day) for each in found)
+            for (project_id, day), count in counts.items():
+                connection.execute(count_queries.COUNT_EXPIRED, (count, project_id, day))
+            of_projects = json.dumps(list({project_id for project_id, _ in counts}))
+            told = {row[0] for row in rows(connection, queries.TELL_EXPIRED, (of_projects,))}
+            for each in found:
+                if each.project_id in told:
+                    connection.execute(delivery_queries.RECORD_EVENT, (each.id, *event_values(event_of(each))))
             return len(found)
 
         return await self._database.writer.run(write)

@@ -166,7 +166,7 @@ async def test_finish_authorization_is_refused(storage: Storage, seed: "Seed") -
 async def test_finish_authorization_after_the_report_or_the_end_of_the_project(storage: Storage, seed: "Seed") -> None:
     """A reported session and a session of a deleted project give nothing."""
     new, key, project = await confirmed(storage, seed)
-    await storage.sessions.report_session(key, "1001", NOW, seed.event(project))
+    await seed.report(key, "1001", NOW, storage)
     assert not await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
     new, key, project = await confirmed(storage, seed)
     assert await storage.projects.delete_project(project.developer_id, project.id)
@@ -256,13 +256,13 @@ async def test_redeem_code_is_refused(storage: Storage, seed: "Seed") -> None:
 async def test_redeem_code_after_a_report_or_an_erasure(storage: Storage, seed: "Seed") -> None:
     """If the user reports the sign-in or is erased just before, the code gives nothing."""
     for number in range(2):
-        new, key, project = await confirmed(storage, seed)
+        new, key, _ = await confirmed(storage, seed)
         code = NewCode(bytes([number]) * 32, NOW + MINUTE)
         await storage.authorizations.finish_authorization(new.id, key, NOW, code)
         if number:
             assert await storage.erasure.erase_user("1001", None, "gone", 9)
         else:
-            await storage.sessions.report_session(key, "1001", NOW, seed.event(project))
+            await seed.report(key, "1001", NOW, storage)
         assert not await storage.authorizations.redeem_code(code.code_hash, TOKENS, NOW + 1)
 
 

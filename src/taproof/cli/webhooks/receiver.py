@@ -6,13 +6,14 @@ import logging
 import os
 import signal
 import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
+from taproof.cli.webhooks.posting import Posted
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import TaproofError
 from taproof.sdk.reading import json_object
@@ -33,6 +34,7 @@ _REMEMBERED: Final = 10_000
 """Maximum number of event ids stored to recognise repeated events; the oldest are dropped first."""
 _LONGEST_NAME: Final = 100
 """Maximum length of a stored id or type, which an unknown sender may have chosen."""
+_NO_RESPONSE: Final = 502
 _CLOSING: Final = 0.5
 """Time limit for open requests when the receiver stops, in seconds."""
 
@@ -68,6 +70,8 @@ class Received:
     error: str | None
     event: WebhookEvent | None
     body: bytes
+    forwarded: Posted | None = None
+    """The application's answer, if the event was forwarded."""
 
 
 class Receiver:
@@ -80,6 +84,7 @@ class Receiver:
         show: called with each request.
         complain: called with a sentence about each request that is refused without a check.
         clock: returns the time in ms.
+        forward: posts the headers and the body of a valid request to the application, whose status becomes the answer.
     """
 
     def __init__(
@@ -89,7 +94,10 @@ class Receiver:
         show: Callable[[Received], None],
         complain: Callable[[str], None],
         clock: Clock,
+        *,
+        forward: Callable[[Mapping[str, str], bytes], Awaitable[Posted]] | None = None,
     ) -> None:
+        self._forward = forward
         self._read_secrets = read_secrets
         self._status = status
         self._show = show
@@ -148,6 +156,9 @@ class Receiver:
             return self._refuse(413, "The body is longer than 64 KiB.")
         try:
             received = self._check(body, request.headers, await self._read_secrets())
+            if self._forward is not None and received.error is None:
+                posted = await self._forward(request.headers, body)
+                received = replace(received, forwarded=posted, answered=posted.status or _NO_RESPONSE)
             self._show(received)
         except TaproofError as error:
             return self._refuse(503, error.sentence)
@@ -156,7 +167,7 @@ class Receiver:
             return web.json_response({"error": "The receiver is stopping."}, status=503)
         if received.error is not None:
             return web.json_response({"error": received.error}, status=401)
-        return web.Response(status=self._status)
+        return web.Response(status=received.answered)
 
     def _refuse(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> web.Response:
         with contextlib.suppress(OSError):

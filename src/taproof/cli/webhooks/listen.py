@@ -1,33 +1,29 @@
-"""`taproof webhooks listen`: show the events that a handler will receive, and check their signatures."""
+"""`taproof webhooks listen`: check and print events, and forward them to an application on this machine."""
 # ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
 import contextlib
 import functools
 import json
-import sys
-from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from taproof.cli.command import STORE, Given, command, group, load, open_encrypted_store
+from taproof.cli.webhooks.secrets import (
+    ServiceUrl,
+    given_secrets,
+    require_project_id,
+    service_secrets,
+    stored_secrets,
+)
 from taproof.config.settings import InvalidSettings, local_address
 from taproof.core.clock import iso8601, system_clock
-from taproof.core.encryption import Encryptor, associated_data_of
-from taproof.core.errors import ProjectNotFound, TaproofError
-from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id
-from taproof.core.proof import signing_secrets
-from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
-    from taproof.cli.webhook_receiver import Received
-
-ReadSecrets = Callable[[], Awaitable[list[str]]]
+    from taproof.cli.webhooks.receiver import Received
 
 commands: Final = group("webhooks", "Develop and test webhook handlers.")
 
-_STANDARD: Final = "-"
 _SHOWN: Final = 2_000
 """Number of characters shown of a body without a valid signature."""
 _SHORTENED: Final = 6
@@ -38,18 +34,17 @@ _HTTPS_ONLY: Final = (
 )
 
 
-class SecretsUnusable(TaproofError, code="secrets_unusable"):
-    """The webhook secrets cannot be read."""
-
-
 @command(commands, "listen", *STORE, "master_key")
 async def listen(
     given: Given,
     *,
     project: Annotated[
         str | None,
-        typer.Option(metavar="PROJECT_ID", help="Check signatures with this project's secrets from the database."),
+        typer.Option(
+            metavar="PROJECT_ID", help="Check signatures with this project's secrets, from the database or --service."
+        ),
     ] = None,
+    service: ServiceUrl = None,
     secret_file: Annotated[
         str | None,
         typer.Option(
@@ -61,17 +56,26 @@ async def listen(
         int, typer.Option("--port", min=0, max=65535, metavar="NUMBER", help="Port to listen on; 0 chooses a free one.")
     ] = 9000,
     listen_host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    forward_to: Annotated[
+        str | None,
+        typer.Option(
+            "--forward-to",
+            metavar="URL",
+            help="Post each valid event to this URL of this machine, with its original body and headers, and answer "
+            "with the application's status; 502 without a response.",
+        ),
+    ] = None,
     answer_status: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--status",
             min=200,
             max=599,
             metavar="CODE",
-            help="HTTP status of the responses. For events from real sign-ins, 500 causes retries, and 410 turns the "
-            "webhook off. A `webhook.test` event causes neither.",
+            help="HTTP status of the responses; 204 by default. For events from real sign-ins, 500 causes retries, and "
+            "410 turns the webhook off. A test event causes neither.",
         ),
-    ] = 204,
+    ] = None,
     show_tokens: Annotated[
         bool,
         typer.Option(
@@ -82,18 +86,26 @@ async def listen(
         bool, typer.Option("--json", help="Print one line of JSON for each event, for programs.")
     ] = False,
 ) -> None:
-    """Receive, check and print webhooks on this machine, to develop a handler.
+    """Receive, check, print and forward webhooks on this machine, to develop a handler.
 
     Runs until Ctrl+C. Set either --project or --secret-file. Requests with an invalid signature are answered with
     401 and the reason.
     """
     if (project is None) == (secret_file is None):
         raise InvalidSettings(["Set either --project, to check with the project's secrets, or --secret-file."])
-    if project is not None and not is_project_id(project):
-        raise InvalidSettings([f"--project must be {PROJECT_ID_RULE}. To list yours: taproof projects list EMAIL"])
+    if project is not None:
+        require_project_id(project)
+    if service is not None and project is None:
+        raise InvalidSettings(["--service needs --project, to check with the project's secrets."])
+    if forward_to is not None and answer_status is not None:
+        raise InvalidSettings(["Set either --forward-to, which answers with the application's status, or --status."])
     settings = load(given)
 
-    from taproof.cli.webhook_receiver import Receiver
+    from taproof.cli.webhooks.posting import open_poster, require_url
+    from taproof.cli.webhooks.receiver import Receiver
+
+    if forward_to is not None:
+        require_url("--forward-to", forward_to, loopback=True)
 
     def show(received: "Received") -> None:
         write = _json_line if as_json else _lines
@@ -101,63 +113,19 @@ async def listen(
 
     async with contextlib.AsyncExitStack() as stack:
         if project is None:
-            read_secrets = _given_secrets(secret_file or "")
+            read_secrets = given_secrets(secret_file or "")
+        elif service is not None:
+            read_secrets = service_secrets(service, project)
         else:
             storage, encryptor = await stack.enter_async_context(open_encrypted_store(settings))
-            read_secrets = functools.partial(_stored_secrets, storage, encryptor, project)
+            read_secrets = stored_secrets(storage, encryptor, project)
         await read_secrets()  # Report an error in the secrets now, not at the first event.
-        receiver = Receiver(read_secrets, answer_status, show, _complain, system_clock)
+        forward = None
+        if forward_to is not None:
+            forward = functools.partial((await stack.enter_async_context(open_poster())).post, forward_to)
+        receiver = Receiver(read_secrets, answer_status or 204, show, _complain, system_clock, forward=forward)
         hint = functools.partial(_print_instructions, listen_host, project, sandbox=settings.sandbox)
         await receiver.run(listen_host, listen_port, hint)
-
-
-# ---- the secrets
-
-
-async def _stored_secrets(storage: Storage, encryptor: Encryptor, project_id: str) -> list[str]:
-    """Return the current secret and, during a rotation, the next one."""
-    encrypted = await storage.projects.read_webhook_secrets(project_id)
-    if encrypted is None:
-        raise ProjectNotFound(
-            "There is no such project in this database. List the projects with: taproof projects list EMAIL"
-        )
-    associated_data = associated_data_of("webhook_secret", project_id)
-    return [
-        encryptor.decrypt(each, associated_data)
-        for each in signing_secrets(encrypted, system_clock())
-        if each is not None
-    ]
-
-
-def _given_secrets(file: str) -> ReadSecrets:
-    """Return a function that reads the secrets in a file. Standard input is read only once."""
-    text = sys.stdin.read() if file == _STANDARD else None
-
-    async def read() -> list[str]:
-        if text is not None:
-            return _parsed_secrets(text, "Standard input")
-        return _parsed_secrets(_read_file(file), file)
-
-    return read
-
-
-def _read_file(file: str) -> str:
-    try:
-        return Path(file).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise SecretsUnusable(f"{file} cannot be read: {error.strerror or error}.") from error
-
-
-def _parsed_secrets(text: str, name: str) -> list[str]:
-    from taproof.sdk.webhook import WebhookError, verify_webhook
-
-    secrets = text.split()
-    try:
-        with contextlib.suppress(WebhookError):
-            verify_webhook(b"", {}, secrets)
-    except ValueError as error:
-        raise SecretsUnusable(f"{name} must contain only webhook secrets, one per line. {error}") from None
-    return secrets
 
 
 # ---- output: events on stdout, everything else on stderr
@@ -197,6 +165,9 @@ def _lines(received: "Received", *, show_tokens: bool) -> str:
         f"  X-Service-Signature: {received.service_signature.replace('_', ' ')}",
         f"  Standard Webhooks: {standard}",
     ]
+    if received.forwarded is not None:
+        answer = received.forwarded.error or f"HTTP {received.forwarded.status}"
+        lines.append(f"  Forwarded: {answer}, in {received.forwarded.duration} ms.")
     if received.error is None:
         lines.append(f"  Answered {received.answered}.")
     else:
@@ -221,6 +192,11 @@ def _json_line(received: "Received", *, show_tokens: bool) -> str:
         "age_seconds": received.age,
         "answered": received.answered,
         "error": received.error,
+        "forwarded": None if received.forwarded is None else {
+            "status": received.forwarded.status,
+            "duration_ms": received.forwarded.duration,
+            "error": received.forwarded.error,
+        },
         "body": _body(received, show_tokens=show_tokens),
     })  # fmt: skip
 

@@ -1,0 +1,196 @@
+"""The events that a project chooses: auth.expired and auth.reported."""
+
+import asyncio
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, get_args
+
+import pytest
+from tests.databases import every_driver
+from tests.service.conftest import acting
+from tests.service.test_user_control import ADA, control_of, key_of
+
+from taproof.core.clock import HOUR, MINUTE, iso8601
+from taproof.core.errors import InvalidRequest
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges, ProjectEvent
+from taproof.service.webhooks import WebhookResponse
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+URL = "https://example.com/hook"
+ALL_EVENTS: tuple[ProjectEvent, ...] = get_args(ProjectEvent)
+
+
+async def choosing(node: "Node", events: tuple[ProjectEvent, ...] = ALL_EVENTS) -> Project:
+    developer = await node.developer()
+    project, _ = await node.project(developer, webhook_url=URL)
+    changes = ProjectChanges(webhook_events=events)
+    return await node.projects.update_project(acting(developer), project.id, changes)
+
+
+async def send_due(node: "Node") -> list[Any]:
+    """Deliver what is due; return the bodies."""
+    deliveries = await node.webhooks.claim_deliveries(100)
+    bodies = [json.loads(node.webhooks.sign_delivery(each).body) for each in deliveries]
+    for each in deliveries:
+        await node.webhooks.finish_attempt(each, WebhookResponse(5, 200))
+    return bodies
+
+
+def sha256(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+# ---- the choice
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["auth.confirmed"], ("auth.confirmed",)),
+        (["auth.reported", "auth.confirmed"], ("auth.confirmed", "auth.reported")),
+        (["auth.expired"] * 3 + ["auth.cancelled"], ("auth.cancelled", "auth.expired")),
+        (list(reversed(ALL_EVENTS)), ALL_EVENTS),
+        ([], "webhook_events must name at least one event. To receive none, set webhook_url"),
+        (["auth.confirmed", "webhook.test"], "webhook_events: number 2 of the list is unknown. The events are auth."),
+        (["auth.used\u202e"], "webhook_events: number 1 of the list is unknown."),
+        ([""], "webhook_events: number 1 of the list is unknown."),
+    ],
+)
+async def test_a_choice_is_stored_in_one_form_or_refused(node: "Node", given: list[str], expected: Any) -> None:
+    """In one order and without duplicates; an unknown name is refused by its position, and changes nothing."""
+    project = await choosing(node, ("auth.expired",))
+    actor = acting(next(each for each in await node.storage.developers.list_developers()))
+    changes: Any = ProjectChanges(webhook_events=tuple(given))  # type: ignore[arg-type]
+    if isinstance(expected, str):
+        with pytest.raises(InvalidRequest, match=expected.replace(".", r"\.")):
+            await node.projects.update_project(actor, project.id, changes)
+        expected = ("auth.expired",)
+    else:
+        changed = await node.projects.update_project(actor, project.id, changes)
+        assert changed.webhook_events == expected
+    assert (await node.projects.read_project(actor.developer, project.id)).webhook_events == expected
+
+
+# ---- auth.expired
+
+
+@every_driver
+async def test_each_session_expires_with_one_event(node: "Node", other_node: "Node") -> None:
+    """Whichever of two nodes sweeps. The event has the exact end of the session, however late the sweep is."""
+    project = await choosing(node)
+    tokens = [await (node.opened(project) if number % 2 else node.pending(project)) for number in range(8)]
+    decided = await node.confirmed(project)
+    started = node.clock.now
+    node.clock.now += 10 * MINUTE - 1
+    await node.housekeeping.sweep()
+    assert [each["event"] for each in await send_due(node)] == ["auth.confirmed"]
+    node.clock.now += 3 * HOUR
+    await asyncio.gather(*(each.housekeeping.sweep() for each in (node, other_node) * 2))
+    await node.housekeeping.sweep()
+    bodies = await send_due(node)
+    assert len({body["id"] for body in bodies}) == len(bodies) == len(tokens)
+    assert not any(token in json.dumps(bodies) for token in (*tokens, decided))
+    by_hash = {body["session_token_sha256"]: body for body in bodies}
+    for token in tokens:
+        session = await node.storage.sessions.read_session(key_of(token))
+        assert session is not None
+        assert by_hash[sha256(token)] == {
+            "id": by_hash[sha256(token)]["id"],
+            "event": "auth.expired",
+            "project_id": project.id,
+            "session_id": session.id,
+            "session_token_sha256": sha256(token),
+            "created_at": iso8601(started),
+            "expired_at": iso8601(started + 10 * MINUTE),
+        }
+
+
+async def test_a_session_shows_the_event_of_its_end(node: "Node") -> None:
+    """The console lists the deliveries of a session by the times of its steps."""
+    project = await choosing(node)
+    developer = next(each for each in await node.storage.developers.list_developers())
+    pending, reported = await node.pending(project), await node.confirmed(project)
+    await control_of(node).report_sign_in(key_of(reported), ADA)
+    node.clock.now += 10 * MINUTE
+    await node.housekeeping.sweep()
+    for token, types in ((pending, ["auth.expired"]), (reported, ["auth.confirmed", "auth.reported"])):
+        session = await node.storage.sessions.read_session(key_of(token))
+        assert session is not None
+        found = await node.deliveries.find_deliveries(developer, session)
+        assert sorted(each.record.type for each in found) == types
+
+
+# ---- auth.reported
+
+
+@pytest.mark.parametrize("state", ["pending", "confirmed", "used"])
+async def test_a_report_says_what_a_server_needs(node: "Node", state: str) -> None:
+    """The account only if it had confirmed: otherwise the project must not learn who opened its link."""
+    project = await choosing(node)
+    token = await (node.opened(project) if state == "pending" else node.confirmed(project))
+    if state == "used":
+        assert (await node.signin.verify_session(project.id, token, public=True)).proof
+    node.clock.now += MINUTE
+    if state == "pending":
+        seen = await node.signin.report_session(token, ADA)
+    else:
+        seen = await control_of(node).report_sign_in(key_of(token), ADA)
+    assert seen.changed
+    bodies = {body["event"]: body for body in await send_due(node)}
+    session = await node.storage.sessions.read_session(key_of(token))
+    assert session is not None
+    assert bodies.keys() == ({"auth.cancelled", "auth.reported"} if state == "pending" else {"auth.reported"})
+    assert bodies["auth.reported"] == {
+        "id": bodies["auth.reported"]["id"],
+        "event": "auth.reported",
+        "project_id": project.id,
+        "session_id": session.id,
+        "session_token_sha256": sha256(token),
+        "messenger_id": None if state == "pending" else ADA,
+        "was_used": state == "used",
+        "reported_at": iso8601(node.clock.now),
+    }
+    assert not (await control_of(node).report_sign_in(key_of(token), ADA)).changed
+    assert await send_due(node) == []
+
+
+@every_driver
+async def test_a_report_and_the_reader_at_once_agree(node: "Node", other_node: "Node") -> None:
+    """The event says "used" exactly if a reader was given the proof."""
+    project = await choosing(node, ("auth.reported",))
+    tokens = [await node.confirmed(project) for _ in range(30)]
+
+    async def read(token: str) -> bool:
+        return (await node.signin.verify_session(project.id, token, public=True)).proof is not None
+
+    control = control_of(other_node)
+    reads, reports = await asyncio.gather(
+        asyncio.gather(*map(read, tokens)),
+        asyncio.gather(*(control.report_sign_in(key_of(token), ADA) for token in tokens)),
+    )
+    assert all(seen.changed for seen in reports)
+    told = {body["session_token_sha256"]: body["was_used"] for body in await send_due(node)}
+    assert told == {sha256(token): was_read for token, was_read in zip(tokens, reads, strict=True)}
+
+
+async def test_a_report_that_a_confirmation_overtakes_tells_the_account(
+    node: "Node", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report that was begun before the confirmation describes the state that it found in the end."""
+    project = await choosing(node, ("auth.reported",))
+    token = await node.opened(project)
+    report_session = node.storage.sessions.report_session
+
+    async def report_late(*values: Any) -> Any:
+        monkeypatch.undo()
+        assert (await node.signin.confirm_session(token, MessengerIdentity(ADA, "Ada", ""))).outcome == "blocked"
+        await node.storage.users.unblock_project(ADA, project.id)
+        assert (await node.signin.confirm_session(token, MessengerIdentity(ADA, "Ada", ""))).changed
+        return await report_session(*values)
+
+    monkeypatch.setattr(node.storage.sessions, "report_session", report_late)
+    assert (await node.signin.report_session(token, ADA)).changed
+    (body,) = await send_due(node)
+    assert (body["event"], body["messenger_id"], body["was_used"]) == ("auth.reported", ADA, False)
