@@ -62,6 +62,7 @@ STATUS_OF_CODE = {
     "rate_limited": 429,
     "internal_error": 500,
     "store_unavailable": 503,
+    "not_ready": 503,
     "messenger_unavailable": 503,
 }
 SECRET = "whsec_this_must_not_show"
