@@ -23,6 +23,7 @@ from tests.postgres_server import PostgresServer, execute
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
 from taproof.core.model import SERVICE_BOT, MessengerIdentity, ProjectChanges
 from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
@@ -45,6 +46,10 @@ _SIZES: Final = """
 SELECT CASE WHEN relname LIKE 'sessions_%' THEN 'sessions' ELSE relname END AS part,
   SUM(pg_table_size(oid))::BIGINT, SUM(pg_indexes_size(oid))::BIGINT
 FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace GROUP BY part"""
+
+
+def _housekeeping(services: Services) -> Housekeeping:
+    return Housekeeping(services.storage, services.encryptor, system_clock, system_entropy, 90)
 
 
 async def _make_projects(services: Services, webhook_url: str) -> list[str]:
@@ -84,7 +89,7 @@ async def _sign_in(services: Services, project_id: str, user: str) -> None:
 async def _run(url: str, figure: str, count: int, *, together: int = AT_ONCE, webhook_url: str = "") -> None:
     """Run this many calls of a figure: sign-ins, creates, or polls."""
     async with open_services(bench_settings(url, 1)) as services:
-        await Housekeeping(services.storage, system_clock, 90).sweep()  # Creates today's partition.
+        await _housekeeping(services).sweep()  # Creates today's partition.
         projects = await _make_projects(services, webhook_url)
         create, verify = services.sign_in_sessions.create_session, services.sign_in_sessions.verify_session
         token = (await create(projects[0], public=True)).session_token
@@ -99,7 +104,7 @@ async def _run(url: str, figure: str, count: int, *, together: int = AT_ONCE, we
 async def _erase(url: str) -> float:
     """Return how many old bot updates a second the housekeeping erases while it has nothing else to do."""
     async with open_services(bench_settings(url, 1)) as services:
-        housekeeping = Housekeeping(services.storage, system_clock, 90)
+        housekeeping = _housekeeping(services)
         begun = time.perf_counter()
         while await housekeeping.sweep():  # noqa: ASYNC110 — the pauses belong to the figure.
             await asyncio.sleep(_BREATH)
