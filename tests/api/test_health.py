@@ -303,6 +303,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
         for name, call in calls.items()
     }
     assert {name: defaults for name, defaults in shown.items() if defaults} == {
+        "send_webhook_test": {"event": "&#34;webhook.test&#34;"},
         "create_client": {
             "auth_method": "&#34;basic&#34;",
             "signing_alg": "&#34;RS256&#34;",
