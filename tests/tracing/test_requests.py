@@ -70,12 +70,13 @@ async def ask(
     headers = [(b"traceparent", each.encode("latin-1")) for each in traceparent]
     scope = {
         "type": "http",
+        "http_version": "1.1",
         "scheme": "https",
         "method": method,
         "path": path,
         "query_string": b"canary",
         "client": client,
-        "headers": [*headers, (b"tracestate", b"a=canary"), (b"baggage", b"a=canary")],
+        "headers": [(b"host", b"localhost"), *headers, (b"tracestate", b"a=canary"), (b"baggage", b"a=canary")],
     }
 
     async def send(_message: Any) -> None:
