@@ -63,6 +63,9 @@ async def test_each_session_expires_with_one_event_though_sweepers_are_killed(pl
     sweepers = [await prepare_sweeper(place, now) for _ in range(SWEEPERS)]
     for each in sweepers:
         begin(each)
+    async with asyncio.timeout(300):
+        while await pending(place) == SESSIONS:  # noqa: ASYNC110 — the store tells only those who ask.
+            await asyncio.sleep(0.01)
     left = []
     for each in sweepers[1:]:
         await asyncio.sleep(draw.random() * 0.1)
