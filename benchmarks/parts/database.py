@@ -1,4 +1,4 @@
-"""What a sign-in costs the database: its CPU time, its write-ahead log, and the bytes that stay stored.
+"""Measure the cost of a sign-in for the database: its CPU time, write-ahead log, and stored bytes.
 
 Sign-ins run through the use cases that the API and the bot call, in this process. CPU time is that of PostgreSQL's
 processes alone, so a busy machine changes it little. The other figures are counted by the databases themselves.

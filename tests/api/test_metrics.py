@@ -1,4 +1,4 @@
-"""What /metrics shows: its formats, what the session endpoints count, and that no client can add a series."""
+"""Test /metrics: its formats, the counts of the session endpoints, and that no client can add a series."""
 
 import json
 import random

@@ -22,7 +22,7 @@ GENERATE, VERIFY = "POST /api/v1/generate/public", "POST /api/v1/verify/public"
 
 @dataclass
 class SignIn:
-    """What one sign-in left: the exported spans, the delivered event, and texts that no span may contain."""
+    """The results of one sign-in: the exported spans, the delivered event, and texts that no span may contain."""
 
     traces: OtlpReceiver
     delivered: Delivered

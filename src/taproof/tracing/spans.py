@@ -1,4 +1,4 @@
-"""What all spans share: how they begin, and how they show an error."""
+"""Begin spans, and record errors in them."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Where the webhook secrets come from: a service, the local database, or a file."""
+"""Read webhook secrets from a service, the local database, or a file."""
 # ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
 import asyncio
