@@ -1,6 +1,7 @@
 """Opens a SQLite file: checks SQLite's version, sets the file's mode, migrates the schema and sets up connections."""
 
 import os
+import time
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,9 @@ from taproof.storage.migrate import migrate_sqlite
 
 SOUND_VERSION: Final = (3, 51, 3)
 """The first SQLite without the WAL-reset bug, which can corrupt a database (sqlite.org/wal.html#walresetbug)."""
+_LOCK_SECONDS: Final = 10.0
+"""The time to wait for a lock that another process holds."""
+_SWITCH_PAUSE: Final = 0.02
 _READER_PRAGMAS: Final = "PRAGMA cache_size = -32768; PRAGMA query_only = 1"
 # secure_delete: erased data leaves no traces in the file. Its cost is not measurable.
 _WRITER_PRAGMAS: Final = """
@@ -40,13 +44,31 @@ def migrate_database(path: Path, now: int) -> tuple[int, int]:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = apsw.Connection(str(path))
         try:
-            connection.set_busy_timeout(10_000)
-            connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL").fetchall()
+            connection.set_busy_timeout(int(_LOCK_SECONDS * 1000))
+            _use_write_ahead_log(connection)
             return migrate_sqlite(connection, now)
         finally:
             connection.close()
     except (OSError, apsw.Error) as error:
         raise _cannot_open(path, error) from error
+
+
+def _use_write_ahead_log(connection: apsw.Connection) -> None:
+    """Switch the file to the write-ahead log, which the file keeps.
+
+    While another process is switching it, SQLite reports "busy" at once and ignores the busy timeout, because waiting
+    could deadlock. So this waits and repeats it.
+    """
+    deadline = time.monotonic() + _LOCK_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL").fetchall()
+        except apsw.BusyError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(_SWITCH_PAUSE)
+        else:
+            return
 
 
 def open_connections(path: Path) -> tuple[apsw.Connection, apsw.Connection, apsw.Connection]:
