@@ -20,8 +20,6 @@ from taproof.http.metrics import Metrics
 _UNCACHED: Final = ((b"cache-control", b"no-store"),)
 _OK: Final = FixedAnswer(b'{"status":"ok"}', "application/json", _UNCACHED)
 _ONLY_WATCHING: Final = "This node answers /healthz, /readyz and /metrics only."
-
-
 _NO_STORE: Final = "The store does not answer."
 _NO_BOT: Final = (
     "The username of the service's bot is not known yet, because the messenger has not answered or refuses the bot "

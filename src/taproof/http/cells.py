@@ -1,4 +1,4 @@
-"""Counters and histograms for hot paths: to count costs a fraction of a microsecond, in one process or in several.
+"""Counters and histograms for hot paths. Counting costs a fraction of a microsecond, in one process or in several.
 
 Each value is a cell of an array. The library takes a lock for each value, and with several processes it packs each one
 into a file. Here, counting is one addition, and a latency is a bisection and two additions. Processes that share a port

@@ -24,7 +24,7 @@ async def watch_readiness(
         show("bot_name", makes_links())
         try:
             await ping()
-        except Exception:  # noqa: BLE001 — after any error, the store is not ready; who uses it logs why.
+        except Exception:  # noqa: BLE001 — after any error, the store is not ready; its callers log the reason.
             show("store", 0)
         else:
             show("store", 1)
