@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from markupsafe import escape
 from tests.api.conftest import Api, assert_error
 
-from taproof.api.health import build_operations, build_watching
+from taproof.api.health import Readiness, build_operations, build_watching
 from taproof.api.openapi.reference_page import docs_page
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.deliveries import EventType
@@ -28,7 +28,7 @@ async def _ping(api: Api) -> None:
 
 @pytest.fixture
 async def operations(api: Api) -> AsyncIterator[httpx.AsyncClient]:
-    app = build_operations(partial(_ping, api), lambda: True, api.metrics, api.app)
+    app = build_operations(Readiness(partial(_ping, api), lambda: True), api.metrics, api.app)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         yield client
 
@@ -54,7 +54,7 @@ async def test_unknown_addresses_are_404(operations: httpx.AsyncClient) -> None:
 
 async def test_a_node_without_an_api_names_what_it_answers(api: Api) -> None:
     """A `worker` or `bot` node has no /docs, so its 404 does not send anybody there."""
-    transport = httpx.ASGITransport(build_watching(partial(_ping, api), api.metrics))
+    transport = httpx.ASGITransport(build_watching(Readiness(partial(_ping, api), lambda: True), api.metrics))
     async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as client:
         refused = await client.get("/docs")
     assert_error(refused, 404, "not_found")
@@ -73,13 +73,13 @@ async def test_ready_means_that_sign_ins_can_start(
         if not has_store:
             raise StoreUnavailable
 
-    app = build_watching(ping, api.metrics)
+    app = build_watching(Readiness(ping, lambda: True), api.metrics)
     if serves_api:
-        app = build_operations(ping, lambda: has_bot, api.metrics, api.app)
+        app = build_operations(Readiness(ping, lambda: has_bot), api.metrics, api.app)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         assert (await client.get("/healthz")).json() == {"status": "ok"}
         answer = await client.get("/readyz")
-    is_missing = {"The store does not answer.": not has_store, "The username of the": serves_api and not has_bot}
+    is_missing = {"The store does not answer": not has_store, "The username of the": serves_api and not has_bot}
     if not any(is_missing.values()):
         assert answer.json() == {"status": "ok"}
         return

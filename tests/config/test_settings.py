@@ -53,6 +53,8 @@ REFUSED: dict[str, list[Any]] = {
         "taproof.db",
         "postgresql://",
         "postgresql://canary-5c1b@host",
+        "postgresql://canary-5c1b@one,/db",
+        "postgresql://canary-5c1b@one,:5432,two/db",
         "postgresql://canary-5c1b@host/",
         "postgresql:///canary-5c1b",
         "postgresql://user:canary-5c1b@host:port/db",

@@ -52,6 +52,7 @@ AT_HTTP: Final = {
     "host_required": (
         _GET + b"\r\n",
         _GET + b"Host:\r\n\r\n",
+        *(_GET + b"Host: %b\r\n\r\n" % host for host in (b"a b", b"a, b", b"a:999999", b"a/b", b"u@a", b"\xff")),
         _GET + _HOST * 2 + b"\r\n",
         _GET + b"Host:\r\n" + _HOST + b"\r\n",
         _GET + _HOST + b"Accept: */*\r\nX: 1\r\n" + _HOST + b"X: 2\r\n\r\n",

@@ -126,6 +126,30 @@ async def test_a_primary_that_does_not_know_its_successor(cluster: Cluster, plac
             assert await answer_of(new, place.project_id, expired) == "expired"
 
 
+async def test_a_former_primary_that_still_accepts_connections(cluster: Cluster, place: Place) -> None:
+    """A node that knows both hosts goes to the other one once writes hang, although the former primary is first."""
+    async with place.sign_in() as node:
+        await asyncio.to_thread(cluster.promote)
+        with pytest.raises(StoreUnavailable):
+            await node.create_session(place.project_id, public=True)
+        created = await node.create_session(place.project_id, public=True)
+        assert execute(cluster.standby_dsn("taproof"), "SELECT COUNT(*) FROM sessions") == "1\n"
+        await node.open_session(created.session_token, USER)
+        assert (await node.confirm_session(created.session_token, ADA)).changed
+
+
+async def test_a_read_only_database_is_not_ready(cluster: Cluster, place: Place) -> None:
+    one_host = dataclasses.replace(place, url=cluster.primary.dsn("taproof"))
+    async with one_host.sign_in() as node:
+        await node._storage.ping()
+        execute(cluster.primary.dsn(), "ALTER DATABASE taproof SET default_transaction_read_only = on")
+        sessions = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = 'taproof'"
+        execute(cluster.primary.dsn(), sessions)
+        for _ in range(3):
+            with pytest.raises(StoreUnavailable):
+                await node._storage.ping()
+
+
 async def test_a_primary_that_hangs_while_nobody_calls(
     cluster: Cluster, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

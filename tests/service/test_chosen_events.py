@@ -125,13 +125,15 @@ async def test_a_session_shows_the_event_of_its_end(node: "Node") -> None:
 # ---- auth.reported
 
 
-@pytest.mark.parametrize("state", ["pending", "confirmed", "used"])
+@pytest.mark.parametrize("state", ["pending", "confirmed", "sent", "used"])
 async def test_a_report_says_what_a_server_needs(node: "Node", state: str) -> None:
-    """The account only if it had confirmed: otherwise the project must not learn who opened its link."""
+    """The account only if the project may know it already, from a proof or from an event that was sent."""
     project = await choosing(node)
     token = await (node.opened(project) if state == "pending" else node.confirmed(project))
     if state == "used":
         assert (await node.signin.verify_session(project.id, token, public=True)).proof
+    if state == "sent":
+        assert [each["messenger_id"] for each in await send_due(node)] == [ADA]
     node.clock.now += MINUTE
     if state == "pending":
         seen = await node.signin.report_session(token, ADA)
@@ -148,7 +150,7 @@ async def test_a_report_says_what_a_server_needs(node: "Node", state: str) -> No
         "project_id": project.id,
         "session_id": session.id,
         "session_token_sha256": sha256(token),
-        "messenger_id": None if state == "pending" else ADA,
+        "messenger_id": ADA if state in {"sent", "used"} else None,
         "was_used": state == "used",
         "reported_at": iso8601(node.clock.now),
     }
@@ -175,7 +177,7 @@ async def test_a_report_and_the_reader_at_once_agree(node: "Node", other_node: "
     assert told == {sha256(token): was_read for token, was_read in zip(tokens, reads, strict=True)}
 
 
-async def test_a_report_that_a_confirmation_overtakes_tells_the_account(
+async def test_a_report_that_a_confirmation_overtakes_hides_the_account(
     node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A report that was begun before the confirmation describes the state that it found in the end."""
@@ -193,4 +195,4 @@ async def test_a_report_that_a_confirmation_overtakes_tells_the_account(
     monkeypatch.setattr(node.storage.sessions, "report_session", report_late)
     assert (await node.signin.report_session(token, ADA)).changed
     (body,) = await send_due(node)
-    assert (body["event"], body["messenger_id"], body["was_used"]) == ("auth.reported", ADA, False)
+    assert (body["event"], body["messenger_id"], body["was_used"]) == ("auth.reported", None, False)

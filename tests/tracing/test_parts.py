@@ -7,11 +7,13 @@ from typing import Any, get_type_hints
 
 import pytest
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import Tracer
+from opentelemetry.trace import Tracer, get_current_span
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
+from taproof.core.deliveries import Event
 from taproof.core.errors import StoreUnavailable
+from taproof.core.model import SessionKey
 from taproof.messengers.telegram.bot_api import BotApiClient, TelegramNetworkError
 from taproof.service.webhooks import SignedRequest
 from taproof.storage.protocol import Storage
@@ -60,6 +62,22 @@ async def test_store(traced: Traced, tracer: Tracer, exporter: InMemorySpanExpor
     with tracer.start_as_current_span("request"), pytest.raises(StoreUnavailable):
         await storage.developers.list_developers()
     assert attributes(exporter, "list_developers")["error.type"] == "store_unavailable"
+
+
+async def test_events_in_a_list_join_the_trace(
+    traced: Traced, tracer: Tracer, exporter: InMemorySpanExporter, tmp_path: Path
+) -> None:
+    """A report records two events at once. Outside a trace, none is remembered."""
+    storage = traced.storage(SqliteStorage.open(tmp_path / "taproof.db", system_clock()))
+    events = [Event(f"evt_{number}", "auth.reported", "proj_1", b"", 1) for number in range(3)]
+    key = SessionKey(1, b"hash")
+    await storage.sessions.report_session(key, "1", 1, "pending", events[2:])
+    with tracer.start_as_current_span("request"):
+        await storage.sessions.report_session(key, "1", 1, "pending", events[:2])
+    [span] = [each for each in exporter.get_finished_spans() if each.name == "report_session"]
+    contexts = [traced.events.take(each.id) for each in events]
+    assert [found and get_current_span(found).get_span_context() for found in contexts] == [*[span.context] * 2, None]
+    await storage.close()
 
 
 async def test_bot_api(traced: Traced, tracer: Tracer, exporter: InMemorySpanExporter, closed_port: int) -> None:

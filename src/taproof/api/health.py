@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import structlog
 from fastapi import FastAPI
 from prometheus_client import exposition
 from prometheus_client.openmetrics import exposition as openmetrics
@@ -15,12 +16,13 @@ from taproof.api.openapi.reference_page import STYLESHEET_PATH, docs_page, style
 from taproof.core.errors import NotFound, NotReady, StoreUnavailable
 from taproof.http.errors import send_error
 from taproof.http.fixed_answer import FixedAnswer, allows_get, send_answer
-from taproof.http.metrics import Metrics
+from taproof.http.metrics import Metrics, ReadyCheck
 
+_log = structlog.get_logger(__name__)
 _UNCACHED: Final = ((b"cache-control", b"no-store"),)
 _OK: Final = FixedAnswer(b'{"status":"ok"}', "application/json", _UNCACHED)
 _ONLY_WATCHING: Final = "This node answers /healthz, /readyz and /metrics only."
-_NO_STORE: Final = "The store does not answer."
+_NO_STORE: Final = "The store does not answer, or is read-only."
 _NO_BOT: Final = (
     "The username of the service's bot is not known yet, because the messenger has not answered or refuses the bot "
     "token. The log gives the reason: see bot_username_unknown."
@@ -31,21 +33,47 @@ Ping = Callable[[], Awaitable[None]]
 """Returns when the store answers; raises StoreUnavailable when it does not."""
 
 
-def build_operations(ping: Ping, bot_known: Callable[[], bool], metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
+class Readiness:
+    """Tells whether this process can do its work.
+
+    Args:
+        ping: asks the store.
+        bot_known: returns whether sign-in links can be made: the username of the service's bot is known. True on a node
+            without the API, which makes none.
+    """
+
+    def __init__(self, ping: Ping, bot_known: Callable[[], bool]) -> None:
+        self._ping = ping
+        self._bot_known = bot_known
+
+    async def missing(self) -> dict[ReadyCheck, str]:
+        """Return a sentence for each missing part; nothing if the process is ready."""
+        missing: dict[ReadyCheck, str] = {}
+        try:
+            await self._ping()
+        except Exception as error:  # noqa: BLE001 — after any error, the process is not ready.
+            missing["store"] = _NO_STORE
+            if not isinstance(error, StoreUnavailable):
+                _log.error("ping_failed", error=type(error).__name__)
+        if not self._bot_known():
+            missing["bot_name"] = _NO_BOT
+        return missing
+
+
+def build_operations(readiness: Readiness, metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
     """Return the application that serves /healthz, /readyz, /metrics, /openapi.json, /docs and its stylesheet.
 
     The documents are built once, here. All routes accept GET and HEAD.
 
     Args:
-        ping: asks the store.
-        bot_known: returns whether sign-in links can be made: the username of the service's bot is known.
+        readiness: the checks of /readyz.
         metrics: the metrics of this process.
         developer_api: the application that the documents describe.
     """
     document = build_openapi(developer_api)
     return Operations(
         {
-            **_watching(ping, bot_known, metrics),
+            **_watching(readiness, metrics),
             "/openapi.json": FixedAnswer(json.dumps(document, ensure_ascii=False).encode(), "application/json"),
             "/docs": docs_page(document),
             STYLESHEET_PATH: stylesheet(),
@@ -53,19 +81,16 @@ def build_operations(ping: Ping, bot_known: Callable[[], bool], metrics: Metrics
     )
 
 
-def build_watching(ping: Ping, metrics: Metrics) -> ASGIApp:
-    """Return the application for a node without the API. It serves /healthz, /readyz and /metrics; the rest is 404.
-
-    No sign-in starts at such a node, so it is ready without the bot's username.
-    """
-    return Operations(_watching(ping, lambda: True, metrics), _ONLY_WATCHING)
+def build_watching(readiness: Readiness, metrics: Metrics) -> ASGIApp:
+    """Return the application for a node without the API. It serves /healthz, /readyz and /metrics; the rest is 404."""
+    return Operations(_watching(readiness, metrics), _ONLY_WATCHING)
 
 
-def _watching(ping: Ping, bot_known: Callable[[], bool], metrics: Metrics) -> dict[str, ASGIApp]:
+def _watching(readiness: Readiness, metrics: Metrics) -> dict[str, ASGIApp]:
     return {
         # Does not query the store: an orchestrator must not restart the process because the store is unavailable.
         "/healthz": _OK,
-        "/readyz": _Readiness(ping, bot_known),
+        "/readyz": _Ready(readiness),
         "/metrics": _Exposition(metrics),
     }
 
@@ -86,28 +111,17 @@ class Operations:
             await app(scope, receive, send)
 
 
-class _Readiness:
+class _Ready:
     """Returns 200 if this process can do its work, and otherwise 503 with a sentence for each missing part."""
 
-    def __init__(self, ping: Ping, bot_known: Callable[[], bool]) -> None:
-        self._ping = ping
-        self._bot_known = bot_known
+    def __init__(self, readiness: Readiness) -> None:
+        self._readiness = readiness
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not await allows_get(scope, send):
             return
-        missing = []
-        try:
-            await self._ping()
-        except StoreUnavailable:
-            missing.append(_NO_STORE)
-        except Exception as error:  # noqa: BLE001 — after any error, the service is not ready.
-            await send_error(send, error)
-            return
-        if not self._bot_known():
-            missing.append(_NO_BOT)
-        if missing:
-            await send_error(send, NotReady(" ".join(missing)))
+        if missing := await self._readiness.missing():
+            await send_error(send, NotReady(" ".join(missing.values())))
         else:
             await _OK(scope, receive, send)
 

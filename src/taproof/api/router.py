@@ -3,6 +3,7 @@
 `http/https_only.py` wraps the router.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -17,6 +18,8 @@ QUERY_FIELDS: Final = 50
 
 _HTTP_1_0: Final = ("1", "1.0")
 """The names of HTTP/1.0 in a scope: Granian's, and that of the ASGI specification."""
+_HOST: Final = re.compile(rb"(?:[\w.~!$&'()*+;=%-]+|\[[\w.:]+\])(?::[0-9]{0,5})?", re.ASCII).fullmatch
+"""uri-host [":" port] (RFC 9110, section 7.2), without a comma, which would join two."""
 
 
 class Router:
@@ -80,7 +83,7 @@ class Router:
 
 
 def _names_one_host(scope: Scope) -> bool:
-    """Return whether a request has one Host header. HTTP/1.0 requests need none (RFC 9112, section 3.2).
+    """Return whether a request has one valid Host header. HTTP/1.0 requests need none (RFC 9112, section 3.2).
 
     Granian adds the header to a request without one: the host of an absolute URL, or an empty one. It also groups
     headers by name, so a second Host directly follows the first. This saves reading all headers of every poll.
@@ -91,7 +94,7 @@ def _names_one_host(scope: Scope) -> bool:
         if found:
             return name != b"host"
         if name == b"host":
-            if not value and scope["http_version"] not in _HTTP_1_0:
+            if not (_HOST(value) or (not value and scope["http_version"] in _HTTP_1_0)):
                 return False
             found = True
     return found or scope["http_version"] in _HTTP_1_0

@@ -57,7 +57,8 @@ def check_database_url(value: str) -> str:
     ports = [host.rpartition(":")[2] for host in hosts.split(",") if ":" in host and not host.endswith("]")]
     if odd or " " in value or not all(port.isdecimal() for port in ports):
         raise ValueError("not a PostgreSQL URL")
-    if not hosts and "host=" not in parts.query:
+    # The driver takes an empty host for the local socket, and would send the password there.
+    if (hosts or "host=" not in parts.query) and not all(host.partition(":")[0] for host in hosts.split(",")):
         raise ValueError("no host")
     if parts.path.count("/") != 1 or parts.path == "/":
         raise ValueError("no database name")

@@ -132,7 +132,7 @@ class HttpsRequired(TaproofError, code="https_required", status=400):
 
 class HostRequired(TaproofError, code="host_required", status=400):
     sentence = "Send exactly one Host header, with the name of this service. A proxy must send it too."
-    meaning = "The request has no Host header, an empty one, or several."
+    meaning = "The request has no Host header, several, or one that is empty or not a host."
 
 
 class NotFound(TaproofError, code="not_found", status=404):
@@ -310,8 +310,8 @@ class MessengerUnavailable(TaproofError, code="messenger_unavailable", status=50
 class NotReady(TaproofError, code="not_ready", status=503):
     sentence = "This process cannot start sign-ins yet."
     meaning = (
-        "The store does not answer, or the username of the service's bot is not known yet. The sentences name each "
-        "missing part."
+        "The store does not answer or is read-only, or the username of the service's bot is not known yet. The "
+        "sentences name each missing part."
     )
 
 

@@ -186,9 +186,9 @@ def build_console(settings: Settings, services: Services) -> Console:
 
 def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIApp]) -> ASGIApp:
     """Return the application with every route of this role; `others` are more applications, by path."""
-    storage, developers, projects = services.storage, services.developers, services.projects
+    developers, projects = services.developers, services.projects
     if not settings.serves_api:
-        return build_watching(storage.ping, services.metrics)
+        return build_watching(services.readiness, services.metrics)
     developer_api = DeveloperApi(
         developers,
         projects,
@@ -207,8 +207,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
     provider = OpenidProvider(
         services.openid, system_clock, issuer=settings.base_url, limits=services.limits, metrics=services.metrics
     )
-    deeplinks = services.deeplinks
-    operations = build_operations(storage.ping, lambda: deeplinks.is_known, services.metrics, developer_api)
+    operations = build_operations(services.readiness, services.metrics, developer_api)
     router = Router(
         SessionApi(services.sign_in_sessions, services.waiting, projects, services.metrics, services.limits),
         developer_api,
@@ -243,11 +242,7 @@ async def _choose_parts(
         parts.finishing.append(election.run_until(stopping))
 
     deeplinks = services.deeplinks
-    parts.cancelled.append(
-        watch_readiness(
-            storage.ping, lambda: deeplinks.is_known or not settings.serves_api, services.metrics.show_ready
-        )
-    )
+    parts.cancelled.append(watch_readiness(services.readiness, services.metrics.show_ready))
     if settings.serves_api:
         parts.finishing.append(services.waiting.run_until(stopping))
         if messenger is not None:

@@ -1,31 +1,20 @@
-"""Report in the metrics whether sign-ins can work in this process: the store answers, and the bot's name is known."""
+"""Report in the metrics whether sign-ins can work in this process, as /readyz does."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Final
+from collections.abc import Callable
+from typing import Final, get_args
 
+from taproof.api.health import Readiness
 from taproof.http.metrics import ReadyCheck
 
 _EVERY: Final = 5.0
 """Seconds between two checks: short for an alert, and next to nothing for the store."""
 
 
-async def watch_readiness(
-    ping: Callable[[], Awaitable[None]], makes_links: Callable[[], bool], show: Callable[[ReadyCheck, int], None]
-) -> None:
-    """Check and report until cancelled.
-
-    Args:
-        ping: returns when the store answers; raises when it does not.
-        makes_links: returns whether links can be made; True on a node that makes none.
-        show: called with each check, and 1 if it passed or 0.
-    """
+async def watch_readiness(readiness: Readiness, show: Callable[[ReadyCheck, int], None]) -> None:
+    """Check and report until cancelled. `show` is called with each check, and 1 if it passed or 0."""
     while True:
-        show("bot_name", makes_links())
-        try:
-            await ping()
-        except Exception:  # noqa: BLE001 — after any error, the store is not ready; its callers log the reason.
-            show("store", 0)
-        else:
-            show("store", 1)
+        missing = await readiness.missing()
+        for check in get_args(ReadyCheck):
+            show(check, check not in missing)
         await asyncio.sleep(_EVERY)

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from prometheus_client import CollectorRegistry
 
+from taproof.api.health import Readiness
 from taproof.config.settings import Settings
 from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
@@ -84,6 +85,7 @@ class Services:
     recorded: asyncio.Event
     """Set when an event may be due, so that this process's sender checks immediately."""
     metrics: Metrics
+    readiness: Readiness
     limits: RateLimits
     tracing: Tracing
 
@@ -173,6 +175,7 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             openid=_provider_services(settings, storage, encryptor, sign_in_sessions, waiting),
             recorded=recorded,
             metrics=metrics,
+            readiness=Readiness(storage.ping, lambda: deeplinks.is_known or not settings.serves_api),
             limits=RateLimits(
                 metrics,
                 system_clock,

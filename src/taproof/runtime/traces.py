@@ -76,7 +76,9 @@ async def open_traces(settings: Settings) -> AsyncIterator[Tracing]:
     try:
         from taproof.tracing.provider import open_tracer
         from taproof.tracing.traced import Traced
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if not (error.name or "").startswith("opentelemetry"):
+            raise
         raise TracesUnavailable(
             f"{called('traces')} needs the OpenTelemetry SDK, which is not installed. Install it with: "
             "pip install 'taproof[server,otel]'"

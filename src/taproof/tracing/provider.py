@@ -31,6 +31,7 @@ async def open_tracer() -> AsyncIterator[Tracer]:
     """
     logging.getLogger("opentelemetry.util.re").addFilter(_hide_header)
     logging.getLogger("opentelemetry.exporter.otlp.proto.http.trace_exporter").addFilter(_name_errors)
+    logging.getLogger("opentelemetry.sdk._shared_internal").addFilter(_name_errors)
     defaults = {"service.name": "taproof", "service.version": version("taproof")}
     resource = Resource.create({**defaults, **OTELResourceDetector().detect().attributes})
     provider = TracerProvider(resource=resource, shutdown_on_exit=False)
@@ -61,4 +62,6 @@ def _name_errors(record: logging.LogRecord) -> bool:
     """Replace an error by the name of its class: its text contains the receiver's URL, which may contain a key."""
     if isinstance(record.args, tuple):
         record.args = tuple(type(each).__name__ if isinstance(each, Exception) else each for each in record.args)
+    if isinstance(record.exc_info, tuple) and record.exc_info[0] is not None:
+        record.msg, record.exc_info = f"{record.msg} ({record.exc_info[0].__name__})", None
     return True

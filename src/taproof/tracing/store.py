@@ -5,7 +5,7 @@ PostgreSQL, callers share statements. Each caller has a span of its own, which i
 before.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from inspect import getmembers, iscoroutinefunction
 from types import SimpleNamespace
 from typing import Any, Final, cast
@@ -49,13 +49,21 @@ class TracedStore:
 
         async def run_traced(*values: Any, **more: Any) -> Any:
             with begin_span(self._tracer, name, SpanKind.CLIENT, attributes) as span:
-                for value in (*values, *more.values()):
-                    if isinstance(value, Event):
-                        # Before the commit: the sender can claim the event right after it.
-                        self._events.remember(value.id, span.get_span_context())
+                for event in _events_in((*values, *more.values())):
+                    # Before the commit: the sender can claim the event right after it.
+                    self._events.remember(event.id, span.get_span_context())
                 return await call(*values, **more)
 
         def run(*values: Any, **more: Any) -> Awaitable[Any]:
             return run_traced(*values, **more) if is_traced() else call(*values, **more)
 
         return run
+
+
+def _events_in(values: Iterable[object]) -> Iterator[Event]:
+    """Yield the events among the arguments of an operation, which may also be in a list."""
+    for value in values:
+        if isinstance(value, Event):
+            yield value
+        elif isinstance(value, list):
+            yield from _events_in(value)

@@ -28,8 +28,8 @@ class Traced:
     def __init__(self, tracer: Tracer, database: str, *, continues: bool) -> None:
         self._tracer = tracer
         self._continues = continues
-        self._events = RecordedEvents()
-        self._store = TracedStore(tracer, database, self._events)
+        self.events = RecordedEvents()
+        self._store = TracedStore(tracer, database, self.events)
 
     def requests(self, router: Router) -> ASGIApp:
         return TraceRequests(router, self._tracer, continues=self._continues)
@@ -44,4 +44,4 @@ class Traced:
         return cast("UpdateIntake", TracedIntake(intake, self._tracer))
 
     def webhooks(self, client: WebhookClient) -> WebhookClient:
-        return cast("WebhookClient", TracedWebhookClient(client, self._tracer, self._events))
+        return cast("WebhookClient", TracedWebhookClient(client, self._tracer, self.events))

@@ -27,6 +27,7 @@ _REST: Final = 10
 """The pause after a claim that found no more due events, as a multiple of the claim's duration. Each claim has to skip
 the same events again, and on SQLite the rest of the service waits for the claim."""
 _RELEASE_EVERY: Final = 3.0
+_DECISIONS: Final = frozenset({"auth.confirmed", "auth.cancelled"})
 _RECORD_RETRIES: Final = (0.2, 1.0, 3.0)
 """Seconds between attempts to record an outcome. The event was already sent, so sending it again is the last resort."""
 
@@ -208,7 +209,8 @@ class WebhookSender:
             else:
                 break
         self._watch.count_attempt(outcome)
-        if outcome == "delivered" and delivery.attempt == 1:
+        # auth.expired and auth.reported are not decisions: the one is as old as its session's end.
+        if outcome == "delivered" and delivery.attempt == 1 and event.type in _DECISIONS:
             self._watch.observe_delivery(self._webhooks.seconds_since(event))
         if outcome == "turned_off":
             reason = "gone" if answer.status == 410 else "failing"

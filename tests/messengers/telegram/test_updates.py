@@ -13,7 +13,7 @@ from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LOSE_SECONDS
 from taproof.messengers.telegram import updates, webhook
-from taproof.messengers.telegram.bot_api import Bot, TelegramNetworkError
+from taproof.messengers.telegram.bot_api import Bot, TelegramForbiddenError, TelegramNetworkError
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.storage.sqlite.store import SqliteStorage
@@ -57,9 +57,12 @@ async def test_second_delivery_has_no_effect(phone: Phone, intake: UpdateIntake,
 
 
 async def test_a_tap_is_timed_once_it_is_answered(
-    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock
+    phone: Phone, bot: Bot, storage: SqliteStorage, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The time runs from the receipt, over all attempts, until the reply is accepted; other updates are not timed."""
+    """The time runs from the receipt, over all attempts, until the reply is accepted.
+
+    Other updates are not timed, nor are taps that cannot be answered.
+    """
     seconds: list[float] = []
     handler = Counting(TelegramNetworkError("away"))
     intake = UpdateIntake(bot, handler, storage.bots, clock, observe_tap=seconds.append)
@@ -72,6 +75,11 @@ async def test_a_tap_is_timed_once_it_is_answered(
     assert await intake.handle(phone.message("/help")) == "done"
     (waited,) = seconds
     assert waited >= 7
+    monkeypatch.setattr(updates, "_BUG_PAUSES", (0, None))
+    for failures in ([TelegramForbiddenError("blocked")], [ValueError()] * 2):
+        intake = UpdateIntake(bot, Counting(*failures), storage.bots, clock, observe_tap=seconds.append)
+        assert await intake.handle(phone.tap(f"c:{await phone.create_session()}")) == "done"
+    assert len(seconds) == 1
 
 
 async def test_second_delivery_to_another_process(

@@ -94,7 +94,7 @@ async def test_a_service_whose_database_goes_away(
                 assert (response.status_code, response.headers["x-error-code"]) == (503, "store_unavailable")
                 assert int(response.headers["retry-after"]) > 0
             ready = await client.get("/readyz")
-            assert (ready.status_code, ready.json()) == (503, {"error": "The store does not answer."})
+            assert (ready.status_code, ready.json()) == (503, {"error": "The store does not answer, or is read-only."})
             assert (await client.get("/healthz")).status_code == 200
             await asyncio.sleep(AWAY)
             await asyncio.to_thread(server.start)

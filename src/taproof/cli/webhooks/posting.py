@@ -17,18 +17,25 @@ from taproof.core.webhook_url import is_loopback
 _PATIENCE: Final = 10.0
 """Seconds for one whole post, as the service allows."""
 _HOP_BY_HOP: Final = frozenset(
-    {"connection", "content-length", "expect", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+    {
+        *("connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization", "proxy-connection"),
+        *("te", "trailer", "transfer-encoding", "upgrade"),
+    }
 )
-"""Headers of one connection (RFC 9110, 7.6.1), which the next connection replaces."""
+"""Headers of one connection (RFC 9110, 7.6.1 and 11.7.2), which the next connection replaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """The result of a post. `duration` is in ms. `error` is the reason for no response; then `status` is None."""
+    """The result of a post. `duration` is in ms. `error` is the reason for no response; then `status` is None.
+
+    `retry_after` is the response's Retry-After header.
+    """
 
     duration: int
     status: int | None
     error: str | None = None
+    retry_after: str | None = None
 
 
 class Poster:
@@ -39,20 +46,21 @@ class Poster:
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
         """Post once, without following redirects."""
-        kept = [(name, value) for name, value in headers.items() if name.lower() not in _HOP_BY_HOP]
+        named = {each.strip().lower() for each in headers.get("Connection", "").split(",")}
+        kept = [(name, value) for name, value in headers.items() if name.lower() not in _HOP_BY_HOP | named]
         loop = asyncio.get_running_loop()
         begun = loop.time()
-        status, error = None, None
+        status, error, retry_after = None, None, None
         try:
             target = URL(url, encoded=True)
             async with asyncio.timeout(_PATIENCE):
                 async with self._session.post(target, data=body, headers=kept, allow_redirects=False) as response:
-                    status = response.status
+                    status, retry_after = response.status, response.headers.get("Retry-After")
         except TimeoutError:
             error = "no response within 10 seconds"
         except aiohttp.ClientError as failure:
             error = getattr(failure, "strerror", None) or type(failure).__name__
-        return Posted(round((loop.time() - begun) * SECOND), status, error)
+        return Posted(round((loop.time() - begun) * SECOND), status, error, retry_after)
 
 
 @contextlib.asynccontextmanager

@@ -158,7 +158,7 @@ class Receiver:
             received = self._check(body, request.headers, await self._read_secrets())
             if self._forward is not None and received.error is None:
                 posted = await self._forward(request.headers, body)
-                received = replace(received, forwarded=posted, answered=posted.status or _NO_RESPONSE)
+                received = replace(received, forwarded=posted, answered=_relayed(posted.status))
             self._show(received)
         except TaproofError as error:
             return self._refuse(503, error.sentence)
@@ -167,7 +167,9 @@ class Receiver:
             return web.json_response({"error": "The receiver is stopping."}, status=503)
         if received.error is not None:
             return web.json_response({"error": received.error}, status=401)
-        return web.Response(status=received.answered)
+        retry_after = None if received.forwarded is None else received.forwarded.retry_after
+        headers = {} if retry_after is None else {"Retry-After": retry_after}
+        return web.Response(status=received.answered, headers=headers)
 
     def _refuse(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> web.Response:
         with contextlib.suppress(OSError):
@@ -206,6 +208,11 @@ class Receiver:
             del self._ids[next(iter(self._ids))]
         self._ids[event_id] = None
         return False
+
+
+def _relayed(status: int | None) -> int:
+    """Return the status to answer for the application's, which may be missing or no final status (RFC 9110, 15)."""
+    return status if status is not None and 200 <= status < 600 else _NO_RESPONSE
 
 
 def _checked(body: bytes, headers: CIMultiDictProxy[str], names: frozenset[str], secrets: list[str], now: int) -> Check:

@@ -168,6 +168,7 @@ class LongPolling:
                 return True
             if clock() - arrived_at > (UNANSWERED_SECONDS if handling == "unanswered" else GIVE_UP_SECONDS):
                 _log.error("bot_update_given_up", update_id=update["update_id"])
+                self._intake.forget(update["update_id"])
                 return True
             try:
                 async with asyncio.timeout(delay):

@@ -139,6 +139,11 @@ class UpdateIntake:
         finally:
             self._in_hand.discard(parsed.update_id)
 
+    def forget(self, update_id: int) -> None:
+        """Drop what is known of an update that will not be handled again."""
+        self._claimed_at.pop(update_id, None)
+        self._handled.discard(update_id)
+
     async def _handle_claimed(
         self, update: Update, hurry: asyncio.Event, sole_since: int | None, received_at: float
     ) -> Handling:
@@ -155,10 +160,9 @@ class UpdateIntake:
             if claim == "in_progress":
                 return "retry"
             self._claimed_at[update.update_id] = now
-            answering = self._answer(update, hurry, HANDLING_SECONDS if sole_since is None else None)
+            seconds = HANDLING_SECONDS if sole_since is None else None
+            answering = self._answer(update, hurry, seconds, received_at)
             handling = await self._keep_claim(update.update_id, answering, asked + LOSE_SECONDS)
-            if handling == "done" and update.callback_query is not None:
-                self._observe_tap(asyncio.get_running_loop().time() - received_at)
             if handling != "done":
                 if sole_since is None:
                     # The Bot API delivers it again within about a second, perhaps to another process.
@@ -168,8 +172,7 @@ class UpdateIntake:
                 return handling
             self._handled.add(update.update_id)
         await self._claims.finish_update(self._bot.id, update.update_id)
-        self._handled.discard(update.update_id)
-        self._claimed_at.pop(update.update_id, None)
+        self.forget(update.update_id)
         return "done"
 
     async def _keep_claim(self, update_id: int, answering: Coroutine[Any, Any, Handling], deadline: float) -> Handling:
@@ -205,8 +208,10 @@ class UpdateIntake:
         except (StoreUnavailable, TimeoutError):
             return None
 
-    async def _answer(self, update: Update, hurry: asyncio.Event, seconds: float | None) -> Handling:
-        """Answer the update. Return "done" if it succeeded or can never succeed."""
+    async def _answer(
+        self, update: Update, hurry: asyncio.Event, seconds: float | None, received_at: float
+    ) -> Handling:
+        """Answer the update. Return "done" if it succeeded or can never succeed; only a success is timed."""
         try:
             async with asyncio.timeout(seconds):
                 for pause in _BUG_PAUSES:
@@ -221,6 +226,8 @@ class UpdateIntake:
                         else:
                             await asyncio.sleep(pause)
                     else:
+                        if update.callback_query is not None:
+                            self._observe_tap(asyncio.get_running_loop().time() - received_at)
                         return "done"
         except TelegramForbiddenError as refusal:
             _log.info("bot_blocked", update_id=update.update_id, reason=refusal.message)

@@ -287,13 +287,13 @@ class Decisions:
     ) -> Status | None:
         """Report a session, and return its new state; None if this user can no longer report it."""
         while True:
-            events = [self._events.reported(session, now)]
+            events = [self._events.reported(session, now, was_shown=await self._was_shown(session))]
             if session.status == "pending":
                 events.insert(0, self._events.cancelled(session, session_token or "", now))
             found = (session.key, user_id, now, session.status)
             moved_to = await self._storage.sessions.report_session(*found, events)
             current = None if moved_to else await self._storage.sessions.read_session(session.key)
-            # The events describe the state that was read. If it has changed since, describe the new one: there are few.
+            # The events describe the state that was read. If it has changed since, describe the new one.
             if current is None or current.status == session.status:
                 return moved_to
             session = current

@@ -36,15 +36,19 @@ class SessionEvents:
             confirmed_at=iso8601(now),
         )
 
-    def reported(self, session: Session, now: int) -> Event:
-        """Return the auth.reported event of a session. The project learns the account only if it had confirmed."""
+    def reported(self, session: Session, now: int, *, was_shown: bool) -> Event:
+        """Return the auth.reported event of a session.
+
+        After the report, a project must not learn the account. So the event names it only if the project may know it
+        already (`was_shown`).
+        """
         return self._create(
             now,
             "auth.reported",
             session.project_id,
             session_id=session.id,
             session_token_sha256=session.key.token_hash.hex(),
-            messenger_id=None if session.identity is None else session.identity.messenger_id,
+            messenger_id=session.identity.messenger_id if was_shown and session.identity else None,
             was_used=session.status == "used",
             reported_at=iso8601(now),
         )

@@ -16,6 +16,7 @@ OLDEST_SERVER: Final = 14
 CONNECT_PATIENCE: Final = 5.0
 _HEAD_START: Final = 0.3
 """Seconds after which the next host is tried too."""
+_PRIMARY: Final = {"target_session_attrs": "primary"}
 _MIGRATE_ATTEMPTS: Final = 15
 """Together with the pauses between them, these attempts take about a minute."""
 APPLICATION_NAME: Final = "taproof"
@@ -64,35 +65,56 @@ def server_urls(dsn: str) -> list[str]:
     return [urlunsplit(parts._replace(netloc=f"{user}{at}{host}")) for host in hosts.split(",")]
 
 
-async def connect_to_primary(dsn: str, **options: Any) -> asyncpg.Connection:
-    """Open a connection. The caller must close it.
+class Hosts:
+    """The hosts of a database URL, in the order in which they are tried."""
 
-    Of several hosts, the primary is used, unless `target_session_attrs` says otherwise (PostgreSQL, "Connection
-    Strings").
-    """
-    urls = server_urls(dsn)
-    options = {"connection_class": Connection, "timeout": CONNECT_PATIENCE, **options}
-    if len(urls) == 1:
-        return await asyncpg.connect(dsn, **options)
-    if "target_session_attrs" not in parse_qs(urlsplit(dsn).query):
-        options["target_session_attrs"] = "primary"
-    attempts: list[asyncio.Task[asyncpg.Connection]] = []
-    chosen: asyncpg.Connection | None = None
-    try:
-        chosen = await _first_accepted(urls, attempts, options)
-    finally:
-        for attempt in attempts:
-            attempt.cancel()
-        for outcome in await asyncio.gather(*attempts, return_exceptions=True):
-            if outcome is not chosen and isinstance(outcome, asyncpg.Connection):
-                outcome.terminate()
-    return chosen
+    def __init__(self, dsn: str) -> None:
+        """Read a database URL.
+
+        Raises:
+            ValueError: see `server_urls`.
+        """
+        self._urls = server_urls(dsn)
+        self._chosen = self._urls[0]
+        self._attributes = {} if "target_session_attrs" in parse_qs(urlsplit(dsn).query) else _PRIMARY
+
+    async def connect(self, _dsn: str = "", **options: Any) -> asyncpg.Connection:
+        """Open a connection. The caller must close it.
+
+        Of several hosts, the primary is used, unless `target_session_attrs` says otherwise (PostgreSQL, "Connection
+        Strings"). The pool of asyncpg passes a URL too, which is not used.
+        """
+        options = {"connection_class": Connection, "timeout": CONNECT_PATIENCE, **options}
+        if len(self._urls) == 1:
+            return await asyncpg.connect(self._urls[0], **options)
+        attempts: dict[asyncio.Task[asyncpg.Connection], str] = {}
+        chosen: asyncio.Task[asyncpg.Connection] | None = None
+        try:
+            chosen = await _first_accepted(self._urls, attempts, {**self._attributes, **options})
+            self._chosen = attempts[chosen]
+            return chosen.result()
+        finally:
+            for attempt in attempts:
+                attempt.cancel()
+            await asyncio.gather(*attempts, return_exceptions=True)
+            for attempt in attempts:
+                if attempt is not chosen and not attempt.cancelled() and attempt.exception() is None:
+                    attempt.result().terminate()
+
+    def prefer_others(self) -> None:
+        """Try the host that was chosen last after all others."""
+        self._urls = [url for url in self._urls if url != self._chosen] + [self._chosen]
+
+
+async def connect_to_primary(dsn: str, **options: Any) -> asyncpg.Connection:
+    """Open a connection, as `Hosts.connect`. The caller must close it."""
+    return await Hosts(dsn).connect(**options)
 
 
 async def _first_accepted(
-    urls: list[str], attempts: "list[asyncio.Task[asyncpg.Connection]]", options: dict[str, Any]
-) -> asyncpg.Connection:
-    """Return the first connection that is accepted. Add every attempt to `attempts`; the caller ends the others.
+    urls: list[str], attempts: "dict[asyncio.Task[asyncpg.Connection], str]", options: dict[str, Any]
+) -> "asyncio.Task[asyncpg.Connection]":
+    """Return the first attempt whose connection is accepted. Add all to `attempts`; the caller ends the others.
 
     A host that does not respond does not delay the others: each has only a short head start. asyncpg would try one
     after the other, within a single timeout.
@@ -102,15 +124,17 @@ async def _first_accepted(
     failures: list[BaseException] = []
     while waiting or running:
         if waiting:
-            attempts.append(asyncio.create_task(asyncpg.connect(waiting.pop(0), **options)))
-            running.add(attempts[-1])
+            url = waiting.pop(0)
+            attempt = asyncio.create_task(asyncpg.connect(url, **options))
+            attempts[attempt] = url
+            running.add(attempt)
         limit = _HEAD_START if waiting else None
         done, running = await asyncio.wait(running, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         for attempt in done:
             if (failure := attempt.exception()) is None:
-                return attempt.result()
+                return attempt
             failures.append(failure)
-    # That a server is a standby says more than that another one does not respond.
+    # "It is a standby" is a better explanation than "it does not respond".
     raise next((each for each in failures if isinstance(each, asyncpg.TargetServerAttributeNotMatched)), failures[-1])
 
 

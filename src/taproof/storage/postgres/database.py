@@ -11,7 +11,7 @@ import asyncpg
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.batcher import Batcher
-from taproof.storage.postgres.connection import APPLICATION_NAME, Connection, connect_to_primary
+from taproof.storage.postgres.connection import APPLICATION_NAME, Connection, Hosts
 from taproof.storage.postgres.connection_errors import AWAY, UNDONE, explain_errors
 from taproof.storage.postgres.transaction import PostgresTransaction, has_nul
 from taproof.storage.queries.database import Purge
@@ -21,6 +21,7 @@ T = TypeVar("T")
 _AWAIT_REPLICATION: Final = """
 SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() AND current_setting('synchronous_standby_names') <> ''
   THEN pg_logical_emit_message(TRUE, 'taproof', '') END"""
+_IS_READ_ONLY: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
 _ACQUIRE_PATIENCE: Final = 5.0
 _COMMAND_PATIENCE: Final = 10.0
 _CHECK_EVERY: Final = 3.0
@@ -54,7 +55,7 @@ class PostgresDatabase:
 
     def __init__(self, dsn: str, *, pgbouncer: bool) -> None:
         """Use `open`."""
-        self._dsn = dsn
+        self._hosts = Hosts(dsn)
         self._options: dict[str, Any] = {
             "command_timeout": _COMMAND_PATIENCE,
             # In PgBouncer's transaction mode, the next transaction may use another connection to the server. So nothing
@@ -66,7 +67,7 @@ class PostgresDatabase:
             dsn,
             min_size=_CONNECTIONS[0],
             max_size=_CONNECTIONS[1],
-            connect=connect_to_primary,
+            connect=self._hosts.connect,
             connection_class=Connection,
             reset=_leave_as_it_is,
             **self._options,
@@ -112,12 +113,26 @@ class PostgresDatabase:
         """
         while True:
             await asyncio.sleep(_CHECK_EVERY)
-            with contextlib.suppress(StoreUnavailable):
-                await self.run(lambda connection: connection.fetchval("SELECT 1", timeout=_CHECK_PATIENCE))
+            # A server that returns an error does respond.
+            with contextlib.suppress(StoreUnavailable, asyncpg.PostgresError):
+                await self.ping()
+
+    async def ping(self) -> None:
+        """Return when the server has responded, and accepts writes.
+
+        Raises:
+            StoreUnavailable: it has not responded in time, is a standby, or is read-only.
+        """
+
+        async def ask(connection: asyncpg.Connection) -> None:
+            if await connection.fetchval(_IS_READ_ONLY, timeout=_CHECK_PATIENCE):
+                raise asyncpg.ReadOnlySQLTransactionError
+
+        await self.run(ask)
 
     async def connect(self) -> asyncpg.Connection:
         """Return a connection outside the pool. The caller must close it."""
-        return await connect_to_primary(self._dsn, **self._options)
+        return await self._hosts.connect(**self._options)
 
     async def fetch(self, statement: str, *values: Any) -> list[asyncpg.Record]:
         """Run a statement in its own transaction and return its rows."""
@@ -218,7 +233,8 @@ class PostgresDatabase:
                 yield connection
             except (asyncpg.ReadOnlySQLTransactionError, TimeoutError):
                 # The server is a standby now, or does not respond. Renew all connections, so that they may find the new
-                # primary.
+                # primary. A former primary whose Patroni has died still accepts connections.
+                self._hosts.prefer_others()
                 await self._pool.expire_connections()
                 raise
             except asyncpg.InternalClientError:

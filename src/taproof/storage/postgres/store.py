@@ -80,4 +80,4 @@ class PostgresStorage(Storage):
         await self.database.close()
 
     async def ping(self) -> None:
-        await self.database.fetch("SELECT 1")
+        await self.database.ping()
