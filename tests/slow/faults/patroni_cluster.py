@@ -1,6 +1,6 @@
 """The cluster of docs/how-to/high-availability.md on this machine: real etcd, Patroni, PostgreSQL and HAProxy.
 
-The files come from the page. Only addresses, paths, passwords and Patroni's three times are replaced. Each machine of
+The files come from the page. Only addresses, paths, passwords and Patroni's four times are replaced. Each machine of
 the page is a set of processes with ports of its own. What reaches a machine, and what its Patroni asks etcd, passes
 through relays, which are HAProxy too: one for the other machines and one for the clients. A relay that is stopped
 (SIGSTOP) is a cut cable: connections stay open, and nothing arrives. Network namespaces would need root.
@@ -32,8 +32,14 @@ HOST: Final = "127.0.0.1"
 PATIENCE: Final = 300.0
 # Patroni and PostgreSQL refuse to run as root, or should not. Debian's PostgreSQL creates this account.
 USER: Final = "postgres" if os.geteuid() == 0 else None
-TIMES: Final = {"ttl: 20": "ttl: 5", "loop_wait: 5": "loop_wait: 1", "retry_timeout: 5": "retry_timeout: 2"}
+TIMES: Final = {
+    "ttl: 20": "ttl: 5",
+    "loop_wait: 5": "loop_wait: 1",
+    "retry_timeout: 5": "retry_timeout: 2",
+    "primary_stop_timeout: 3": "primary_stop_timeout: 1",
+}
 """Shorter than on the page, so that 100 fail-overs take half an hour. Debian's Patroni accepts them."""
+STREAMING: Final = "SELECT FROM pg_stat_replication WHERE state = 'streaming' AND application_name LIKE 'db_'"
 _ENVIRONMENT: Final = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 _PASSWORD: Final = "a-password-of-the-test"
 _NAMES: Final = ("ADMIN-PASSWORD", "REPLICATION-PASSWORD", "REWIND-PASSWORD", "REST-PASSWORD", "TAPROOF-PASSWORD")
@@ -80,10 +86,9 @@ class Machine:
     def configuration(self) -> Path:
         return self.directory / "patroni.yml"
 
-    @property
-    def dsn(self) -> str:
+    def dsn(self, database: str = "taproof") -> str:
         """Return the administrator's DSN, which does not pass through a relay."""
-        return f"postgresql://postgres:{_PASSWORD}@{HOST}:{self.postgres}/taproof"
+        return f"postgresql://postgres:{_PASSWORD}@{HOST}:{self.postgres}/{database}"
 
     def server_processes(self) -> list[int]:
         """Return the ids of PostgreSQL's processes, the first one first."""
@@ -172,7 +177,11 @@ class PatroniCluster:
             same = len({each.get("timeline") for each in found.values()}) == 1
             if roles == ["leader", "replica", "sync_standby"] and states <= {"running", "streaming"} and same:
                 (leader,) = (name for name, each in found.items() if each["role"] == "leader")
-                return next(machine for machine in self.machines if machine.name == leader)
+                primary = next(machine for machine in self.machines if machine.name == leader)
+                # Patroni 3.0.2 also lists a standby as running that cannot stream.
+                with contextlib.suppress(*AWAY):
+                    if len(await self.ask(primary, STREAMING, database="postgres")) == len(self.machines) - 1:
+                        return primary
             await asyncio.sleep(0.2)
         raise AssertionError(f"The cluster does not settle: {found}")
 
@@ -211,9 +220,11 @@ class PatroniCluster:
                     return
                 await asyncio.sleep(0.05)
 
-    async def ask(self, machine: Machine, statement: str, *, unless_standby: bool = False) -> list[asyncpg.Record]:
+    async def ask(
+        self, machine: Machine, statement: str, *, unless_standby: bool = False, database: str = "taproof"
+    ) -> list[asyncpg.Record]:
         """Run a statement on one machine. With `unless_standby`, do nothing on a standby, and fail on a primary."""
-        connection = await connect(machine.dsn, timeout=2)
+        connection = await connect(machine.dsn(database), timeout=2)
         try:
             if unless_standby and await connection.fetchval("SELECT pg_is_in_recovery()", timeout=2):
                 return []

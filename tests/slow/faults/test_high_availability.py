@@ -124,7 +124,7 @@ async def test_fail_overs(cluster: PatroniCluster, start_service: StartService, 
     primary = await cluster.settled()
     await load.check(lambda: cluster.ask(primary, "SELECT day, token_hash, status FROM sessions"))
     assert await cluster.ask(primary, "SELECT FROM probes WHERE written_by = 'former'") == []
-    await assert_counters_fit(primary.dsn)
+    await assert_counters_fit(primary.dsn())
     await cluster.patronictl("list")
     times.report(figure)
     figure("fail-overs", len(times.whole))
