@@ -52,15 +52,15 @@ async def trigger(
         typer.Option(
             metavar="URL",
             help="Send the event from this machine to this URL, for example of an application in development. Default: "
-            "the service sends it to the project's webhook URL and records it.",
+            "it goes to the project's webhook URL; with --service, the service sends it.",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Send a signed test event, whether or not the project has chosen its type.
 
-    The event has the fields of a real one and made-up values. Its field `test` is true, so that no handler takes it for
-    a sign-in. It is sent once, without retries.
+    The event has the fields of a real one and made-up values. A handler must ignore events whose field `test` is true;
+    one that does not will sign in a made-up user. It is sent once, without retries.
     """
     if event not in EVENTS:
         raise InvalidSettings([f"EVENT must be one of {', '.join(EVENTS)}."])
