@@ -23,10 +23,9 @@ from taproof.cli.doctor.postgres import check_postgres_store
 from taproof.config.settings import load_settings
 from taproof.core.clock import system_clock
 
-FAULTS: Final = ("kill", "freeze", "cut", "isolate", "orphan")
+FAULTS: Final = ("kill", "freeze", "cut", "isolate")
 """kill: SIGKILL of Patroni and PostgreSQL. freeze: SIGSTOP of both. cut: no traffic with the other machines, etcd or
-the clients. isolate: the same, but the clients still reach the former primary. orphan: SIGKILL of Patroni alone, so the
-former primary continues to accept connections."""
+the clients. isolate: the same, but the clients still reach the former primary."""
 BACK_WITHIN: Final = 10.0
 """Seconds from the new primary's first write until every node of Taproof writes again (the issue's figure)."""
 
@@ -42,9 +41,6 @@ def strike(fault: str, machine: Machine) -> None:
     assert machine.client_relay is not None
     if fault in {"kill", "freeze"}:
         machine.send(signal.SIGKILL if fault == "kill" else signal.SIGSTOP)
-    elif fault == "orphan":
-        assert machine.patroni is not None
-        machine.patroni.kill()
     else:
         machine.cluster_relay.send_signal(signal.SIGSTOP)
         if fault == "cut":
@@ -54,7 +50,7 @@ def strike(fault: str, machine: Machine) -> None:
 def heal(fault: str, machine: Machine, cluster: PatroniCluster) -> None:
     assert machine.cluster_relay is not None
     assert machine.client_relay is not None
-    if fault in {"kill", "orphan"}:
+    if fault == "kill":
         assert machine.patroni is not None
         machine.patroni.wait()
         cluster.start_patroni(machine)
