@@ -11,6 +11,7 @@ import httpx
 import pytest
 from jsonschema import Draft202012Validator
 from markupsafe import escape
+from structlog.testing import capture_logs
 from tests.api.conftest import Api, assert_error
 
 from taproof.api.health import Readiness, build_operations, build_watching
@@ -87,6 +88,18 @@ async def test_ready_means_that_sign_ins_can_start(
     assert int(answer.headers["retry-after"]) > 0
     for sentence, missing in is_missing.items():
         assert (sentence in answer.json()["error"]) == missing
+
+
+async def test_any_error_of_the_store_means_not_ready() -> None:
+    """An unexpected one is also logged, because no caller does it."""
+
+    async def ping() -> None:
+        raise ValueError("canary")
+
+    readiness = Readiness(ping, lambda: True)
+    with capture_logs() as logs:
+        assert (await readiness.missing()).keys() == {"store"}
+    assert logs == [{"event": "ping_failed", "error": "ValueError", "log_level": "error"}]
 
 
 async def test_metrics_count_by_route_and_name_nobody(operations: httpx.AsyncClient, api: Api) -> None:

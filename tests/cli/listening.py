@@ -68,7 +68,7 @@ class Listener:
         with contextlib.closing(connection):
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
-            self.allow = answer.getheader("Allow")
+            self.allow, self.retry_after = answer.getheader("Allow"), answer.getheader("Retry-After")
             text = answer.read()
             return answer.status, json.loads(text) if text else None
 

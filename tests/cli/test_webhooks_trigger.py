@@ -39,6 +39,7 @@ class Application:
                 application.received.append((self.path, self.headers.items(), body))
                 self.send_response(application.status)
                 self.send_header("Location", "/elsewhere")
+                self.send_header("Retry-After", "60")
                 self.send_header("Content-Length", "0")
                 self.end_headers()
 
@@ -71,18 +72,24 @@ def test_a_valid_event_is_forwarded_as_it_came(listen: Listen, application: Appl
     headers = {"Content-Type": "application/json", "User-Agent": "Taproof/9", "X-Proxy": "a", **signed(body)}
     for status in (204, 302, 410, 500):
         application.status = status
-        assert listener.post(body, headers) == (status, None)
+        assert (listener.post(body, headers), listener.retry_after) == ((status, None), "60")
+    for status in (101, 999):
+        application.status = status
+        own_proxy = {"Connection": "X-Hop", "X-Hop": "a", "Proxy-Authorization": "a"}
+        assert listener.post(body, {**headers, **own_proxy}) == (502, None)
     forged = {**headers, "webhook-signature": "v1,AAAA"}
     assert listener.post(body, forged)[0] == 401
     lines = listener.stop_json()
-    assert len(application.received) == 4
+    assert len(application.received) == 6
     for path, got, sent in application.received:
         assert (path, sent) == ("/hooks?a=%2F", body)
         assert [value for name, value in got if name.lower() == "host"] == [application.url.split("/")[2]]
         own = {name.lower(): value for name, value in got if name.lower() not in {"host", "content-length"}}
         assert own == {"accept-encoding": "identity", **{name.lower(): value for name, value in headers.items()}}
-    assert [each["forwarded"] and each["forwarded"]["status"] for each in lines] == [204, 302, 410, 500, None]
-    assert [each["answered"] for each in lines] == [204, 302, 410, 500, 401]
+    assert [each["forwarded"] and each["forwarded"]["status"] for each in lines] == [
+        *(204, 302, 410, 500, 101, 999, None)
+    ]
+    assert [each["answered"] for each in lines] == [204, 302, 410, 500, 502, 502, 401]
 
 
 def test_an_application_that_is_down_is_a_502(listen: Listen, application: Application) -> None:

@@ -1,6 +1,8 @@
 """Spans of the store, the Bot API and webhooks: their names, and that no text of an error is in them."""
 
+import logging
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, get_type_hints
@@ -15,12 +17,14 @@ from taproof.core.deliveries import Event
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey
 from taproof.messengers.telegram.bot_api import BotApiClient, TelegramNetworkError
+from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.service.webhooks import SignedRequest
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
+from taproof.tracing.provider import open_tracer
 from taproof.tracing.traced import Traced
 from taproof.tracing.webhooks import RecordedEvents
-from taproof.webhooks.http_client import open_webhook_client
+from taproof.webhooks.http_client import WebhookClient, open_webhook_client
 
 
 @pytest.fixture
@@ -96,13 +100,37 @@ async def test_bot_api(traced: Traced, tracer: Tracer, exporter: InMemorySpanExp
     await api.close()
 
 
+def test_wrapped_parts_have_every_method(traced: Traced) -> None:
+    """The parts of a process are called as if they were not wrapped."""
+    parts: list[tuple[Callable[[Any], object], type]] = [
+        (traced.updates, UpdateIntake),
+        (traced.bot_api, BotApiClient),
+        (traced.webhooks, WebhookClient),
+    ]
+    for wrap, part in parts:
+        methods = {name for name in vars(part) if not name.startswith("_")}
+        stand_in: Any = SimpleNamespace(**dict.fromkeys(methods))
+        assert methods <= set(dir(wrap(stand_in))), part
+
+
+async def test_failures_of_the_export_are_logged_without_their_text(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The text may contain the URL of the receiver, with a key. The SDK logs it with a traceback."""
+    async with open_tracer():
+        logger = logging.getLogger("opentelemetry.sdk._shared_internal")
+        logger.error("Exception while exporting %s.", "Span", exc_info=RuntimeError("canary"))
+    assert "Exception while exporting Span. (RuntimeError)" in caplog.text
+    assert "canary" not in caplog.text
+
+
 async def test_update(traced: Traced, exporter: InMemorySpanExporter) -> None:
     """A trace begins at each update. Its name is the kind of the update, and an unfinished one is an error."""
 
     async def handle(update: dict[str, Any], **_: Any) -> str:
         return str(update["result"])
 
-    intake: Any = SimpleNamespace(handle=handle)
+    intake: Any = SimpleNamespace(handle=handle, forget=None)
     for kind, result in (("callback_query", "done"), ("message", "unanswered"), ("canary", "retry")):
         assert await traced.updates(intake).handle({kind: {"text": "canary"}, "result": result}) == result
     assert "error.type" not in attributes(exporter, "process callback_query")

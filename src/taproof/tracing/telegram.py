@@ -19,6 +19,7 @@ class TracedIntake:
 
     def __init__(self, intake: UpdateIntake, tracer: Tracer) -> None:
         self._intake = intake
+        self.forget = intake.forget
         self._tracer = tracer
 
     async def handle(self, update: dict[str, Any], **more: Any) -> Handling:

@@ -209,7 +209,7 @@ class WebhookSender:
             else:
                 break
         self._watch.count_attempt(outcome)
-        # auth.expired and auth.reported are not decisions: the one is as old as its session's end.
+        # Only decisions: an auth.expired event is dated back to the end of its session.
         if outcome == "delivered" and delivery.attempt == 1 and event.type in _DECISIONS:
             self._watch.observe_delivery(self._webhooks.seconds_since(event))
         if outcome == "turned_off":

@@ -8,7 +8,7 @@ import pytest
 from tests.e2e.conftest import free_port
 from tests.postgres_server import HOST, fresh_database
 
-from taproof.storage.postgres.connection import Connection, connect, server_urls
+from taproof.storage.postgres.connection import Connection, Hosts, connect, server_urls
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,19 @@ async def test_silent_and_closed_hosts_and_standbys_are_passed_over() -> None:
     silent.close()
     for writer in writers:
         writer.close()
+
+
+async def test_late_timeouts_of_a_former_primary_do_not_lead_back_to_it() -> None:
+    """Many statements time out on it, some after the first connection to the new primary."""
+    with fresh_database() as dsn:
+        parts = urlsplit(dsn)
+        user, _, host = parts.netloc.rpartition("@")
+        hosts = Hosts(urlunsplit(parts._replace(netloc=f"{user}@{host},localhost:{parts.port}")))
+        former = await hosts.connect()
+        for _ in range(3):
+            hosts.try_last(former.url)
+            other = await hosts.connect()
+            assert urlsplit(other.url).hostname == "localhost"
+            await other.close()
+        assert urlsplit(former.url).hostname == HOST
+        await former.close()

@@ -46,8 +46,9 @@ class Poster:
 
     async def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Posted:
         """Post once, without following redirects."""
-        named = {each.strip().lower() for each in headers.get("Connection", "").split(",")}
-        kept = [(name, value) for name, value in headers.items() if name.lower() not in _HOP_BY_HOP | named]
+        connection = ",".join(value for name, value in headers.items() if name.lower() == "connection")
+        dropped = _HOP_BY_HOP | {each.strip().lower() for each in connection.split(",")}
+        kept = [(name, value) for name, value in headers.items() if name.lower() not in dropped]
         loop = asyncio.get_running_loop()
         begun = loop.time()
         status, error, retry_after = None, None, None

@@ -24,7 +24,7 @@ _MAY_MAKE_TABLES: Final = "SELECT coalesce(has_schema_privilege(current_schema()
 
 
 class Connection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types.
-    """A connection that never asks the server to cancel a statement.
+    """A connection that knows its `url`, and never asks the server to cancel a statement.
 
     A commit that waits for a synchronous standby is already in the log of the primary. If this wait is cancelled, the
     server shows the change to everybody, although a fail-over would undo it (docs/decisions/0014-fail-over.md). So a
@@ -32,7 +32,7 @@ class Connection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no typ
     and nobody sees the change.
     """
 
-    __slots__ = ()
+    __slots__ = ("url",)
 
     def _cancel_current_command(self, *_waiters: "asyncio.Future[None] | None") -> None:
         self._transport.abort()
@@ -75,7 +75,6 @@ class Hosts:
             ValueError: see `server_urls`.
         """
         self._urls = server_urls(dsn)
-        self._chosen = self._urls[0]
         self._attributes = {} if "target_session_attrs" in parse_qs(urlsplit(dsn).query) else _PRIMARY
 
     async def connect(self, _dsn: str = "", **options: Any) -> asyncpg.Connection:
@@ -86,24 +85,22 @@ class Hosts:
         """
         options = {"connection_class": Connection, "timeout": CONNECT_PATIENCE, **options}
         if len(self._urls) == 1:
-            return await asyncpg.connect(self._urls[0], **options)
-        attempts: dict[asyncio.Task[asyncpg.Connection], str] = {}
-        chosen: asyncio.Task[asyncpg.Connection] | None = None
+            return await _open(self._urls[0], options)
+        attempts: list[asyncio.Task[asyncpg.Connection]] = []
+        chosen: asyncpg.Connection | None = None
         try:
             chosen = await _first_accepted(self._urls, attempts, {**self._attributes, **options})
-            self._chosen = attempts[chosen]
-            return chosen.result()
         finally:
             for attempt in attempts:
                 attempt.cancel()
-            await asyncio.gather(*attempts, return_exceptions=True)
-            for attempt in attempts:
-                if attempt is not chosen and not attempt.cancelled() and attempt.exception() is None:
-                    attempt.result().terminate()
+            for outcome in await asyncio.gather(*attempts, return_exceptions=True):
+                if outcome is not chosen and isinstance(outcome, asyncpg.Connection):
+                    outcome.terminate()
+        return chosen
 
-    def prefer_others(self) -> None:
-        """Try the host that was chosen last after all others."""
-        self._urls = [url for url in self._urls if url != self._chosen] + [self._chosen]
+    def try_last(self, url: str) -> None:
+        """Try the host with this URL, one of those given, after all others."""
+        self._urls = [*(each for each in self._urls if each != url), url]
 
 
 async def connect_to_primary(dsn: str, **options: Any) -> asyncpg.Connection:
@@ -111,10 +108,16 @@ async def connect_to_primary(dsn: str, **options: Any) -> asyncpg.Connection:
     return await Hosts(dsn).connect(**options)
 
 
+async def _open(url: str, options: dict[str, Any]) -> asyncpg.Connection:
+    connection = await asyncpg.connect(url, **options)
+    connection.url = url
+    return connection
+
+
 async def _first_accepted(
-    urls: list[str], attempts: "dict[asyncio.Task[asyncpg.Connection], str]", options: dict[str, Any]
-) -> "asyncio.Task[asyncpg.Connection]":
-    """Return the first attempt whose connection is accepted. Add all to `attempts`; the caller ends the others.
+    urls: list[str], attempts: "list[asyncio.Task[asyncpg.Connection]]", options: dict[str, Any]
+) -> asyncpg.Connection:
+    """Return the first connection that is accepted. Add every attempt to `attempts`; the caller ends the others.
 
     A host that does not respond does not delay the others: each has only a short head start. asyncpg would try one
     after the other, within a single timeout.
@@ -124,15 +127,13 @@ async def _first_accepted(
     failures: list[BaseException] = []
     while waiting or running:
         if waiting:
-            url = waiting.pop(0)
-            attempt = asyncio.create_task(asyncpg.connect(url, **options))
-            attempts[attempt] = url
-            running.add(attempt)
+            attempts.append(asyncio.create_task(_open(waiting.pop(0), options)))
+            running.add(attempts[-1])
         limit = _HEAD_START if waiting else None
         done, running = await asyncio.wait(running, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
         for attempt in done:
             if (failure := attempt.exception()) is None:
-                return attempt
+                return attempt.result()
             failures.append(failure)
     # "It is a standby" is a better explanation than "it does not respond".
     raise next((each for each in failures if isinstance(each, asyncpg.TargetServerAttributeNotMatched)), failures[-1])

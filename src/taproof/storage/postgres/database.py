@@ -229,12 +229,13 @@ class PostgresDatabase:
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         try:
             connection = await self._pool.acquire(timeout=_ACQUIRE_PATIENCE)
+            url = connection.url
             try:
                 yield connection
             except (asyncpg.ReadOnlySQLTransactionError, TimeoutError):
                 # The server is a standby now, or does not respond. Renew all connections, so that they may find the new
-                # primary. A former primary whose Patroni has died still accepts connections.
-                self._hosts.prefer_others()
+                # primary. A former primary whose Patroni has died still accepts connections, so others come first.
+                self._hosts.try_last(url)
                 await self._pool.expire_connections()
                 raise
             except asyncpg.InternalClientError:
