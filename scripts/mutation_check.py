@@ -303,7 +303,7 @@ def _failure(copy: Path, arguments: list[str]) -> str | None:
     # That test fails with any of the defects.
     command += ["--dist", "loadfile", "--ignore", "tests/test_mutation_check.py", *arguments]
     run = subprocess.run(command, cwd=copy, capture_output=True, text=True, check=False)
-    failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED ", "ERROR "))]
+    failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED tests", "ERROR tests"))]
     if run.returncode and not failed:
         sys.exit(f"The tests could not run:\n{run.stdout[-2000:]}{run.stderr[-2000:]}")
     return failed[0].split(" - ")[0] if failed else None
