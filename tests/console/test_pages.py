@@ -285,6 +285,24 @@ async def test_unknown_addresses(visitor: Visitor, path: str) -> None:
     assert "ada@example.com" in text_of(shown.one(".//header"))
 
 
+async def test_no_page_can_be_framed_or_run_a_foreign_script(place: Place, anonymous: Browsing) -> None:
+    """Every answer has the headers that keep other sites out: pages, unknown addresses and refused methods."""
+    answers = [shown.response for _, shown in await every_page(place, anonymous)]
+    answers.append((await anonymous.get("/console/nothing")).response)
+    answers.append(await anonymous.client.delete("/console"))
+    for answer in answers:
+        policy = dict(part.strip().split(" ", 1) for part in answer.headers["content-security-policy"].split(";"))
+        assert (policy["default-src"], policy["script-src"], policy["frame-ancestors"]) == (
+            "'none'",
+            "'self'",
+            "'none'",
+        )
+        assert (policy["form-action"], policy["base-uri"]) == ("'self'", "'none'")
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "same-origin"
+
+
 async def test_static_files(place: Place, anonymous: Browsing) -> None:
     """Static files have the right type and are cached for good; their address changes with their content."""
     loaded = set()
