@@ -2,12 +2,16 @@
 # Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | slow | bench | relying-parties
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
 # `docs`: the same environment with MkDocs only.
-# `test`: `run` with the tools of the tests, Chromium, PgBouncer, nginx, and the npm packages of tests/npm and sdk/js.
+# `test`: `run` with the tools of the tests, Chromium, PgBouncer, and the npm packages of tests/npm and sdk/js.
 # `slow`: the programs that only tests/slow needs: proxies, Prometheus, and PostgreSQL with Patroni. No service is started.
 # `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
 # `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+# Two commands in one folder, such as `make run` and `make test`, set up one after the other.
+exec 9>>.setup.lock
+flock 9
 
 STARTED=$SECONDS
 STEP=0
@@ -19,14 +23,14 @@ step() { # step WHAT DURATION
   say "[$STEP/$STEPS] $1 (usually $2)"
 }
 
-# Install the missing ones of these Debian packages, as root or through sudo.
+# Install these Debian packages, as root or through sudo. None of their services starts: now, or at the next boot.
 debian() {
   local as_root=()
   if [ "$(id -u)" != 0 ]; then
     command -v sudo >/dev/null || { say "Please install these Debian packages first: $*"; exit 1; }
     as_root=(sudo)
   fi
-  # A package starts its server when it is installed, unless this program forbids it (invoke-rc.d(8)).
+  # This program forbids a package to start its server when it is installed (invoke-rc.d(8)).
   local policy=/usr/sbin/policy-rc.d
   if [ ! -e "$policy" ]; then
     trap "${as_root[*]} rm -f $policy" EXIT
@@ -35,6 +39,14 @@ debian() {
   say "Installing from Debian's packages: $*"
   "${as_root[@]}" apt-get update -q >&2
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=120 install -qy --no-install-recommends "$@" >&2
+  # Nor does it start at the next boot. Without systemd, nothing starts it.
+  local each
+  for each in "$@"; do
+    case "$each" in
+      caddy | haproxy | nginx | pgbouncer | postgresql | prometheus) "${as_root[@]}" systemctl disable "$each" >&2 || true ;;
+      etcd-server) "${as_root[@]}" systemctl disable etcd >&2 || true ;;
+    esac
+  done
 }
 
 programs() { # programs [PACKAGE=]PROGRAM…
@@ -45,21 +57,12 @@ programs() { # programs [PACKAGE=]PROGRAM…
   [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
 }
 
-# Install these Debian packages. None of their services starts: now, or at the next boot.
 packages() { # packages PACKAGE…
-  local missing=() each as_root=()
-  [ "$(id -u)" = 0 ] || as_root=(sudo)
+  local missing=() each
   for each in "$@"; do
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$each" 2>/dev/null)" = installed ] || missing+=("$each")
   done
-  [ ${#missing[@]} = 0 ] && return
-  debian "${missing[@]}"
-  for each in "${missing[@]}"; do
-    case "$each" in
-      caddy | haproxy | postgresql | prometheus) "${as_root[@]}" systemctl disable "$each" >&2 || true ;; # Without systemd, nothing starts it.
-      etcd-server) "${as_root[@]}" systemctl disable etcd >&2 || true ;;
-    esac
-  done
+  [ ${#missing[@]} = 0 ] || debian "${missing[@]}"
 }
 
 find_python() {
@@ -98,10 +101,15 @@ relying_parties() {
   cp "$lock" "$place/requirements.txt" # Last, so that an interrupted installation is repeated.
 }
 
+# Build and install Taproof, unless the installed one is of the same sources: a test run or a service may be using it.
 taproof() {
-  rm -rf build/wheel
+  local sources
+  sources=$(find src pyproject.toml README.md -type f -not -name '*.pyc' -print0 | sort -z | xargs -0 sha256sum | sha256sum)
+  [ "$sources" = "$(cat .venv/taproof-sources 2>/dev/null)" ] && return
+  rm -rf build/wheel .venv/taproof-sources
   .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation -w build/wheel .
   .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --force-reinstall build/wheel/*.whl
+  echo "$sources" >.venv/taproof-sources # Last, so that an interrupted installation is repeated.
 }
 
 # Install what the package-lock.json of a folder names, when it has changed.
@@ -122,8 +130,8 @@ if [ "$MODE" = relying-parties ]; then
 fi
 if [ "$MODE" = slow ]; then
   STEPS=1
-  step "Programs: Caddy, HAProxy, Prometheus, PostgreSQL, Patroni, etcd" "80 seconds, nothing when they are installed"
-  packages caddy haproxy prometheus postgresql patroni python3-etcd etcd-server etcd-client
+  step "Programs: Caddy, HAProxy, nginx, Prometheus, PostgreSQL, Patroni, etcd" "90 seconds, nothing when they are installed"
+  packages caddy haproxy nginx prometheus slowhttptest postgresql patroni python3-etcd etcd-server etcd-client
   id postgres >/dev/null # The account that runs the database servers in the tests.
   touch .venv/.slow
   exit
@@ -137,8 +145,8 @@ esac
 
 case "$MODE" in
   test)
-    step "Programs: Chromium, PgBouncer, nginx, slowhttptest" "30 seconds, nothing when they are installed"
-    programs chromium pgbouncer openssl nginx slowhttptest sqlite3
+    step "Programs: Chromium, PgBouncer, OpenSSL, SQLite, curl, systemd-analyze" "30 seconds, nothing when they are installed"
+    programs chromium pgbouncer openssl sqlite3 curl systemd=systemd-analyze
     ;;
   bench)
     step "Programs: wrk, nginx" "10 seconds, nothing when they are installed"
@@ -150,7 +158,7 @@ virtual_environment
 step "Python packages of requirements/$MODE.txt" "20 to 60 seconds, nothing when they have not changed"
 requirements "$MODE"
 if [ "$MODE" != docs ]; then
-  step "Taproof, from its wheel" "5 seconds"
+  step "Taproof, from its wheel" "5 seconds, nothing when it has not changed"
   taproof
 fi
 if [ "$MODE" = test ] || [ "$MODE" = bench ]; then

@@ -19,7 +19,7 @@ from taproof.core.errors import API_ERRORS
 from taproof.http.metrics import Metrics
 
 ROOT = Path(__file__).parent.parent
-NOT_OURS = {".git", ".venv", "build", "dist", "node_modules", "__pycache__"}
+NOT_OURS = {".git", ".venv", "build", "dist", "site", "node_modules", "__pycache__"}
 OF_AN_APPLICATION = {
     *("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET", "TAPROOF_GUARD"),
     "TAPROOF_SECRET_KEY",
@@ -34,7 +34,8 @@ def files_of_the_repository() -> Iterator[Path]:
         parts = path.relative_to(ROOT).parts
         if NOT_OURS & set(parts) or any(part.startswith(".") and part not in {".ci", ".gitignore"} for part in parts):
             continue
-        if path.is_file() and path.suffix not in {".pyc", ".png", ".db"}:
+        # A running `make run` has .db, .db-wal and .db-shm here.
+        if path.is_file() and path.suffix not in {".pyc", ".png"} and not path.suffix.startswith(".db"):
             yield path
 
 

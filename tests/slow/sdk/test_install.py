@@ -14,7 +14,7 @@ from tests.sdk.either_client import reply, scripted_server
 from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[3]
 SECRET = "whsec_" + "A" * 43 + "="
 ACCOUNT = {
     "id": "dev_1",
