@@ -9,10 +9,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Two commands in one folder, such as `make run` and `make test`, set up one after the other.
-exec 9>>.setup.lock
-flock 9
-
 STARTED=$SECONDS
 STEP=0
 STEPS=0 # Set by each mode below.
@@ -120,6 +116,10 @@ npm_packages() { # npm_packages FOLDER
   # Last, so that an interrupted installation is repeated.
   cp "$folder/package-lock.json" "$folder/node_modules/.installed-package-lock.json"
 }
+
+# Two commands in one folder, such as `make run` and `make test`, set up one after the other.
+exec 9>>.setup.lock
+flock --nonblock 9 || { say "Waiting for another set-up in this folder …"; flock 9; }
 
 MODE=${1:-}
 if [ "$MODE" = relying-parties ]; then
