@@ -226,8 +226,8 @@ DEFECTS: Final = (
     Defect(
         "single use",
         "storage/queries/deliveries.py",
-        "WHERE id = $2 AND state = 'due' AND due_at <= $3 AND leased_until <= $3\n",
-        "WHERE id = $2 AND state = 'due' AND due_at <= $3\n",
+        "  due_at = $1, leased_until = $1\nWHERE id = $2 AND state = 'due'",
+        "  leased_until = due_at\nWHERE id = $2 AND state = 'due'",
     ),
     Defect(
         "leader",
