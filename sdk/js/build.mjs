@@ -28,8 +28,8 @@ const common = {
 
 await build({
   ...common,
-  entryPoints: [here("src/index.js")],
-  outfile: `${process.argv[2] ?? here(`../../src/taproof/http/static/sdk/${version}`)}/taproof.js`,
+  entryPoints: { taproof: here("src/index.js"), "mini-app": here("src/mini_app.js") },
+  outdir: process.argv[2] ?? here(`../../src/taproof/http/static/sdk/${version}`),
   banner: { js: `/*! Taproof ${version}, Apache-2.0 */` },
   plugins: [smallStyle],
 });

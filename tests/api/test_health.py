@@ -138,7 +138,8 @@ def test_the_document_lists_every_address(api: Api) -> None:
     assert document["openapi"].startswith("3.1")
     assert document["info"]["license"]["identifier"] == "Apache-2.0"
     routes: list[Any] = list(api.app.routes)
-    sessions = {"/api/v1/generate", "/api/v1/generate/public", "/api/v1/verify", "/api/v1/verify/public"}
+    keyed = {"/api/v1/generate", "/api/v1/verify", "/api/v1/mini-app"}
+    sessions = keyed | {f"{path}/public" for path in keyed}
     login = {"/api/v1/login", "/api/v1/login/token"}
     expected = {route.path_format for route in routes} | sessions | login | {"/healthz", "/readyz", "/metrics"}
     assert set(document["paths"]) == expected
@@ -152,7 +153,7 @@ def test_the_document_lists_every_address(api: Api) -> None:
             assert ("413" in statuses) == ("415" in statuses) == ("requestBody" in operation)
             if path.startswith("/api/v1/dev"):
                 assert operation["security"] == [{"accessToken": []}]
-            elif path in {"/api/v1/generate", "/api/v1/verify"}:
+            elif path in keyed:
                 assert operation["security"] == [{"secretKey": []}]
             else:
                 assert operation["security"] == []

@@ -17,16 +17,26 @@ from typing import Any, Final
 
 from starlette.routing import Route
 from starlette.types import ASGIApp
+from tests.giving_bots import give_bot
+from tests.mini_apps import init_data
 
 from taproof.api.router import Router
 from taproof.config.settings import load_settings
 from taproof.core.accounts import Actor
+from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_key
-from taproof.core.model import ProjectChanges
+from taproof.core.model import ProjectBot, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges
 from taproof.http.sdk_files import SdkFiles
-from taproof.runtime.app import build_app, build_console, console_apps, webhook_apps
+from taproof.runtime.app import (
+    build_app,
+    build_console,
+    console_apps,
+    mini_app_apps,
+    telegram_key,
+    webhook_apps,
+)
 from taproof.runtime.bot_runtime import connect_messenger
 from taproof.runtime.sandbox_mode import start_sandbox
 from taproof.runtime.services import Services, open_services
@@ -148,6 +158,7 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
         messenger = connect_messenger(settings, services, started)
         webhooks = webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
         apps = console_apps(build_console(settings, services)) | apps | webhooks
+        apps |= mini_app_apps(services, telegram_key(settings))
         app = build_app(settings, services, apps)
         developer = await services.developers.create_developer("ada@example.com", "business")
         project, _ = await services.projects.create_project(
@@ -203,6 +214,11 @@ async def special_calls(at: Running) -> list[Call]:
     found = await at.call("POST", "/api/v1/generate/public", JSON, generate)
     session_token = re.findall(rb'"session_token":"([^"]+)"', found.body)[0]
     poll = b'{"project_id": "%s", "session_token": "%s"}' % (at.project_id.encode(), session_token)
+    project = await at.services.storage.projects.read_project(at.project_id)
+    assert project is not None
+    await give_bot(at.services.storage, project.developer_id, project.id, ProjectBot(project.id, 1, "a_bot", b"token"))
+    data = init_data(system_clock(), bot_id=1)
+    mini_app = b'{"project_id": "%s", "init_data": "%s"}' % (at.project_id.encode(), data.encode())
     cookie = {"cookie": await at.waiting_cookie()}
     login = await at.call("POST", "/api/v1/login", JSON, b"{}")
     device_code = re.findall(rb'"device_code":"([^"]+)"', login.body)[0]
@@ -215,6 +231,8 @@ async def special_calls(at: Running) -> list[Call]:
     wrong_key = {**JSON, "authorization": "Bearer sk_" + "A" * 49}
     return [
         Call("POST /api/v1/generate/public", "POST", "/api/v1/generate/public", JSON, generate),
+        Call("POST /api/v1/mini-app/public", "POST", "/api/v1/mini-app/public", JSON, mini_app),
+        Call("POST /api/v1/mini-app", "POST", "/api/v1/mini-app", wrong_key, b"{}"),
         Call("POST /api/v1/verify/public", "POST", "/api/v1/verify/public", JSON, poll),
         Call("POST /api/v1/generate", "POST", "/api/v1/generate", wrong_key, b"{}"),
         Call("POST /api/v1/login", "POST", "/api/v1/login", JSON, b"{}"),

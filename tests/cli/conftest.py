@@ -58,8 +58,10 @@ class BotApi:
         self.date: str | None = None
         self.page: bytes | None = None
         self.delay = 0.0
+        self.asked: list[str] = []
 
     async def answer(self, request: web.Request) -> web.Response:
+        self.asked.append(request.path.partition(BOT_TOKEN)[2])
         await asyncio.sleep(self.delay)
         headers = {} if self.date is None else {"Date": self.date}
         if self.page is not None:
@@ -78,7 +80,8 @@ class BotApi:
 async def bot_api() -> Any:
     api = BotApi()
     application = web.Application()
-    application.router.add_get("/bot{token}/{method}", api.answer)
+    for folder in ("", "test/"):
+        application.router.add_get(f"/bot{{token}}/{folder}{{method}}", api.answer)
     async with TestServer(application) as server:
         api.url = str(server.make_url("")).rstrip("/")
         yield api

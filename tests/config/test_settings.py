@@ -40,6 +40,7 @@ REFUSED: dict[str, list[Any]] = {
     "bot_token": [CANARY, "123456789", "123456789:", ":AAcanary", "12 34:AAcanary", "123456789:AA\ncanary"],
     "bot_updates": [CANARY, "push"],
     "bot_api_url": [CANARY, "ftp://example.com", "https://ada:canary-5c1b@example.com"],
+    "telegram_environment": [CANARY, "testing"],
     "messenger_link_base": ["http://t.me/bot", "https://t.me/bot?canary-5c1b", CANARY],
     "geoip_file": [CANARY, "/nowhere/canary-5c1b.mmdb", "/"],
     "webhook_allow": [CANARY, "private;loopback", "10.0.0.1/8", "private,lan", "fd00::/8%canary-5c1b", "fe80::1/200"],

@@ -175,7 +175,7 @@ def test_every_name_of_the_javascript_sdk_is_told_of() -> None:
     text = page("javascript-sdk.md")
     node = shutil.which("node")
     assert node is not None, "Install node: the package is asked for its names."
-    rows = dict(re.findall(r"^\| `(taproof[/\w]*)` \| (.*?) \| ", text, re.MULTILINE))
+    rows = dict(re.findall(r"^\| `(taproof[/\w-]*)` \| (.*?) \| ", text, re.MULTILINE))
     exports = json.loads((SDK / "package.json").read_text(encoding="utf-8"))["exports"]
     assert {name.replace(".", "taproof", 1) for name in exports} == rows.keys()
     for name, told in rows.items():

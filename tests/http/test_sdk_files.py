@@ -15,7 +15,8 @@ from taproof.http.sdk_files import SdkFiles
 
 VERSION = version("taproof")
 RELEASE = f"/sdk/{VERSION}/taproof.js"
-BUNDLE = (files("taproof.http") / "static" / "sdk" / VERSION / "taproof.js").read_bytes()
+RELEASED = files("taproof.http") / "static" / "sdk" / VERSION
+BUNDLE = (RELEASED / "taproof.js").read_bytes()
 
 
 @pytest.fixture
@@ -25,11 +26,11 @@ async def http() -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-@pytest.mark.parametrize("path", ["/sdk/taproof.js", RELEASE])
+@pytest.mark.parametrize("path", ["/sdk/taproof.js", RELEASE, "/sdk/mini-app.js", f"/sdk/{VERSION}/mini-app.js"])
 async def test_a_page_of_any_origin_loads_the_script(http: httpx.AsyncClient, path: str) -> None:
     """A module of another origin needs CORS and a JavaScript type, without cookies and without type guessing."""
     found = await http.get(path)
-    assert (found.status_code, found.content) == (200, BUNDLE)
+    assert (found.status_code, found.content) == (200, (RELEASED / path.rpartition("/")[2]).read_bytes())
     assert found.headers["content-type"] == "text/javascript; charset=utf-8"
     assert found.headers["access-control-allow-origin"] == "*"
     assert found.headers["cross-origin-resource-policy"] == "cross-origin"

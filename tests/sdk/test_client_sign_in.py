@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
+from secrets import token_hex
 from typing import Any
 
 import httpx
@@ -121,6 +122,23 @@ def test_a_sign_in_with_a_match_code(client: EitherClient, project: OwnProject, 
     assert wrong.match_code in codes
     phone.tap(next(code for code in codes if code != wrong.match_code))
     assert client.wait_for_user(wrong, timeout=PATIENCE).status == "cancelled"
+
+
+def test_a_sign_in_from_a_mini_app(client: EitherClient, project: OwnProject, phone: Phone) -> None:
+    """The data of a Mini App gives a confirmed result once; after that, and without a bot, the code says why not."""
+    bot = phone.client.post("/sandbox/bots", json={"username": f"shop_{token_hex(6)}_bot"}).json()
+    data = phone._post("mini-app", {"bot": bot["username"]})["init_data"]
+    with pytest.raises(InvalidRequest) as caught:
+        client.sign_in_mini_app(data)
+    assert caught.value.code == "project_bot_needed"
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"bot_token": bot["token"]})
+    result = client.sign_in_mini_app(data)
+    assert result.is_confirmed
+    assert (result.user.messenger_id, result.user.messenger_name) == (phone.messenger_id, "Ada")
+    assert verify_proof(result.proof, project.webhook_secret, project_id=project.id).messenger_id == phone.messenger_id
+    with pytest.raises(InvalidRequest) as caught:
+        client.sign_in_mini_app(data)
+    assert caught.value.code == "init_data_used"
 
 
 def test_a_cancelled_sign_in(client: EitherClient, phone: Phone) -> None:

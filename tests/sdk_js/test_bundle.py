@@ -15,6 +15,7 @@ from tests.sdk_js.qr import expected_modules
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "sdk/js"
+MINI_APP = BUNDLE.with_name("mini-app.js")
 PAGE_SCRIPT = ROOT / "src/taproof/oidc/pages/static/qr_code.js"
 BROWSER = list((PACKAGE / "src").glob("*.js"))
 
@@ -33,13 +34,15 @@ def ask(script: str, *arguments: str) -> Any:
 def test_fresh_build(tmp_path: Path) -> None:
     """The committed scripts equal a fresh build, byte for byte."""
     run("node", "build.mjs", str(tmp_path))
-    assert (tmp_path / "taproof.js").read_bytes() == BUNDLE.read_bytes()
+    for script in (BUNDLE, MINI_APP):
+        assert (tmp_path / script.name).read_bytes() == script.read_bytes()
     assert (tmp_path / "qr_code.js").read_bytes() == PAGE_SCRIPT.read_bytes()
 
 
 def test_size() -> None:
-    """The compressed bundle is under 8 KB."""
-    assert len(gzip.compress(BUNDLE.read_bytes(), 9, mtime=0)) < 8_192
+    """The compressed bundle is under 8 KB, and the script for Mini Apps under 1 KB."""
+    for script, limit in ((BUNDLE, 8_192), (MINI_APP, 1_024)):
+        assert len(gzip.compress(script.read_bytes(), 9, mtime=0)) < limit
 
 
 def test_version() -> None:
@@ -91,7 +94,7 @@ def test_what_is_published(tmp_path: Path) -> None:
     [package] = listed if isinstance(listed, list) else listed.values()
     files = {each["path"] for each in package["files"]}
     exports = json.loads((PACKAGE / "package.json").read_text("utf-8"))["exports"]
-    assert len(exports) == 5
+    assert len(exports) == 6
     for export, paths in exports.items():
         assert paths.keys() == {"types", "default"}
         assert {path.removeprefix("./") for path in paths.values()} <= files, export

@@ -3,7 +3,7 @@
  *
  * `code` is the service's `X-Error-Code`, such as `project_not_found` (404), `public_access_disabled` (401),
  * `project_paused` (400) or `session_not_found` (404), with the service's sentence as `message`; or one of this SDK's
- * own codes: `insecure_context`, `unexpected_answer`, `submit_failed`.
+ * own codes: `insecure_context`, `unexpected_answer`, `submit_failed`, `not_a_mini_app`, `no_connection`.
  */
 export class SignInError extends Error {
   /**

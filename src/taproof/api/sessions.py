@@ -63,27 +63,27 @@ class SessionApi:
     async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/generate/public."""
         call = GenerateCall(self._limits, scope, send, public=True)
-        await self._answer("generate", partial(self._generate, call), scope, receive, call.send, public=True)
+        await self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=True)
 
     async def generate(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/generate."""
         call = GenerateCall(self._limits, scope, send, public=False)
-        await self._answer("generate", partial(self._generate, call), scope, receive, call.send, public=False)
+        await self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=False)
 
     async def verify_public(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/verify/public."""
-        await self._answer("verify", self._verify, scope, receive, send, public=True)
+        await self.answer("verify", self._verify, scope, receive, send, public=True)
 
     async def verify(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/verify."""
-        await self._answer("verify", self._verify, scope, receive, send, public=False)
+        await self.answer("verify", self._verify, scope, receive, send, public=False)
 
     async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
         if public:
             body = await read_json_object(scope, receive)
             project_id = text_field(body, "project_id")
         else:
-            project_id, body = await self._read_keyed(scope, receive)
+            project_id, body = await self.read_keyed(scope, receive)
         began = perf_counter()  # After the body has arrived: how fast a client sends it says nothing about the service.
         code_challenge = text_field(body, "code_challenge") if "code_challenge" in body else None
         if "code_challenge_method" in body and text_field(body, "code_challenge_method") != METHOD:
@@ -117,12 +117,12 @@ class SessionApi:
             body = await read_json_object(scope, receive)
             project_id = text_field(body, "project_id")
         else:
-            project_id, body = await self._read_keyed(scope, receive)
+            project_id, body = await self.read_keyed(scope, receive)
         began = perf_counter()
         session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
         seconds = wait_field(body, WAIT_LIMIT) if "wait" in body else 0
         if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=public):
-            # `_answer` sends this body with status 429: `_READY_STARTS` has a start message for each refusal. An
+            # `answer` sends this body with status 429: `_READY_STARTS` has a start message for each refusal. An
             # exception would cost more on the polled path.
             self._metrics.count_session_error("verify", _TOO_SOON)
             return POLL_REFUSALS[too_soon]
@@ -155,8 +155,8 @@ class SessionApi:
         self._observe_verify(perf_counter() - began)
         return _STATUS_ONLY[result.status] if result.identity is None else to_json(result.to_answer())
 
-    async def _read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
-        """Return the id of the secret key's project, and the body.
+    async def read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
+        """Return the id of the project that a call's secret key names, and the body.
 
         The key is checked before and after the body is read: it can be replaced in between, and a replaced key is
         invalid immediately.
@@ -168,7 +168,7 @@ class SessionApi:
             raise InvalidRequest("project_id is not this secret key's project. Omit it, or send the right one.")
         return project.id, body
 
-    async def _answer(
+    async def answer(
         self,
         endpoint: SessionEndpoint,
         handler: Callable[..., Awaitable[bytes]],
@@ -178,6 +178,7 @@ class SessionApi:
         *,
         public: bool,
     ) -> None:
+        """Answer a POST with the JSON that `handler` returns, or an error. `public`: answer any origin (CORS)."""
         status, headers = 200, _PUBLIC_HEADERS if public else _HEADERS
         try:
             if scope["method"] != "POST":

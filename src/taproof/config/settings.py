@@ -39,6 +39,7 @@ from taproof.config.values import (
     Role,
     Seconds,
     Server,
+    TelegramEnvironment,
     Traces,
     Workers,
 )
@@ -153,6 +154,11 @@ class Settings(BaseModel):
         _MESSENGER, "How the bot receives updates; webhook needs a public https address.", default="polling"
     )
     bot_api_url: Server = _setting(_MESSENGER, "Bot API server.", default=BOT_API)
+    telegram_environment: TelegramEnvironment = _setting(
+        _MESSENGER,
+        "Telegram's environment. The test environment has its own accounts and bots.",
+        default="production",
+    )
     messenger_link_base: LinkBase = _setting(
         _MESSENGER, "Address that sign-in links begin with.", shown="https://t.me/ and the bot's user name"
     )

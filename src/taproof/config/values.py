@@ -213,6 +213,7 @@ RateLimit = Annotated[
 ]
 # The form of these types is derived from their values.
 BotUpdates = Annotated[Literal["polling", "webhook"], _LOWER_CASE]
+TelegramEnvironment = Annotated[Literal["production", "test"], _LOWER_CASE]
 Role = Annotated[Literal["all", "api", "worker", "bot"], _LOWER_CASE]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], _LOWER_CASE]
 LogFormat = Annotated[Literal["console", "json"], _LOWER_CASE]

@@ -69,6 +69,45 @@ class BotTokenRefused(TaproofError, code="bot_token_refused", status=400):
     meaning = "The messenger does not recognise this bot_token."
 
 
+class InitDataInvalid(TaproofError, code="init_data_invalid", status=400):
+    sentence = "init_data is not valid. Send Telegram.WebApp.initData unchanged, as one string."
+    meaning = (
+        "init_data is malformed, was not signed by Telegram for the project's bot, or does not describe a person in a "
+        "private chat."
+    )
+
+
+class InitDataExpired(TaproofError, code="init_data_expired", status=400):
+    sentence = "This init_data is more than five minutes old. Close the Mini App and open it again."
+    meaning = "auth_date in init_data is five minutes old or older, or more than 30 seconds in the future."
+
+
+class InitDataUsed(TaproofError, code="init_data_used", status=400):
+    sentence = "This init_data has already signed its user in. Close the Mini App and open it again."
+    meaning = "init_data has already been used: each one signs in once."
+
+
+class ProjectBotNeeded(TaproofError, code="project_bot_needed", status=400):
+    sentence = (
+        "Mini Apps sign in only to projects with a bot of their own. The developer can set bot_token to the token of "
+        "the Mini App's bot."
+    )
+    meaning = "The project uses the service's bot, so there is no bot whose Mini App could sign in."
+
+
+class PhoneNeeded(TaproofError, code="phone_needed", status=400):
+    sentence = (
+        "This project requires a phone number, which a Mini App does not provide. Use the sign-in link, or let the "
+        "developer set phone_required to false."
+    )
+    meaning = "The project requires phone numbers, and a Mini App provides none."
+
+
+class SignInBlocked(TaproofError, code="sign_in_blocked", status=400):
+    sentence = "You have blocked sign-ins to this project. To allow them again, send /unblock to the bot."
+    meaning = "The user of the Mini App has blocked the project."
+
+
 class TooManyClients(TaproofError, code="too_many_clients", status=400):
     sentence = "This project has reached the maximum number of OpenID Connect clients. Delete some that are not in use."
     meaning = "The project has 50 OpenID Connect clients."

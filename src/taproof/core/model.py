@@ -106,6 +106,7 @@ class SignInProject(NamedTuple):
     bot_id: int | None
     bot_username: str | None
     bot_broken_at: int | None
+    requires_phone: bool = False
 
 
 class PolledSession(NamedTuple):

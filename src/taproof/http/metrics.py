@@ -79,7 +79,7 @@ LimitName = Literal[
     "bot_token",
 ]
 """The limits in `limits/rates.py` and `limits/developers.py`, and the bot token limit (`service/bots.py`)."""
-SessionEndpoint = Literal["generate", "verify"]
+SessionEndpoint = Literal["generate", "verify", "mini_app"]
 """A session endpoint, public or server-side."""
 ReadyCheck = Literal["store", "bot_name"]
 LeaderWork = Literal["bot", "own_bots", "housekeeping"]

@@ -1,5 +1,7 @@
 """Serve the browser SDK: the newest release at `/sdk/taproof.js`, and each release at its own path.
 
+A release is a folder with this bundle and `mini-app.js`, which only Mini Apps load.
+
 A released bundle never changes and is never removed. Pages that load a bundle with its integrity hash (W3C Subresource
 Integrity) therefore keep working when the service is upgraded. The bundles are built in `sdk/js`.
 """
@@ -34,7 +36,7 @@ _CODINGS: Final = 20
 
 
 class Bundle:
-    """An ASGI application that serves one SDK release to GET and HEAD, gzip-compressed if the client accepts it.
+    """An ASGI application that serves one script to GET and HEAD, gzip-compressed if the client accepts it.
 
     Args:
         body: the script.
@@ -84,13 +86,14 @@ class SdkFiles:
     """
 
     def __init__(self, version: str) -> None:
-        releases = {folder.name: (folder / _NAME).read_bytes() for folder in _RELEASES.iterdir()}
-        newest = releases[version]
+        scripts = [
+            (folder.name, file.name, file.read_bytes()) for folder in _RELEASES.iterdir() for file in folder.iterdir()
+        ]
         about = sdk_release(version)._asdict()
         self._apps: dict[str, ASGIApp] = {
-            SDK_PATH: Bundle(newest, _NEWEST),
             _ABOUT_PATH: FixedAnswer(json.dumps(about).encode(), "application/json", (*_ANY_ORIGIN, _NEWEST)),
-            **{_path(name): Bundle(body, _FOR_EVER) for name, body in releases.items()},
+            **{_path(release, name): Bundle(body, _FOR_EVER) for release, name, body in scripts},
+            **{f"/sdk/{name}": Bundle(body, _NEWEST) for release, name, body in scripts if release == version},
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,8 +105,8 @@ class SdkFiles:
             await app(scope, receive, send)
 
 
-def _path(version: str) -> str:
-    return f"/sdk/{version}/{_NAME}"
+def _path(version: str, name: str = _NAME) -> str:
+    return f"/sdk/{version}/{name}"
 
 
 def _accepts_gzip(scope: Scope) -> bool:

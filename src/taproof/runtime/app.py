@@ -25,12 +25,14 @@ from starlette.types import ASGIApp
 from taproof.api.developer import DeveloperApi
 from taproof.api.health import build_operations, build_watching
 from taproof.api.login import LoginApi
+from taproof.api.mini_app import MiniAppApi
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.core.mini_app import PRODUCTION_KEY, TEST_KEY
 from taproof.http.body import BODY_SECONDS, BodiesInTime
 from taproof.http.cells import SharedMetrics
 from taproof.http.limits.pages import PageLimit
@@ -47,6 +49,7 @@ from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.runtime.services import Services, open_services
 from taproof.runtime.start_screen import print_screen
 from taproof.service.housekeeping import Housekeeping
+from taproof.service.sessions.mini_app import MiniAppSignIns
 from taproof.webhooks.sender import WebhookSender
 
 _FINISH_PARTS: Final = 17.0
@@ -104,6 +107,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             stack.push_async_callback(sandbox.messenger.close)
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
             services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
+        apps |= mini_app_apps(services, sandbox.init_data_key if sandbox else telegram_key(settings))
         console = build_console(settings, services) if settings.serves_api else None
         if console is not None:
             apps = console_apps(console) | apps
@@ -142,6 +146,26 @@ async def invite_first(settings: Settings, services: Services) -> str | None:
 def console_apps(console: Console) -> dict[str, ASGIApp]:
     """Return the console's applications by path."""
     return {"/": RedirectResponse("/console"), "/console/*": console.app}
+
+
+def telegram_key(settings: Settings) -> bytes:
+    """Return the public key with which Telegram signs the data of Mini Apps in this environment."""
+    return TEST_KEY if settings.telegram_environment == "test" else PRODUCTION_KEY
+
+
+def mini_app_apps(services: Services, public_key: bytes) -> dict[str, ASGIApp]:
+    """Return the applications for Mini Apps, by path. The messenger signs their data with the key to `public_key`."""
+    sign_ins = MiniAppSignIns(
+        services.storage,
+        services.encryptor,
+        services.sign_in_sessions,
+        system_clock,
+        system_entropy,
+        public_key=public_key,
+        recorded=services.recorded.set,
+    )
+    api = MiniAppApi(sign_ins, session_api(services), services.metrics, services.limits)
+    return {"/api/v1/mini-app/public": api.sign_in_public, "/api/v1/mini-app": api.sign_in}
 
 
 def webhook_apps(settings: Settings, webhook: ASGIApp, project_bot_webhooks: ASGIApp) -> dict[str, ASGIApp]:
@@ -184,6 +208,11 @@ def build_console(settings: Settings, services: Services) -> Console:
     )
 
 
+def session_api(services: Services) -> SessionApi:
+    """Return the session endpoints."""
+    return SessionApi(services.sign_in_sessions, services.waiting, services.projects, services.metrics, services.limits)
+
+
 def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIApp]) -> ASGIApp:
     """Return the application with every route of this role; `others` are more applications, by path."""
     developers, projects = services.developers, services.projects
@@ -209,7 +238,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
     )
     operations = build_operations(services.readiness, services.metrics, developer_api)
     router = Router(
-        SessionApi(services.sign_in_sessions, services.waiting, projects, services.metrics, services.limits),
+        session_api(services),
         developer_api,
         operations,
         {

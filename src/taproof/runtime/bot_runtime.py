@@ -154,7 +154,7 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
 def open_bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
     """Return a client for the Bot API of the messenger or of the sandbox, with `limit` connections at most."""
     if not settings.sandbox:
-        return BotApiClient(settings.bot_api_url, limit=limit)
+        return BotApiClient(settings.bot_api_url, environment=settings.telegram_environment, limit=limit)
     tls = None
     if settings.tls_cert is not None:
         # The sandbox's bot calls this process over loopback, so the certificate need not be verified.

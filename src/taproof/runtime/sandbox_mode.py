@@ -27,6 +27,8 @@ class RunningSandbox:
     messenger: Sandbox
     bot_id: int
     bot_token: str
+    init_data_key: bytes
+    """The public key with which the sandbox messenger signs the data of Mini Apps."""
     seed: Seed
     apps: Mapping[str, ASGIApp]
     link_base: str
@@ -59,4 +61,4 @@ async def start_sandbox(settings: Settings, services: "Services") -> RunningSand
     invitation = None
     if seeded.developer.messenger_id is None:
         invitation = (await services.invitations.invite_again(actor, seeded.developer)).code
-    return RunningSandbox(messenger, number, token, seeded, apps, link_base, invitation)
+    return RunningSandbox(messenger, number, token, messenger.init_data_key, seeded, apps, link_base, invitation)

@@ -22,10 +22,12 @@ from taproof.sandbox.control.errors import (
     SandboxMethodNotAllowed,
     SandboxPathNotFound,
 )
+from taproof.sandbox.control.mini_app import MiniAppControl
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.phone.page import phone_routes
 from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.faults import Faults
+from taproof.sandbox.telegram.init_data import InitDataSigner
 from taproof.sandbox.telegram.server import PREFIX, BotApi
 
 _log = structlog.get_logger(__name__)
@@ -50,11 +52,14 @@ class Sandbox:
         self._faults = Faults()
         self.bots: Final = SandboxBots(own_hosts, clock, entropy, base_url)
         self.bots.add(bot_username, token=bot_token)
+        signer = InitDataSigner(clock, entropy)
+        self.init_data_key: Final = signer.public_key
         app = Starlette(
             routes=[
                 *phone_routes(),
                 *ControlApi(self.bots, self._faults, own_hosts).routes,
                 *BotsControl(self.bots).routes,
+                MiniAppControl(self.bots, signer).route,
                 Route(PREFIX + "{call:path}", BotApi(self.bots, self._faults)),
             ],
             exception_handlers={SandboxError: _on_error, HTTPException: _on_http_exception, Exception: _on_bug},

@@ -153,6 +153,25 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
             yield Pause(pause)
 
 
+def sign_in_mini_app(service: Service, init_data: str) -> Call[SignInResult]:
+    """Sign in the user who opened the Mini App of the project's bot, and return the confirmed result.
+
+    With a secret key, the call uses the endpoint for servers; otherwise, the public one for `project_id`. Each
+    `init_data` signs in once, so the call is not retried once the service may have received it.
+
+    Args:
+        service: given by the client.
+        init_data: `Telegram.WebApp.initData` of the page, unchanged.
+
+    Raises:
+        TaproofApiError: such as InvalidRequest if Telegram did not sign the data for the project's bot, or if it is
+            older than five minutes or was used before. `code` gives the reason.
+        ValueError: the client has neither secret_key nor project_id.
+    """
+    request = _request(service, "mini-app", service.project_id, {"init_data": init_data})
+    return _result((yield from ask(service, request)))
+
+
 def _question(service: Service, sign_in: SignIn, **wait: float) -> Request:
     body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **wait}
     return _request(service, "verify", sign_in.project_id or service.project_id, body)

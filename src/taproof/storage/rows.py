@@ -93,7 +93,8 @@ project_from = _reader(
     allowed_origins=lambda text: tuple(text.split()),
     webhook_events=lambda text: tuple(text.split()),
 )
-sign_in_project_from = _reader(SignInProject, is_active=bool, public_access=bool, show_context=bool, match_code=bool)
+_SIGN_IN_FLAGS: Final = ("is_active", "public_access", "show_context", "match_code", "requires_phone")
+sign_in_project_from = _reader(SignInProject, **dict.fromkeys(_SIGN_IN_FLAGS, bool))
 client_from = _reader(OidcClient, redirect_uris=lambda text: tuple(json.loads(text)))
 
 

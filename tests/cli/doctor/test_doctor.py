@@ -211,6 +211,16 @@ async def test_an_unreachable_bot_api_is_a_problem() -> None:
     assert BOT_TOKEN.split(":")[1] not in found.detail + found.advice
 
 
+@pytest.mark.parametrize(("environment", "folder"), [("production", "/"), ("test", "/test/")])
+async def test_the_environment_of_telegram_is_the_one_that_is_asked(
+    bot_api: Any, environment: str, folder: str
+) -> None:
+    """A bot of the test environment is known there only."""
+    settings = {"bot_token": BOT_TOKEN, "bot_api_url": bot_api.url, "telegram_environment": environment}
+    assert (await look("messenger", **settings)).status != "problem"
+    assert bot_api.asked == [f"{folder}getMe", f"{folder}getWebhookInfo"]
+
+
 async def test_a_silent_bot_api_does_not_hang_the_doctor(bot_api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every question has a time limit."""
     monkeypatch.setattr("taproof.cli.doctor.bot_api._TIMEOUT", ClientTimeout(total=0.05))

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from aiohttp import web
@@ -96,9 +97,11 @@ def test_malformed_address_is_refused(api_url: str) -> None:
         BotApiClient(api_url)
 
 
-@pytest.mark.parametrize("end", ["", "/"])
-async def test_address_may_have_a_path(end: str) -> None:
-    """The Bot API may hang below a path, with or without a slash at the end."""
+@pytest.mark.parametrize(
+    ("end", "environment", "folder"), [("", "production", ""), ("/", "production", ""), ("", "test", "test/")]
+)
+async def test_address_may_have_a_path(end: str, environment: Literal["production", "test"], folder: str) -> None:
+    """The Bot API may hang below a path, with or without a slash; the test environment is below each token."""
     asked = []
 
     async def respond(request: web.Request) -> web.Response:
@@ -107,9 +110,11 @@ async def test_address_may_have_a_path(end: str) -> None:
 
     application = web.Application()
     application.router.add_post("/{path:.*}", respond)
-    async with TestServer(application) as server, connected(f"{server.make_url('/telegram')}{end}") as bot:
+    async with TestServer(application) as server:
+        bot = Bot(BotApiClient(f"{server.make_url('/telegram')}{end}", environment=environment), TOKEN)
         await bot.get_me()
-    assert asked == [(f"/telegram/bot{TOKEN}/getMe", {})]
+        await bot.api.close()
+    assert asked == [(f"/telegram/bot{TOKEN}/{folder}getMe", {})]
 
 
 def test_a_bot_shows_its_id_only() -> None:

@@ -24,6 +24,8 @@ Sign users in with their messenger account.
    contains the user's identity and a signed proof. Later calls return the status `used`.
 4. Your server checks the proof (a JWT, HS256) with the project's webhook secret and starts its own session.
 
+In a Telegram Mini App, `POST /api/v1/mini-app/public` takes the place of steps 1 to 3.
+
 Everything is JSON in UTF-8 over HTTPS. A request body needs `Content-Type: application/json` and is at most 16 KiB.
 Times are ISO 8601 in UTC. A failed request returns `{"error": "one sentence for a person"}`; the header
 `X-Error-Code` has a stable code. The JSON endpoints answer HEAD with 405; /docs, /openapi.json, /healthz, /readyz and

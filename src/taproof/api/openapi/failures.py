@@ -7,6 +7,18 @@ from taproof.core import errors
 _BAD_REQUEST_ERRORS: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
     "BadRequest": (),
     "BadStart": (errors.ProjectPaused, errors.OriginNotAllowed, errors.BotBroken, errors.PlanLimitReached),
+    "BadMiniApp": (
+        errors.ProjectPaused,
+        errors.OriginNotAllowed,
+        errors.BotBroken,
+        errors.PlanLimitReached,
+        errors.ProjectBotNeeded,
+        errors.PhoneNeeded,
+        errors.InitDataInvalid,
+        errors.InitDataExpired,
+        errors.InitDataUsed,
+        errors.SignInBlocked,
+    ),
     "BadRead": (errors.CodeVerifierMissing,),
     "BadSend": (errors.WebhookNotSet,),
     "BadResend": (errors.WebhookNotSet, errors.SignInReported),

@@ -4,12 +4,15 @@ from typing import Any, Final
 
 from taproof.api.openapi.operation import post_operation
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
+from taproof.core.mini_app import INIT_DATA_LIMIT
 
 _SIGN_IN_FAILURES: Final = {
     "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
     "verify_public": ("BadRead", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
     "generate": ("BadStart", "InvalidSecretKey", "ProjectNotFound", "StoreOrMessengerUnavailable"),
     "verify": ("BadRead", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
+    "mini_app_public": ("BadMiniApp", "PublicAccessDisabled", "ProjectNotFound", "StoreUnavailable"),
+    "mini_app": ("BadMiniApp", "InvalidSecretKey", "ProjectNotFound", "StoreUnavailable"),
 }
 
 PROJECT_ID: Final = {
@@ -52,6 +55,16 @@ _CODE_VERIFIER: Final = {
     "For 60 seconds after the first confirmed response, a call with it returns that response again, in case it was "
     "lost.",
     "examples": ["dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"],
+}
+_INIT_DATA: Final = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": INIT_DATA_LIMIT,
+    "description": "`Telegram.WebApp.initData`, unchanged. It can be used once, within five minutes after the user "
+    "opened the Mini App.",
+    "examples": [
+        "user=%7B%22id%22%3A123456789%2C…%7D&chat_type=private&auth_date=1795214643&signature=…&hash=…",
+    ],
 }
 _OPTIONAL: Final = (_OPTIONAL_PROJECT_ID, _WAIT, _CODE_CHALLENGE, _CODE_CHALLENGE_METHOD, _CODE_VERIFIER)
 _BINDING: Final = {"code_challenge": _CODE_CHALLENGE, "code_challenge_method": _CODE_CHALLENGE_METHOD}
@@ -139,8 +152,11 @@ _RATE_LIMIT_FIELDS: Final[dict[str, Any]] = {
 }
 
 
+_ANSWERS: Final = {"generate": "CreatedSession", "verify": "Verification", "mini_app": "Confirmed"}
+
+
 def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]) -> dict[str, Any]:
-    generates = verb.startswith("generate")
+    answer = _ANSWERS[verb.removesuffix("_public")]
     return post_operation(
         "Sign-in",
         verb,
@@ -148,10 +164,10 @@ def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]
         description,
         fields,
         required=[name for name, field in fields.items() if field not in _OPTIONAL],
-        answer="CreatedSession" if generates else "Verification",
+        answer=answer,
         failed=_SIGN_IN_FAILURES[verb],
         secured_with=None if verb.endswith("_public") else "secretKey",
-        headers=_RATE_LIMIT_FIELDS if generates else None,
+        headers=None if answer == "Verification" else _RATE_LIMIT_FIELDS,
     )
 
 
@@ -187,5 +203,18 @@ SIGN_IN_PATHS: Final = {
             "wait": _WAIT,
             "code_verifier": _CODE_VERIFIER,
         },
+    ),
+    "/api/v1/mini-app/public": _operation(
+        "mini_app_public",
+        "Sign in the user of a Telegram Mini App",
+        "The data that Telegram signed for the project's bot takes the place of Confirm. The response is that of "
+        "verify for a confirmed session. Accepts any origin (CORS).",
+        {"project_id": PROJECT_ID, "init_data": _INIT_DATA},
+    ),
+    "/api/v1/mini-app": _operation(
+        "mini_app",
+        "Sign in the user of a Telegram Mini App from your server",
+        "Like mini-app/public, but with the project's secret key; public access can be off.",
+        {"project_id": _OPTIONAL_PROJECT_ID, "init_data": _INIT_DATA},
     ),
 }

@@ -62,7 +62,8 @@ async def check_messenger(settings: Settings, clock: Clock) -> list[Finding]:
 
 async def _ask(client: aiohttp.ClientSession, settings: Settings, method: str, clock: Clock) -> _BotApiAnswer:
     token = settings.bot_token.get_secret_value() if settings.bot_token else ""
-    address = f"{settings.bot_api_url}/bot{token}/{method}"
+    folder = "test/" if settings.telegram_environment == "test" else ""
+    address = f"{settings.bot_api_url}/bot{token}/{folder}{method}"
     asked = clock()
     async with client.get(address, allow_redirects=False) as answer:
         answered = clock()

@@ -10,7 +10,7 @@ import re
 import ssl
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import structlog
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector
@@ -109,6 +109,8 @@ class BotApiClient:
 
     Args:
         api_url: the base of `/bot<token>/<method>`, such as `https://api.telegram.org`.
+        environment: "test" calls `/bot<token>/test/<method>`
+            (https://core.telegram.org/bots/webapps#using-bots-in-the-test-environment).
         tls: the certificates to trust instead of the public authorities, for a self-hosted Bot API server.
         limit: the maximum number of simultaneous connections; further calls wait. 0 means no limit.
 
@@ -116,10 +118,18 @@ class BotApiClient:
         ValueError: the address is malformed.
     """
 
-    def __init__(self, api_url: str, *, tls: ssl.SSLContext | None = None, limit: int = CONNECTIONS) -> None:
+    def __init__(
+        self,
+        api_url: str,
+        *,
+        environment: Literal["production", "test"] = "production",
+        tls: ssl.SSLContext | None = None,
+        limit: int = CONNECTIONS,
+    ) -> None:
         if _ADDRESS.fullmatch(api_url) is None:
             raise ValueError("The Bot API address must look like https://api.telegram.org. Check TAPROOF_BOT_API_URL.")
         self._base = api_url.rstrip("/")
+        self._folder = "test/" if environment == "test" else ""
         self._tls = tls
         self._limit = limit
         self._client: ClientSession | None = None
@@ -169,7 +179,7 @@ class BotApiClient:
         status = 0
         try:
             async with self._open().post(
-                f"{self._base}/bot{token}/{method}",
+                f"{self._base}/bot{token}/{self._folder}{method}",
                 json=body,
                 timeout=ClientTimeout(total=seconds, sock_connect=CONNECT_SECONDS),
                 allow_redirects=False,  # The URL contains the token, which must not follow a redirect elsewhere.

@@ -21,12 +21,12 @@ from taproof.sandbox.control.errors import (
     TooManyFaults,
     TooManyUsers,
     UsernameTaken,
-    UserNotFound,
 )
 from taproof.sandbox.control.request import (
     LONGEST_WAIT,
     PERSON_FIELDS,
     find_bot,
+    find_person,
     integer_field,
     json_response,
     number_parameter,
@@ -44,7 +44,7 @@ from taproof.sandbox.telegram.bots import SandboxBot, SandboxBots
 from taproof.sandbox.telegram.chats import SandboxChat, SandboxMessage
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.html import clean_text
-from taproof.sandbox.telegram.people import PEOPLE_LIMIT, Person
+from taproof.sandbox.telegram.people import PEOPLE_LIMIT
 
 REPLY_SECONDS: Final = 15
 """The longest wait of `open` and `tap` for the bot, which may start slowly on a busy machine."""
@@ -95,7 +95,7 @@ class ControlApi:
 
     async def _open(self, request: Request) -> Response:
         """Open a deeplink, as if the person sent `/start TOKEN`. Answer once the bot has replied, or after 15 s."""
-        person = self._person(request)
+        person = find_person(request, self._people)
         deeplink = text_field(await read_object(request, "deeplink"), "deeplink", _LINK_LIMIT)
         bot, payload = read_deeplink(deeplink, self._bots, self._own_hosts)
         chat = bot.messenger.chat(person.id)
@@ -170,7 +170,7 @@ class ControlApi:
 
     async def _messages(self, request: Request) -> Response:
         """Return the chat. With `wait` and `after`, wait up to `wait` seconds for a version other than `after`."""
-        person = self._person(request)
+        person = find_person(request, self._people)
         wait = number_parameter(request, "wait", LONGEST_WAIT)
         after = number_parameter(request, "after", 10**15)
         bot = find_bot(self._bots, request.query_params.get("bot"))
@@ -198,17 +198,9 @@ class ControlApi:
             raise TooManyFaults
         return json_response({"added": True})
 
-    def _person(self, request: Request) -> Person:
-        user_id = request.path_params["user_id"]
-        # Sixteen digits at most: Python refuses to parse very long numbers.
-        person = self._people.get(int(user_id)) if user_id.isdecimal() and len(user_id) <= 16 else None
-        if person is None:
-            raise UserNotFound
-        return person
-
     async def _read(self, request: Request, *allowed: str) -> tuple[dict[str, Any], SandboxBot, SandboxChat]:
         """Return the fields of the body, the bot that they name, and its chat with the person."""
-        person = self._person(request)
+        person = find_person(request, self._people)
         fields = await read_object(request, *allowed)
         bot = read_bot(fields, self._bots)
         return fields, bot, bot.messenger.chat(person.id)

@@ -9,7 +9,13 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from taproof.sandbox.control.errors import BotNotFound, DeeplinkInvalid, InvalidSandboxRequest, SandboxBodyTooLarge
+from taproof.sandbox.control.errors import (
+    BotNotFound,
+    DeeplinkInvalid,
+    InvalidSandboxRequest,
+    SandboxBodyTooLarge,
+    UserNotFound,
+)
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.telegram.bots import PHONE_PATH, SandboxBot, SandboxBots
 from taproof.sandbox.telegram.html import clean_text
@@ -136,6 +142,20 @@ def read_deeplink(deeplink: str, bots: SandboxBots, own_hosts: OwnHosts) -> tupl
     if len(payloads) != 1 or _PAYLOAD.fullmatch(payloads[0]) is None:
         raise DeeplinkInvalid
     return bot, payloads[0]
+
+
+def find_person(request: Request, people: People) -> Person:
+    """Return the simulated user that the path names.
+
+    Raises:
+        SandboxError: there is no such user.
+    """
+    user_id = request.path_params["user_id"]
+    # Sixteen digits at most: Python refuses to parse very long numbers.
+    person = people.get(int(user_id)) if user_id.isdecimal() and len(user_id) <= 16 else None
+    if person is None:
+        raise UserNotFound
+    return person
 
 
 def read_bot(fields: dict[str, Any], bots: SandboxBots) -> SandboxBot:

@@ -149,23 +149,12 @@ class SignInSessions:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, BotBroken,
                 PlanLimitReached, MessengerUnavailable: nothing is stored.
         """
-        _require_project_id(project_id)
         digest = None if code_challenge is None else challenge_digest(code_challenge)
         if code_challenge is not None and digest is None:
             raise InvalidRequest(
                 "code_challenge must be the SHA-256 of your code_verifier in base64url without padding: 43 characters."
             )
-        project = await self._storage.projects.read_sign_in_project(project_id)
-        if project is None:
-            raise ProjectNotFound
-        if public:
-            if not project.public_access:
-                raise PublicAccessDisabled
-            _require_allowed_origin(project, requester.origin)
-        if project.bot_broken_at is not None:
-            raise BotBroken
-        if self._require_room is not None and project.is_active:
-            await self._require_room(project.developer_id, project.plan)
+        project = await self.admit(project_id, public=public, requester=requester)
         link_base = (
             self._link_base() if project.bot_username is None else self._project_bot_link_base(project.bot_username)
         )
@@ -193,6 +182,27 @@ class SignInSessions:
             raise await self._refusal(project_id, ProjectPaused(), public=public)
         deeplink = f"{link_base}?start={session_token}"
         return CreatedSession(session_token, deeplink, session.expires_at, match_code)
+
+    async def admit(self, project_id: str, *, public: bool, requester: Requester) -> SignInProject:
+        """Return a project's settings for a new session. The store checks the pause and the public access again.
+
+        Raises:
+            InvalidRequest, ProjectNotFound, PublicAccessDisabled, OriginNotAllowed, BotBroken, PlanLimitReached: no
+                session may be created.
+        """
+        _require_project_id(project_id)
+        project = await self._storage.projects.read_sign_in_project(project_id)
+        if project is None:
+            raise ProjectNotFound
+        if public:
+            if not project.public_access:
+                raise PublicAccessDisabled
+            _require_allowed_origin(project, requester.origin)
+        if project.bot_broken_at is not None:
+            raise BotBroken
+        if self._require_room is not None and project.is_active:
+            await self._require_room(project.developer_id, project.plan)
+        return project
 
     def _context(self, requester: Requester) -> str | None:
         """Return the request context that the prompt shows. It is stored while the session is pending."""
@@ -236,7 +246,7 @@ class SignInSessions:
             consumed = await self._storage.sessions.consume_session(key, now)
         if consumed is None and session.code_challenge is not None:
             consumed = await self._storage.sessions.reread_session(key, now - REREAD_WINDOW)
-        return _STATUS_ONLY["used"] if consumed is None else self._confirmed(consumed, session_token)
+        return _STATUS_ONLY["used"] if consumed is None else self.confirmed(consumed, session_token)
 
     async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
         """Decrypt the signing secret and the phone number before the session is used up.
@@ -245,18 +255,22 @@ class SignInSessions:
         row, because `regenerate` may run in between.
         """
         storage, encryptor = self._storage, self._encryptor
-        webhook_secrets = await storage.projects.read_webhook_secrets(polled.project_id)
-        if webhook_secrets is None:
-            raise ProjectNotFound
-        encryptor.decrypt(
-            signing_secrets(webhook_secrets, now)[0], associated_data_of("webhook_secret", polled.project_id)
-        )
+        await self.check_signing_secret(polled.project_id, now)
         if polled.encrypted_phone is not None:
             session = await storage.sessions.read_session(key)
             if session is not None:
                 encryptor.decrypt(polled.encrypted_phone, associated_data_of("phone", session.id))
 
-    def _confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
+    async def check_signing_secret(self, project_id: str, now: int) -> None:
+        """Decrypt the secret that signs a project's proofs, and raise an error if that fails."""
+        webhook_secrets = await self._storage.projects.read_webhook_secrets(project_id)
+        if webhook_secrets is None:
+            raise ProjectNotFound
+        self._encryptor.decrypt(
+            signing_secrets(webhook_secrets, now)[0], associated_data_of("webhook_secret", project_id)
+        )
+
+    def confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
         """Return the result of a confirmed session from stored values only, so that a second read returns the same."""
         project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
         secret = self._encryptor.decrypt(

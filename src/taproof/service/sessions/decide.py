@@ -147,7 +147,7 @@ class Decisions:
         A wrong match code cancels the session; so does a missing one if the prompt shows match codes. If the project
         collects phone numbers, the session stays pending until `give_phone` or `continue_without_phone`.
         """
-        identity = _storable(identity)
+        identity = storable_identity(identity)
         user_id = identity.messenger_id
         session, now = await self._find(session_token, bot_id)
         if session is None:
@@ -182,7 +182,7 @@ class Decisions:
         self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT
     ) -> SeenSession:
         """Confirm a session without a phone number, if the project makes the number optional."""
-        identity = _storable(identity)
+        identity = storable_identity(identity)
         session, now = await self._find(session_token, bot_id)
         if session is None:
             return _UNKNOWN
@@ -221,7 +221,7 @@ class Decisions:
             bot_id: the bot that received the contact.
             answers: returns whether the contact answers the message that requested it for this session.
         """
-        identity = _storable(identity)
+        identity = storable_identity(identity)
         user_id = identity.messenger_id
         now = self._clock()
         request = await self._storage.users.find_phone_request(user_id, bot_id)
@@ -348,7 +348,7 @@ class Decisions:
             event = self._events.cancelled(session, session_token, now)
             changed = await self._storage.sessions.cancel_session(key, user_id, now, event)
         else:
-            event = self._events.confirmed(session, session_token, identity, now)
+            event = self._events.confirmed(session.project_id, session_token, identity, now)
             phone, encrypted_phone = identity.messenger_phone, None
             if phone is not None:
                 encrypted_phone = self._encryptor.encrypt(phone, associated_data_of("phone", session.id), self._entropy)
@@ -371,7 +371,7 @@ class Decisions:
         return dataclasses.replace(_seen(decided, user_id, now), changed=True)
 
 
-def _storable(identity: MessengerIdentity) -> MessengerIdentity:
+def storable_identity(identity: MessengerIdentity) -> MessengerIdentity:
     """Return an identity as it can be stored. The phone number comes from a contact only."""
     return MessengerIdentity(
         identity.messenger_id, stored_text(identity.messenger_name), stored_text(identity.messenger_username)

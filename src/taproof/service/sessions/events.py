@@ -21,13 +21,13 @@ class SessionEvents:
         named = {"session_token": session_token, "cancelled_at": iso8601(now)}
         return self._create(now, "auth.cancelled", session.project_id, **named)
 
-    def confirmed(self, session: Session, session_token: str, identity: MessengerIdentity, now: int) -> Event:
+    def confirmed(self, project_id: str, session_token: str, identity: MessengerIdentity, now: int) -> Event:
         """Return the auth.confirmed event of a session that is confirmed at `now`."""
         phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
         return self._create(
             now,
             "auth.confirmed",
-            session.project_id,
+            project_id,
             session_token=session_token,
             messenger_id=identity.messenger_id,
             messenger_name=identity.messenger_name,

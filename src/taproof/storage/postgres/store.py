@@ -9,6 +9,7 @@ from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.deliveries import PostgresDeliveries
 from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
 from taproof.storage.postgres.erasure import PostgresErasure
+from taproof.storage.postgres.mini_apps import PostgresMiniApps
 from taproof.storage.postgres.oidc.authorizations import PostgresAuthorizations
 from taproof.storage.postgres.oidc.clients import PostgresOidcClients
 from taproof.storage.postgres.partitions import Partitions
@@ -40,6 +41,7 @@ class PostgresStorage(Storage):
         deliveries = PostgresDeliveries(database)
         self._batching = (sessions, projects, clients, bots, deliveries)
         self.sessions = sessions
+        self.mini_apps = PostgresMiniApps(database, partitions, clock)
         self.projects = projects
         self.oidc_clients = clients
         self.bots = bots

@@ -26,6 +26,7 @@ from taproof.storage.protocol.encrypted_values import EncryptedValueStorage
 from taproof.storage.protocol.erasure import ErasureStorage
 from taproof.storage.protocol.leases import LeaseStorage
 from taproof.storage.protocol.metadata import MetadataStorage
+from taproof.storage.protocol.mini_apps import MiniAppStorage
 from taproof.storage.protocol.oidc.authorizations import AuthorizationStorage
 from taproof.storage.protocol.oidc.clients import OidcClientStorage
 from taproof.storage.protocol.oidc.signing_keys import SigningKeyStorage
@@ -39,6 +40,7 @@ class Storage(Protocol):
     """The store: SQLite on one machine, PostgreSQL for many."""
 
     sessions: SessionStorage
+    mini_apps: MiniAppStorage
     projects: ProjectStorage
     oidc_clients: OidcClientStorage
     bots: BotStorage

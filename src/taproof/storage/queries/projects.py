@@ -45,7 +45,8 @@ READ_WEBHOOK_SECRETS: Final = """
 SELECT encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
 READ_SIGN_IN_PROJECT: Final = """
 SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
-  p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at
+  p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at,
+  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END
 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = $1"""
 _CHANGED: Final = ("name", "webhook_url", *PROJECT_FLAGS, "allowed_origins", "webhook_events")
 LOCK_PROJECTS: Final = "SELECT id FROM projects WHERE (developer_id = $1 AND id = $2) OR id = $3 ORDER BY id"

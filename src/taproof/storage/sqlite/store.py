@@ -23,6 +23,7 @@ from taproof.storage.sqlite.counts import Counters
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.deliveries import SqliteDeliveries
 from taproof.storage.sqlite.group_commit import GroupCommit
+from taproof.storage.sqlite.mini_apps import SqliteMiniApps
 from taproof.storage.sqlite.oidc.authorizations import SqliteAuthorizations
 from taproof.storage.sqlite.projects import SqliteProjects
 from taproof.storage.sqlite.sessions import SqliteSessions
@@ -35,6 +36,7 @@ class SqliteStorage(Storage):
         """Use `open`."""
         self.database = database
         self.sessions = SqliteSessions(database, counters, clock)
+        self.mini_apps = SqliteMiniApps(database, counters, clock)
         self.projects = SqliteProjects(database)
         self.oidc_clients = OidcClientQueries(database)
         self.bots = BotQueries(database)

@@ -1,0 +1,125 @@
+"""Sign-ins from Telegram Mini Apps: the data that Telegram signed takes the place of Confirm.
+
+The data creates a session that is confirmed and used at once, so it counts in analytics and plans, is listed, and can
+be reported like any other. The session's token derives from the signed data, and the store accepts it once. The data
+is therefore used at most once, on any number of nodes.
+"""
+
+from collections.abc import Callable
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from taproof.core.clock import Clock
+from taproof.core.encryption import Encryptor
+from taproof.core.entropy import Entropy
+from taproof.core.errors import (
+    InitDataExpired,
+    InitDataInvalid,
+    InitDataUsed,
+    PhoneNeeded,
+    ProjectBotNeeded,
+    ProjectPaused,
+    SignInBlocked,
+)
+from taproof.core.identifiers import new_session_id, session_key
+from taproof.core.mini_app import InitData, read_init_data, require_fresh
+from taproof.core.model import NewSession, SessionKey, SignInProject
+from taproof.core.request_context import Requester
+from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions, VerifyResult
+from taproof.service.sessions.decide import storable_identity
+from taproof.service.sessions.events import SessionEvents
+from taproof.storage.protocol import Storage
+
+
+class MiniAppSignIns:
+    """Signs in the users of Mini Apps.
+
+    Args:
+        encryptor: encrypts webhook bodies.
+        sessions: admits new sessions and signs proofs.
+        public_key: the key with which the messenger signs the data of Mini Apps.
+        recorded: called after a sign-in that may have recorded a webhook event, so that the event is sent immediately.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        sessions: SignInSessions,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        public_key: bytes,
+        recorded: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._storage = storage
+        self._events = SessionEvents(encryptor, entropy)
+        self._sessions = sessions
+        self._public_key = Ed25519PublicKey.from_public_bytes(public_key)
+        self._clock = clock
+        self._entropy = entropy
+        self._recorded = recorded
+
+    async def sign_in(
+        self, project_id: str, init_data: str, *, public: bool, requester: Requester = NOBODY_KNOWN
+    ) -> VerifyResult:
+        """Return the result of a confirmed session for the user who opened the Mini App of the project's bot.
+
+        Args:
+            project_id: the project to sign in to.
+            init_data: `Telegram.WebApp.initData`, unchanged.
+            public: the call has no secret key.
+            requester: its origin must be allowed.
+
+        Raises:
+            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, BotBroken,
+                PlanLimitReached, ProjectBotNeeded, PhoneNeeded, InitDataInvalid, InitDataExpired, InitDataUsed,
+                SignInBlocked: nothing is stored, and the data is not used up.
+        """
+        project = await self._admit(project_id, public=public, requester=requester)
+        # All projects without a bot of their own share the service's bot. Any of them could sign in to the others with
+        # the data of its users.
+        if project.bot_id is None:
+            raise ProjectBotNeeded
+        if project.requires_phone:
+            raise PhoneNeeded
+        data = read_init_data(init_data, project.bot_id, self._public_key)
+        now = self._clock()
+        require_fresh(data, now)
+        key = session_key(data.session_token)
+        assert key is not None  # noqa: S101 — `read_init_data` creates tokens of the right form.
+        # Only the store decides, but this read spares it the transaction of most repetitions.
+        if await self._storage.sessions.poll_session(key) is not None:
+            raise InitDataUsed
+        identity = storable_identity(data.identity)
+        if await self._storage.users.is_blocked(identity.messenger_id, project_id):
+            raise SignInBlocked
+        await self._sessions.check_signing_secret(project_id, now)
+        session_id = new_session_id(data.auth_date, self._entropy)
+        # The day of the token is that of `created_at`, as for every session.
+        session = NewSession(key, session_id, project_id, data.auth_date, data.expires_at, bot_id=project.bot_id)
+        event = self._events.confirmed(project_id, data.session_token, identity, now)
+        consumed = await self._storage.mini_apps.create_used_session(session, identity, now, event, public=public)
+        if consumed is None:
+            await self._refuse(key, data, project_id, project.bot_id, public=public, requester=requester)
+            raise SignInBlocked
+        self._recorded()
+        return self._sessions.confirmed(consumed, data.session_token)
+
+    async def _admit(self, project_id: str, *, public: bool, requester: Requester) -> SignInProject:
+        project = await self._sessions.admit(project_id, public=public, requester=requester)
+        if not project.is_active:
+            raise ProjectPaused
+        return project
+
+    async def _refuse(
+        self, key: SessionKey, data: InitData, project_id: str, bot_id: int, *, public: bool, requester: Requester
+    ) -> None:
+        """Raise the reason why the store has not accepted the data. Return if the user has blocked the project."""
+        if await self._storage.sessions.poll_session(key) is not None:
+            raise InitDataUsed
+        if data.expires_at <= self._clock():
+            raise InitDataExpired
+        project = await self._admit(project_id, public=public, requester=requester)
+        if project.bot_id != bot_id:
+            raise InitDataInvalid

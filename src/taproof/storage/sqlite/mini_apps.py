@@ -1,0 +1,64 @@
+"""Sessions of Mini Apps on SQLite."""
+
+from typing import Final
+
+import apsw
+
+from taproof.core.clock import Clock
+from taproof.core.deliveries import Event
+from taproof.core.model import ConsumedSession, MessengerIdentity, NewSession
+from taproof.storage.queries.counts import COUNT
+from taproof.storage.queries.deliveries import RECORD_EVENT
+from taproof.storage.queries.mini_apps import admitted, admitted_values, opened_values
+from taproof.storage.rows import consumed_from, event_values
+from taproof.storage.sqlite.counts import COLUMNS, Counters, count_user
+from taproof.storage.sqlite.database import SqliteDatabase
+from taproof.storage.sqlite.group_commit import rows
+
+_OF_PROJECT: Final = "FROM projects p WHERE p.id = sessions.project_id"
+CREATE_USED_SESSION: Final = f"""
+INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, opened_at, opener_id, confirmed_at,
+  messenger_id, messenger_name, messenger_username, used_at, secrets_version, bot_id, project_id)
+SELECT $1, $2, $3, 'used', $4, $5, $6, $7, $6, $7, $8, $9, $6, p.secrets_version, p.bot_id, p.id {admitted(10)}
+RETURNING project_id, messenger_id, messenger_name, messenger_username, confirmed_at,
+  (SELECT p.encrypted_webhook_secret {_OF_PROJECT}), (SELECT p.encrypted_next_webhook_secret {_OF_PROJECT}),
+  (SELECT p.next_webhook_secret_at {_OF_PROJECT}), used_at, id, encrypted_phone,
+  (SELECT p.developer_id {_OF_PROJECT})"""
+
+
+class SqliteMiniApps:
+    """See `storage.protocol.MiniAppStorage`.
+
+    Args:
+        database: writes.
+        counters: counts the changes of a group of writes.
+        clock: see `SessionQueries`.
+    """
+
+    def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
+        self._database = database
+        self._counters = counters
+        self._clock = clock
+
+    async def create_used_session(
+        self, session: NewSession, identity: MessengerIdentity, now: int, event: Event, *, public: bool
+    ) -> ConsumedSession | None:
+        key, user_id = session.key, identity.messenger_id
+        named = (identity.messenger_name, identity.messenger_username)
+        values = (*opened_values(session, identity, now), *named, *admitted_values(session, public=public))
+
+        def write(connection: apsw.Connection) -> ConsumedSession | None:
+            # The clock is read again, because this write may have waited for another process.
+            if session.expires_at <= max(now, now if self._clock is None else self._clock()):
+                return None
+            for *consumed, developer_id in rows(connection, CREATE_USED_SESSION, values):
+                for counted in ("requested", "opened", "confirmed", "used"):
+                    self._counters.add(counted, session.project_id, key.day)
+                # `count_user` changes the counters' row, which otherwise exists since the session was created.
+                connection.execute(COUNT, (session.project_id, key.day, *[0] * len(COLUMNS)))
+                count_user(connection, developer_id, session.project_id, user_id, key.day)
+                connection.execute(RECORD_EVENT, (session.id, *event_values(event)))
+                return consumed_from(consumed)
+            return None
+
+        return await self._database.writer.run(write)
