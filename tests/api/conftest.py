@@ -77,6 +77,8 @@ class BotFather:
     def __init__(self) -> None:
         self.is_away = False
         self.asked: list[str] = []
+        self.manager: str | None = None
+        """The service's bot, if it may manage bots."""
         self._made = 0
         self.accounts: dict[str, BotAccount] = {}
 
@@ -88,6 +90,9 @@ class BotFather:
         token = f"{bot_id}:AA{self._made:033d}"
         self.accounts[token] = BotAccount(bot_id, username)
         return token
+
+    async def find_manager(self) -> str | None:
+        return self.manager
 
     async def ask(self, token: str) -> BotAccount:
         self.asked.append(token)

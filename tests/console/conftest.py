@@ -40,6 +40,7 @@ from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
+from taproof.service.managed_bots import ManagedBots
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
@@ -170,6 +171,7 @@ async def open_console(directory: Path, clock: ManualClock, *, in_sandbox: bool 
     )
     projects = make_projects(storage, encryptor, clock)
     bot_father = BotFather()
+    bots = make_bots(storage, encryptor, clock, projects, bot_father)
     services = ConsoleServices(
         developers=Developers(storage, clock, system_entropy),
         projects=projects,
@@ -179,7 +181,15 @@ async def open_console(directory: Path, clock: ManualClock, *, in_sandbox: bool 
             storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded
         ),
         audit=AuditLog(storage),
-        bots=make_bots(storage, encryptor, clock, projects, bot_father),
+        bots=bots,
+        managed_bots=ManagedBots(
+            storage,
+            encryptor,
+            clock,
+            bots=bots,
+            find_manager=bot_father.find_manager,
+            link_base="https://t.me/newbot/",
+        ),
         clients=OidcClients(storage, clock, system_entropy),
         plans=plans,
         erasure=Erasure(storage, clock, system_entropy),

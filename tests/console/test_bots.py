@@ -3,8 +3,9 @@
 import pytest
 from tests.console.conftest import Installation, Visitor
 
+from taproof.core.accounts import Actor, Developer
 from taproof.core.errors import BotTokenRefused
-from taproof.core.model import Project
+from taproof.core.model import MessengerIdentity, Project
 from taproof.service.bots import CHECKS
 
 LIST = "/console/projects"
@@ -22,6 +23,16 @@ async def read(console: Installation, project: Project) -> Project:
     found = await console.storage.projects.read_project(project.id)
     assert found is not None
     return found
+
+
+async def linked_developer(console: Installation) -> Developer:
+    """Create a developer with a messenger account."""
+    owner = await console.add_developer("owner@example.com", is_owner=True)
+    made = await console.services.invitations.invite_again(
+        Actor(owner, "command_line"), await console.add_developer("linked@example.com")
+    )
+    identity = MessengerIdentity("1001", "Ada", "")
+    return await console.services.invitations.accept_invitation(made.code, identity, address="192.0.2.1")
 
 
 async def break_bot(console: Installation) -> None:
@@ -45,6 +56,27 @@ async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installati
     assert not [page for page in pages if token.partition(":")[2] in page.html]
     assert "@Shop_Bot" in pages[2].text
     assert "Set a project's own bot" in pages[3].text
+
+
+async def test_a_bot_can_be_created_with_a_link(console: Installation, visitor: Visitor) -> None:
+    """The link is offered to a developer with a messenger account, while the service's bot may manage bots."""
+    linked = await console.sign_in(await linked_developer(console))
+    project, _ = await linked.create_project("Shop <b>")
+    for manager, is_offered in ((None, False), ("Sign_In_Bot", True)):
+        console.bot_father.manager = manager
+        page = await linked.get(settings(project))
+        hrefs = [link.get("href") or "" for link in page.all(".//a[@rel='noopener noreferrer']")]
+        links = [href for href in hrefs if href.startswith("https://t.me/newbot/Sign_In_Bot/shopb_")]
+        assert bool(links) is is_offered
+        assert page.one(".//input[@name='bot_token']") is not None
+        assert ("@BotFather" in page.text) is True
+    assert links[0].endswith("_bot?name=Shop%20%3Cb%3E")
+    await console.services.bots.set_bot(linked.actor, project.id, console.bot_father.make_bot("Shop_Bot"))
+    assert "newbot" not in (await linked.get(settings(project))).html
+    await break_bot(console)
+    assert "newbot" in (await linked.get(settings(project))).html
+    other, _ = await visitor.create_project()
+    assert "newbot" not in (await visitor.get(settings(other))).html, "this developer has no messenger account"
 
 
 async def test_a_bot_is_removed(visitor: Visitor, console: Installation) -> None:

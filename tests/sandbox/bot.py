@@ -34,6 +34,7 @@ class Me(User):
     supports_inline_queries: bool
     can_connect_to_business: bool
     has_main_web_app: bool
+    can_manage_bots: bool
 
 
 class Chat(_Type):

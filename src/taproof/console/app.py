@@ -47,6 +47,7 @@ from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
+from taproof.service.managed_bots import ManagedBots
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
@@ -67,6 +68,7 @@ class ConsoleServices:
     deliveries: Deliveries
     audit: AuditLog
     bots: Bots
+    managed_bots: ManagedBots
     clients: OidcClients
     plans: Plans
     erasure: Erasure
@@ -129,7 +131,7 @@ class Console:
             TeamPages(access, pages, developers, invitations, base_url),
             TokenPages(access, pages, developers, clock),
             AuditPages(access, pages, services.audit, developers, projects),
-            ProjectPages(access, pages, projects, services.bots, plans, quick_start),
+            ProjectPages(access, pages, projects, services.bots, services.managed_bots, plans, quick_start),
             ClientPages(access, pages, services.clients, base_url),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
             WebhookPages(access, pages, projects, deliveries),

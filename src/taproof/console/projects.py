@@ -27,6 +27,7 @@ from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
 from taproof.http.errors import retry_after
 from taproof.service.bots import Bots
+from taproof.service.managed_bots import ManagedBots
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects, ProjectSecrets
 
@@ -50,6 +51,7 @@ class ProjectPages:
     pages: PageRenderer
     projects: Projects
     bots: Bots
+    managed_bots: ManagedBots
     plans: Plans
     quick_start: QuickStart
 
@@ -101,8 +103,8 @@ class ProjectPages:
         context = {"project": project, "snippets": self.quick_start.snippets(project), "usage": usage}
         return self.pages.render(request, "project.html", context)
 
-    async def _settings(self, request: Request, _visitor: Visitor, project: Project) -> Response:
-        return self._show_settings(request, project)
+    async def _settings(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        return await self._show_settings(request, visitor, project)
 
     async def _update(self, request: Request, visitor: Visitor, project: Project) -> Response:
         form = await read_form(request)
@@ -113,19 +115,22 @@ class ProjectPages:
             await self.projects.update_project(visitor.actor, project.id, changes)
         except InvalidRequest as error:
             typed, was = project_form.typed(form), project_form.typed(form, "was_")
-            return self._show_settings(request, project, typed=typed, was=was, errors={"settings": in_words(error)})
+            return await self._show_settings(
+                request, visitor, project, typed=typed, was=was, errors={"settings": in_words(error)}
+            )
         return self.pages.redirect(request, request.url.path, notice="Saved.")
 
     async def _set_bot(self, request: Request, visitor: Visitor, project: Project) -> Response:
         token = (await read_form(request))["bot_token"]
         if not token:
-            return self._show_settings(request, project, errors={"bot": _NO_TOKEN})
+            return await self._show_settings(request, visitor, project, errors={"bot": _NO_TOKEN})
         try:
             await self.bots.set_bot(visitor.actor, project.id, token)
         except (InvalidRequest, BotTokenRefused, BotTaken, MessengerUnavailable, RateLimited) as error:
             # Do not repeat the token on the page, because a bystander could read it.
             sentence = _TOKEN_REFUSED if isinstance(error, BotTokenRefused) else in_words(error)
-            refused = self._show_settings(request, project, errors={"bot": sentence}, status=error.status)
+            errors = {"bot": sentence}
+            refused = await self._show_settings(request, visitor, project, errors=errors, status=error.status)
             refused.raw_headers += retry_after(error)
             return refused
         changed = await self.projects.read_project(visitor.developer, project.id)
@@ -140,7 +145,7 @@ class ProjectPages:
 
     async def _regenerate(self, request: Request, visitor: Visitor, project: Project) -> Response:
         if not _is_confirmed(await read_form(request), project):
-            return self._show_settings(request, project, errors={"regenerate": _NOT_CONFIRMED})
+            return await self._show_settings(request, visitor, project, errors={"regenerate": _NOT_CONFIRMED})
         secrets = await self.projects.regenerate_secrets(visitor.actor, project.id)
         notice = (
             "Both secrets were replaced, and the old ones no longer work. Update your servers with the new ones now."
@@ -149,7 +154,7 @@ class ProjectPages:
 
     async def _delete(self, request: Request, visitor: Visitor, project: Project) -> Response:
         if not _is_confirmed(await read_form(request), project):
-            return self._show_settings(request, project, errors={"delete": _NOT_CONFIRMED})
+            return await self._show_settings(request, visitor, project, errors={"delete": _NOT_CONFIRMED})
         await self.projects.delete_project(visitor.actor, project.id)
         notice = f"{isolated_name(project.name)} was deleted, with its sessions and analytics."
         return self.pages.redirect(request, HOME, notice=notice)
@@ -159,9 +164,10 @@ class ProjectPages:
         path = f"{HOME}/{project_id}"
         return self.pages.redirect(request, path, notice=notice, secrets=secrets, secrets_hint=_SHOWN_ONCE)
 
-    def _show_settings(
+    async def _show_settings(
         self,
         request: Request,
+        visitor: Visitor,
         project: Project,
         *,
         typed: Mapping[str, Any] | None = None,
@@ -174,11 +180,13 @@ class ProjectPages:
         `errors` maps a form to its error. The forms are "settings", "bot", "regenerate" and "delete".
         """
         kept = project_form.shown(project)
+        needs_bot = project.bot_username is None or project.bot_broken_at is not None
         context = {
             "project": project,
             "typed": typed or kept,
             "was": was or kept,
             "errors": errors,
+            "new_bot_link": await self.managed_bots.suggest_bot(visitor.actor, project) if needs_bot else None,
             # Repeated at the top, because the other forms are far down the page.
             "problem": next((error for form, error in errors.items() if form != "settings"), ""),
         }

@@ -114,6 +114,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         messenger = connect_messenger(settings, services, sandbox) if settings.needs_bot else None
         if messenger is not None:
             stack.push_async_callback(messenger.close)
+            services.manager.bot = messenger.bot
             apps |= webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
         server = create_server(settings, build_app(settings, services, apps))
         # Objects created so far live as long as the process, so the garbage collector skips them.
@@ -189,6 +190,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         deliveries=services.deliveries,
         audit=services.audit,
         bots=services.bots,
+        managed_bots=services.managed_bots,
         clients=services.oidc_clients,
         plans=services.plans,
         erasure=services.erasure,

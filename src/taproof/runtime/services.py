@@ -23,6 +23,7 @@ from taproof.http.cells import SharedMetrics
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.messengers.telegram.accounts import fetch_account
+from taproof.messengers.telegram.managed_bots import Manager
 from taproof.oidc.app import ProviderServices
 from taproof.runtime.bot_runtime import open_bot_api
 from taproof.runtime.deeplinks import Deeplinks
@@ -39,6 +40,7 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.installation import check_mode
 from taproof.service.invitations import Invitations
+from taproof.service.managed_bots import ManagedBots
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.keys import SigningKeys
@@ -72,6 +74,9 @@ class Services:
     plans: Plans
     erasure: Erasure
     bots: Bots
+    managed_bots: ManagedBots
+    manager: Manager
+    """The service's own bot, once this process has it."""
     console_sessions: ConsoleSessions
     developer_sign_ins: DeveloperSignIns
     invitations: Invitations
@@ -123,6 +128,17 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
         bot_api = tracing.bot_api(open_bot_api(settings))
         stack.push_async_callback(bot_api.close)
+        bots = Bots(
+            storage,
+            encryptor,
+            system_clock,
+            system_entropy,
+            projects=projects,
+            ask=partial(fetch_account, bot_api),
+            is_service_bot=deeplinks.is_service_bot,
+            limited=metrics.rate_limited["bot_token"].inc,
+        )
+        manager = Manager()
         yield Services(
             storage=storage,
             encryptor=encryptor,
@@ -143,16 +159,16 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             oidc_clients=OidcClients(storage, system_clock, system_entropy),
             plans=plans,
             erasure=Erasure(storage, system_clock, system_entropy),
-            bots=Bots(
+            bots=bots,
+            managed_bots=ManagedBots(
                 storage,
                 encryptor,
                 system_clock,
-                system_entropy,
-                projects=projects,
-                ask=partial(fetch_account, bot_api),
-                is_service_bot=deeplinks.is_service_bot,
-                limited=metrics.rate_limited["bot_token"].inc,
+                bots=bots,
+                find_manager=manager.find_username,
+                link_base=f"{settings.base_url}/sandbox/newbot/" if settings.sandbox else "https://t.me/newbot/",
             ),
+            manager=manager,
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
             developer_sign_ins=DeveloperSignIns(
                 storage, encryptor, sign_in_sessions, system_clock, system_entropy, waiting=waiting

@@ -23,6 +23,7 @@ from taproof.sandbox.control.errors import (
     SandboxPathNotFound,
 )
 from taproof.sandbox.control.mini_app import MiniAppControl
+from taproof.sandbox.control.new_bot import NewBotControl
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.phone.page import phone_routes
 from taproof.sandbox.telegram.bots import SandboxBots
@@ -51,7 +52,7 @@ class Sandbox:
         own_hosts = OwnHosts(base_url)
         self._faults = Faults()
         self.bots: Final = SandboxBots(own_hosts, clock, entropy, base_url)
-        self.bots.add(bot_username, token=bot_token)
+        self.bots.add(bot_username, token=bot_token).methods.can_manage_bots = True
         signer = InitDataSigner(clock, entropy)
         self.init_data_key: Final = signer.public_key
         app = Starlette(
@@ -60,6 +61,7 @@ class Sandbox:
                 *ControlApi(self.bots, self._faults, own_hosts).routes,
                 *BotsControl(self.bots).routes,
                 MiniAppControl(self.bots, signer).route,
+                NewBotControl(self.bots, own_hosts).route,
                 Route(PREFIX + "{call:path}", BotApi(self.bots, self._faults)),
             ],
             exception_handlers={SandboxError: _on_error, HTTPException: _on_http_exception, Exception: _on_bug},

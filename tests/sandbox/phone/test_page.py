@@ -190,3 +190,20 @@ async def test_headers_and_accessible_names(page: Page, running: Running) -> Non
     assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     redirect = await running.http.get("/sandbox")
     assert (redirect.status_code, redirect.headers["location"]) == (307, "/sandbox/phone")
+
+
+async def test_a_suggested_bot_is_created(page: Page, running: Running) -> None:
+    """The page of a link asks first, with the suggested names; then the phone shows the chat with the new bot."""
+    await page.goto("/sandbox/newbot/taproof_sandbox_bot/ada_shop_bot?name=Ada%27s%20shop%20%3Cb%3E")
+    dialog = page.get_by_role("dialog", name="Create a bot?")
+    await expect(dialog.get_by_label("Its username")).to_have_value("ada_shop_bot")
+    await expect(dialog.get_by_label("Its name")).to_have_value("Ada's shop <b>")
+    await dialog.get_by_label("Its username").fill("taproof_sandbox_bot")
+    await dialog.get_by_role("button", name="Create").click()
+    await expect(page.locator("#toast")).to_contain_text("Another bot or a simulated user has this username.")
+    await page.reload()
+    await dialog.get_by_role("button", name="Create").click()
+    await page.wait_for_url("**/sandbox/phone/ada_shop_bot")
+    await expect(page.locator("#bot-name")).to_have_text("Ada's shop <b>")
+    (update,) = (await running.call("getUpdates", allowed_updates=["managed_bot"]))["result"]
+    assert update["managed_bot"]["bot"]["username"] == "ada_shop_bot"

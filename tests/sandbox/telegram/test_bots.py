@@ -47,6 +47,7 @@ async def test_a_further_bot(running: Running, new_bot: MakeBot) -> None:
         "name": "Bot acme_login_bot",
         "link_base": f"{running.base}/sandbox/phone/acme_login_bot",
         "is_first": False,
+        "can_manage_bots": False,
     }
     listed = (await running.http.get("/sandbox/bots")).json()["bots"]
     assert listed[1:] == [shown]

@@ -276,6 +276,10 @@ class Bot:
         """Return the bot's own account: https://core.telegram.org/bots/api#getme."""
         return await self.api.call(self._token, "getMe", User.model_validate, seconds=seconds)
 
+    async def get_managed_bot_token(self, user_id: int) -> str:
+        """Return the token of a bot that this bot manages: https://core.telegram.org/bots/api#getmanagedbottoken."""
+        return await self.api.call(self._token, "getManagedBotToken", _text, {"user_id": user_id})
+
     async def read_username(self) -> str:
         """Return the bot's username, or "" if it has none. Only the first call sends a request to the Bot API."""
         if self._username is None:
@@ -356,6 +360,12 @@ class Bot:
         This is the list for users whose language has no list of its own.
         """
         return await self.api.call(self._token, "getMyCommands", _are_commands, _PRIVATE_CHATS)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError("The result is not a text.")  # noqa: TRY004 — as for every result of another type.
+    return value
 
 
 def _html(text: str, markup: Markup | None) -> dict[str, Any]:

@@ -12,11 +12,12 @@ from typing import Final
 import structlog
 
 from taproof.core.clock import Clock
-from taproof.core.model import MessengerIdentity
+from taproof.core.model import SERVICE_BOT, MessengerIdentity
 from taproof.messengers.browsers import name_browser
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply, answer_tap, send_to_group
+from taproof.messengers.telegram.managed_bots import adopt_managed_bot
 from taproof.messengers.telegram.prompts import (
     CANCEL,
     CONFIRM,
@@ -43,6 +44,7 @@ from taproof.messengers.telegram.types import (
 )
 from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import texts_for
+from taproof.service.managed_bots import ManagedBots
 from taproof.service.sessions.decide import Decisions, SeenSession
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
@@ -64,14 +66,16 @@ class Conversation:
     other commands and buttons.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 — the last ones are optional.
         self,
         decisions: Decisions,
         signer: ButtonSigner,
         clock: Clock,
         handlers: Handlers | None = None,
         limits: ReplyLimits | None = None,
+        managed_bots: ManagedBots | None = None,
     ) -> None:
+        self._managed_bots = managed_bots
         self._decisions = decisions
         self._signer = signer
         self._clock = clock
@@ -86,6 +90,8 @@ class Conversation:
             await self.on_tap(update.callback_query, bot, bot_id, hurry)
         elif update.my_chat_member is not None:
             self.on_membership(update.my_chat_member)
+        elif update.managed_bot is not None and self._managed_bots is not None and bot_id == SERVICE_BOT:
+            await adopt_managed_bot(self._managed_bots, update.managed_bot, bot)
 
     async def on_message(self, message: Message, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
         """Answer a message: an opened link, or anything else that a person writes to the bot."""

@@ -22,6 +22,7 @@ class User(_Type):
     last_name: str | None = None
     username: str | None = None
     language_code: str | None = None
+    can_manage_bots: bool | None = None
 
     @property
     def full_name(self) -> str:
@@ -168,16 +169,24 @@ class ChatMemberUpdated(_Type):
     new_chat_member: ChatMember
 
 
+class ManagedBotUpdated(_Type):
+    """The Bot API object ManagedBotUpdated: https://core.telegram.org/bots/api#managedbotupdated."""
+
+    user: User
+    bot: User
+
+
 class Update(_Type):
     """The Bot API object Update: https://core.telegram.org/bots/api#update.
 
-    An update of any other kind has none of the three optional fields.
+    An update of any other kind has none of the optional fields.
     """
 
     update_id: int
     message: Message | None = None
     callback_query: CallbackQuery | None = None
     my_chat_member: ChatMemberUpdated | None = None
+    managed_bot: ManagedBotUpdated | None = None
 
 
 class BotCommand(_Type):

@@ -34,7 +34,7 @@ Handling = Literal["done", "unanswered", "retry"]
 was not sent, so it must be delivered again. "retry": it must be delivered again for another reason."""
 React = Callable[[Update, Bot, int, asyncio.Event], Awaitable[None]]
 
-ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member"]
+ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member", "managed_bot"]
 
 LEASE: Final = int(LEASE_SECONDS * SECOND)
 """The time (ms) for which a claim prevents other processes from handling the update, unless it is renewed."""
@@ -251,8 +251,8 @@ def _parse(update: dict[str, Any]) -> Update | None:
     if not 0 <= parsed.update_id < 2**63:
         _log.warning("bot_update_malformed", problem="update_id")
         return None
-    is_known = parsed.message is not None or parsed.callback_query is not None or parsed.my_chat_member is not None
-    return parsed if is_known else None
+    kinds = (parsed.message, parsed.callback_query, parsed.my_chat_member, parsed.managed_bot)
+    return parsed if any(kind is not None for kind in kinds) else None
 
 
 def code_lines(error: BaseException) -> list[str]:

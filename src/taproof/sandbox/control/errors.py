@@ -64,6 +64,10 @@ class TooManyBots(SandboxError, code="too_many_bots"):
     sentence = "The sandbox can have at most 1,000 bots. Use an existing one, or restart the sandbox."
 
 
+class ManagerNotAllowed(SandboxError, code="manager_not_allowed"):
+    sentence = "This bot may not manage bots. Turn its management on with POST /sandbox/bots/{username}/manage."
+
+
 class TooManyFaults(SandboxError, code="too_many_faults"):
     sentence = "100 faults are already pending. Clear them with DELETE /sandbox/faults."
 

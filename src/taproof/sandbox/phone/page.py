@@ -6,10 +6,10 @@ from typing import Final
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.sandbox.telegram.bots import PHONE_PATH
+from taproof.sandbox.telegram.bots import NEW_BOT_PATH, PHONE_PATH
 
 _STATIC: Final = Path(__file__).parent
-_SCRIPTS: Final = ("phone.js", "phone_contact.js", "phone_keyboard.js", "phone_messages.js")
+_SCRIPTS: Final = ("phone.js", "phone_contact.js", "phone_keyboard.js", "phone_messages.js", "phone_new_bot.js")
 _HEADERS: Final = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
@@ -27,6 +27,8 @@ def phone_routes() -> list[Route]:
         _file_route(PHONE_PATH, "phone.html", "text/html"),
         # The same page: it opens the chat with the bot that its address names.
         _file_route(f"{PHONE_PATH}/{{username}}", "phone.html", "text/html"),
+        # The same page: it offers to create the bot that its address suggests.
+        _file_route(f"{NEW_BOT_PATH}/{{manager}}/{{username}}", "phone.html", "text/html"),
         *(_file_route(f"/sandbox/{name}", name, "text/javascript") for name in _SCRIPTS),
         _file_route(f"{PHONE_PATH}.css", "phone.css", "text/css"),
     ]

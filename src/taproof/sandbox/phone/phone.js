@@ -4,6 +4,7 @@
 import { contactForm } from "./phone_contact.js";
 import { replyKeyboard } from "./phone_keyboard.js";
 import { messageElement } from "./phone_messages.js";
+import { offerNewBot } from "./phone_new_bot.js";
 
 const WAIT = 25;
 const RETRY = 1_500;
@@ -66,7 +67,8 @@ const nameOf = (id) => fullName(people.find((user) => user.id === id) ?? { first
 
 async function loadBots() {
   ({ bots } = await request("GET", "bots"));
-  const wanted = decodeURIComponent(location.pathname.slice(PHONE.length + 1)).toLowerCase();
+  const path = location.pathname.startsWith(PHONE) ? location.pathname.slice(PHONE.length + 1) : "";
+  const wanted = decodeURIComponent(path).toLowerCase();
   const found = bots.find((each) => (wanted ? each.username.toLowerCase() === wanted : each.is_first));
   bot = found ?? bots.find((each) => each.is_first);
   element("bot").replaceChildren(...bots.map((each) => new Option(`${each.name} (@${each.username})`, each.username)));
@@ -338,6 +340,9 @@ try {
   const problem = await loadBots();
   await loadUsers();
   showToast(problem);
+  offerNewBot(element, (fields) =>
+    during(element("start"), () => request("POST", `users/${current.id}/newbot`, fields)),
+  );
 } catch (error) {
   showToast(error.message);
 }

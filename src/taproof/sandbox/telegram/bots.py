@@ -8,6 +8,7 @@ import hmac
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from taproof.core.clock import Clock
@@ -15,12 +16,14 @@ from taproof.core.entropy import Entropy
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.telegram.messenger import Messenger
 from taproof.sandbox.telegram.methods import BotMethods
-from taproof.sandbox.telegram.people import simulated_people
+from taproof.sandbox.telegram.people import Person, simulated_people
 from taproof.sandbox.telegram.request import ApiError
 from taproof.sandbox.telegram.webhook import UpdateSender
 
 BOT_LIMIT: Final = 1_000
 PHONE_PATH: Final = "/sandbox/phone"
+NEW_BOT_PATH: Final = "/sandbox/newbot"
+"""The beginning of links that suggest a bot, in place of https://t.me/newbot."""
 BOT_USERNAME: Final = re.compile(r"(?i:[a-z][a-z0-9_]{1,28}bot)")
 """The names that a bot can have (https://core.telegram.org/bots/features#creating-a-new-bot)."""
 _FIRST_NAME: Final = "Taproof sandbox"
@@ -34,6 +37,10 @@ class SandboxBot:
     messenger: Messenger
     webhook: UpdateSender
     methods: BotMethods
+    manager_id: int | None = None
+    """The bot that manages this one, and can read its token."""
+    owner_id: int = 0
+    """The person who created a managed bot."""
 
     @property
     def id(self) -> int:
@@ -101,9 +108,27 @@ class SandboxBots:
         if self._is_closed:
             messenger.close()
         webhook = UpdateSender(messenger.updates, self._own_hosts, self._clock)
-        methods = BotMethods(messenger, webhook, self._own_hosts, self._clock)
+        methods = BotMethods(messenger, webhook, self._own_hosts, self._clock, partial(self._managed_token, bot_id))
         self.by_id[bot_id] = bot = SandboxBot(token, messenger, webhook, methods)
         return bot
+
+    def add_managed(self, username: str, name: str, manager: SandboxBot, owner: Person) -> SandboxBot:
+        """Add a bot that a person creates for another bot to manage, and return it."""
+        bot = self.add(username, name)
+        bot.manager_id, bot.owner_id = manager.id, owner.id
+        self._tell_manager(bot)
+        return bot
+
+    def _tell_manager(self, bot: SandboxBot) -> None:
+        """Send the update that a bot was created or got another token to the bot that manages it."""
+        if bot.manager_id is not None:
+            content = {"user": self.people[bot.owner_id].as_user(), "bot": dict(bot.messenger.bot)}
+            self.by_id[bot.manager_id].messenger.updates.add("managed_bot", bot.owner_id, content)
+
+    def _managed_token(self, manager_id: int, bot_id: int) -> str | None:
+        """Return the token of a bot for its manager; None for any other bot."""
+        bot = self.by_id.get(bot_id)
+        return bot.token if bot is not None and bot.manager_id == manager_id else None
 
     async def revoke(self, bot: SandboxBot) -> None:
         """Give a bot a new token, as the messenger does when the owner reports a leak of the old one.
@@ -114,6 +139,7 @@ class SandboxBots:
         bot.messenger.updates.end_poll(ApiError(401, "Unauthorized"))
         bot.messenger.updates.clear()
         await bot.webhook.set(None)
+        self._tell_manager(bot)
 
     def rename(self, bot: SandboxBot, username: str | None, name: str | None) -> None:
         """Change a bot's names; None keeps a name. Links with the old username no longer work."""
@@ -129,6 +155,7 @@ class SandboxBots:
             "name": bot.messenger.bot["first_name"],
             "link_base": f"{self._base_url}{PHONE_PATH}" + ("" if is_first else f"/{bot.username}"),
             "is_first": is_first,
+            "can_manage_bots": bot.methods.can_manage_bots,
         }
 
     def close(self) -> None:

@@ -35,9 +35,22 @@ _QUERY_TOO_OLD: Final = "query is too old and response timeout expired or query 
 
 
 class BotMethods:
-    """Answers one bot's calls. Only on `own_hosts` can a webhook use plain HTTP and any port."""
+    """Answers one bot's calls. Only on `own_hosts` can a webhook use plain HTTP and any port.
 
-    def __init__(self, messenger: Messenger, webhook: UpdateSender, own_hosts: OwnHosts, clock: Clock) -> None:
+    `managed_token` returns the token of a bot that this one manages. With `can_manage_bots`, people can create such
+    bots; @BotFather calls this "Bot Management Mode".
+    """
+
+    def __init__(
+        self,
+        messenger: Messenger,
+        webhook: UpdateSender,
+        own_hosts: OwnHosts,
+        clock: Clock,
+        managed_token: Callable[[int], str | None],
+    ) -> None:
+        self.can_manage_bots = False
+        self._managed_token = managed_token
         self._messenger = messenger
         self._webhook = webhook
         self._own_hosts = own_hosts
@@ -56,6 +69,7 @@ class BotMethods:
             "deletemessage": self._delete_message,
             "answercallbackquery": self._answer_callback_query,
             "setmycommands": commands.set,
+            "getmanagedbottoken": self._get_managed_bot_token,
             "getmycommands": commands.get,
             "deletemycommands": commands.delete,
             "logout": self._do_nothing,
@@ -81,8 +95,15 @@ class BotMethods:
             "supports_inline_queries": False,
             "can_connect_to_business": False,
             "has_main_web_app": False,
+            "can_manage_bots": self.can_manage_bots,
         }
         return self._messenger.bot | abilities, None
+
+    async def _get_managed_bot_token(self, parameters: Parameters) -> Answer:
+        token = self._managed_token(parameters.integer("user_id"))
+        if token is None:
+            raise bad_request("BOT_INVALID")
+        return token, None
 
     async def _do_nothing(self, _: Parameters) -> Answer:
         return True, None

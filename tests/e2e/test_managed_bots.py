@@ -1,0 +1,64 @@
+"""A developer creates a project's bot with one tap in the console; users then sign in with it."""
+
+import re
+import time
+from html import unescape
+
+from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service, StartService
+from tests.e2e.test_reported_developer import CONFIRM, Browser, invitation
+
+NOTICED_WITHIN = 60.0
+LINK = re.compile(r'<a class="button" href="([^"]*/newbot/[^"]+)"')
+
+
+def test_one_tap_makes_the_projects_bot(service: Service, new_phone: NewPhone) -> None:
+    """The console links to the messenger; the bot made there is the project's, and users confirm in it."""
+    phone = new_phone("Ada", language_code="en")
+    browser = Browser(service)
+    browser.invited(invitation(service, "managing@example.com"), phone)
+    assert browser.submit(CONFIRM).status_code == 303
+    token = service.command("tokens", "create", "managing@example.com")
+    access_token = re.findall(r"\btap_[A-Za-z0-9]+", token.stdout)[0]
+    project = Developer(browser.client, access_token).create_project("Ada's shop")
+    settings = f"/console/projects/{project.id}/settings"
+    found = LINK.search(browser.client.get(settings).text)
+    assert found is not None
+    link = unescape(found[1])
+    assert link.startswith(f"{service.base_url}/sandbox/newbot/taproof_sandbox_bot/adasshop_")
+    made = phone._post("newbot", {"link": link})
+    until_set(project, made["username"])
+    assert LINK.search(browser.client.get(settings).text) is None
+    [entry] = [each for each in project.developer.ask("GET", "/audit")["entries"] if each["action"] == "bot.set"]
+    assert (entry["project_id"] if "project_id" in entry else entry["subject"]) == project.id
+    session = project.generate()
+    assert f"/phone/{made['username']}?start=" in session["deeplink"]
+    user = new_phone("Grace")
+    user.open(session["deeplink"])
+    user._post("tap", {"button": "Confirm", "bot": made["username"]})
+    assert project.verify(session["session_token"])["messenger_id"] == user.messenger_id
+    token_of_bot = browser.client.post(f"/sandbox/bots/{made['username']}/revoke", json={}).json()["token"]
+    again = phone._post("newbot", {"link": link, "username": "another_shop_bot"})
+    assert project.read()["bot_username"] == made["username"] != again["username"]
+    for secret in (token_of_bot, link):
+        assert secret.partition(":")[2] not in service.log()
+    browser.client.close()
+
+
+def until_set(project: OwnProject, username: str) -> None:
+    deadline = time.monotonic() + NOTICED_WITHIN
+    while project.read()["bot_username"] != username:
+        assert time.monotonic() < deadline, "nobody noticed"
+        time.sleep(0.1)
+
+
+def test_no_link_where_the_bot_may_not_manage_bots(start_service: StartService) -> None:
+    """The way with a token stays."""
+    service = start_service()
+    browser = Browser(service)
+    answer = browser.client.post("/sandbox/bots/taproof_sandbox_bot/manage", json={"enabled": False})
+    assert answer.json()["can_manage_bots"] is False
+    assert browser.submit("/console/sign-in/token", access_token=service.access_token).status_code == 303
+    page = browser.client.get(f"/console/projects/{service.project_id}/settings").text
+    assert LINK.search(page) is None
+    assert 'name="bot_token"' in page
+    browser.client.close()
