@@ -47,7 +47,7 @@ class Victim:
         await self.storage.sessions.open_session(source.key, ADA.messenger_id, system_clock())
         session = await self.storage.sessions.read_session(source.key)
         assert session is not None
-        event = self.signin._events.confirmed(session, "", ADA, system_clock())
+        event = self.signin._events.confirmed(session.project_id, "", ADA, system_clock())
         assert await self.storage.sessions.confirm_session(source.key, ADA, system_clock(), event, None)
         cookie = await self.sessions.create_console_session(
             self.developer, opened_with=source, address="198.51.100.66", user_agent="Mallory"

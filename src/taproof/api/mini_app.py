@@ -41,7 +41,9 @@ class MiniAppApi:
     async def sign_in(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/mini-app."""
         call = GenerateCall(self._limits, scope, send, public=False)
-        await self._session_api.answer("mini_app", partial(self._sign_in, call), scope, receive, call.send, public=False)
+        await self._session_api.answer(
+            "mini_app", partial(self._sign_in, call), scope, receive, call.send, public=False
+        )
 
     async def _sign_in(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
         if public:
