@@ -112,6 +112,16 @@ async def test_the_session_endpoints_count(at: Running) -> None:
     assert counted == {"confirmed": 1, "cancelled": 1, "reported": 1, "mismatched": 1}
 
 
+async def test_a_mini_app_counts_as_a_session_and_its_confirmation(at: Running) -> None:
+    """Otherwise the alert about sign-ins that nobody decides would fire where all users come from Mini Apps."""
+    body = await at.mini_app_body()
+    statuses = [(await at.call("POST", "/api/v1/mini-app/public", JSON, body)).status for _ in range(3)]
+    assert statuses == [200, 400, 400]
+    assert await value(at, "taproof_sessions_created_total") == 1
+    assert await value(at, "taproof_decisions_total", outcome="confirmed") == 1
+    assert await value(at, "taproof_session_errors_total", endpoint="mini_app", code="init_data_used") == 2
+
+
 async def attack(at: Running, seed: int) -> None:
     """Send hostile methods, paths, queries, headers and bodies to every route."""
     draw = random.Random(seed)  # noqa: S311 — a failure can be repeated.

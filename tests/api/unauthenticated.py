@@ -4,6 +4,7 @@
 """
 
 import asyncio
+import json
 import re
 import statistics
 import sys
@@ -18,7 +19,7 @@ from typing import Any, Final
 from starlette.routing import Route
 from starlette.types import ASGIApp
 from tests.giving_bots import give_bot
-from tests.mini_apps import init_data
+from tests.mini_apps import BOT_ID, PUBLIC_KEY, init_data
 
 from taproof.api.router import Router
 from taproof.config.settings import load_settings
@@ -34,7 +35,6 @@ from taproof.runtime.app import (
     build_console,
     console_apps,
     mini_app_apps,
-    telegram_key,
     webhook_apps,
 )
 from taproof.runtime.bot_runtime import connect_messenger
@@ -130,6 +130,14 @@ class Running:
         assert answer.status == 303, answer
         return answer.headers["set-cookie"].partition(";")[0]
 
+    async def mini_app_body(self) -> bytes:
+        """Give the project a bot; return the body with which the bot's Mini App signs in, once."""
+        storage = self.services.storage
+        project = await storage.projects.read_project(self.project_id)
+        assert project is not None
+        await give_bot(storage, project.developer_id, project.id, ProjectBot(project.id, BOT_ID, "a_bot", b"token"))
+        return json.dumps({"project_id": project.id, "init_data": init_data(system_clock())}).encode()
+
 
 @asynccontextmanager
 async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Running]:
@@ -158,7 +166,7 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
         messenger = connect_messenger(settings, services, started)
         webhooks = webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
         apps = console_apps(build_console(settings, services)) | apps | webhooks
-        apps |= mini_app_apps(services, telegram_key(settings))
+        apps |= mini_app_apps(services, PUBLIC_KEY)
         app = build_app(settings, services, apps)
         developer = await services.developers.create_developer("ada@example.com", "business")
         project, _ = await services.projects.create_project(
@@ -214,11 +222,7 @@ async def special_calls(at: Running) -> list[Call]:
     found = await at.call("POST", "/api/v1/generate/public", JSON, generate)
     session_token = re.findall(rb'"session_token":"([^"]+)"', found.body)[0]
     poll = b'{"project_id": "%s", "session_token": "%s"}' % (at.project_id.encode(), session_token)
-    project = await at.services.storage.projects.read_project(at.project_id)
-    assert project is not None
-    await give_bot(at.services.storage, project.developer_id, project.id, ProjectBot(project.id, 1, "a_bot", b"token"))
-    data = init_data(system_clock(), bot_id=1)
-    mini_app = b'{"project_id": "%s", "init_data": "%s"}' % (at.project_id.encode(), data.encode())
+    mini_app = await at.mini_app_body()
     cookie = {"cookie": await at.waiting_cookie()}
     login = await at.call("POST", "/api/v1/login", JSON, b"{}")
     device_code = re.findall(rb'"device_code":"([^"]+)"', login.body)[0]

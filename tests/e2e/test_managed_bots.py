@@ -29,7 +29,7 @@ def test_one_tap_makes_the_projects_bot(service: Service, new_phone: NewPhone) -
     until_set(project, made["username"])
     assert LINK.search(browser.client.get(settings).text) is None
     [entry] = [each for each in project.developer.ask("GET", "/audit")["entries"] if each["action"] == "bot.set"]
-    assert (entry["project_id"] if "project_id" in entry else entry["subject"]) == project.id
+    assert entry["subject"] == project.id
     session = project.generate()
     assert f"/phone/{made['username']}?start=" in session["deeplink"]
     user = new_phone("Grace")

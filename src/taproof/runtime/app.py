@@ -25,14 +25,14 @@ from starlette.types import ASGIApp
 from taproof.api.developer import DeveloperApi
 from taproof.api.health import build_operations, build_watching
 from taproof.api.login import LoginApi
-from taproof.api.mini_app import MiniAppApi
+from taproof.api.mini_apps import MiniAppApi
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.mini_app import PRODUCTION_KEY, TEST_KEY
+from taproof.core.mini_apps import PRODUCTION_KEY, TEST_KEY
 from taproof.http.body import BODY_SECONDS, BodiesInTime
 from taproof.http.cells import SharedMetrics
 from taproof.http.limits.pages import PageLimit
@@ -49,7 +49,7 @@ from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.runtime.services import Services, open_services
 from taproof.runtime.start_screen import print_screen
 from taproof.service.housekeeping import Housekeeping
-from taproof.service.sessions.mini_app import MiniAppSignIns
+from taproof.service.sessions.mini_apps import MiniAppSignIns
 from taproof.webhooks.sender import WebhookSender
 
 _FINISH_PARTS: Final = 17.0

@@ -108,7 +108,8 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
     # A developer who tries the sandbox signs in repeatedly, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    react = Conversation(decisions, signer, system_clock, handlers, limits, services.managed_bots).on_update
+    conversation = Conversation(decisions, signer, system_clock, handlers, limits, managed_bots=services.managed_bots)
+    react = conversation.on_update
     observe_tap = services.metrics.observe_tap
     intake = UpdateIntake(bot, react, storage.bots, system_clock, observe_tap=observe_tap)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")

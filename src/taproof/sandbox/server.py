@@ -22,7 +22,7 @@ from taproof.sandbox.control.errors import (
     SandboxMethodNotAllowed,
     SandboxPathNotFound,
 )
-from taproof.sandbox.control.mini_app import MiniAppControl
+from taproof.sandbox.control.mini_apps import MiniAppControl
 from taproof.sandbox.control.new_bot import NewBotControl
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.phone.page import phone_routes

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from taproof.api.openapi.operation import post_operation
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
-from taproof.core.mini_app import INIT_DATA_LIMIT
+from taproof.core.mini_apps import INIT_DATA_LIMIT
 
 _SIGN_IN_FAILURES: Final = {
     "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),

@@ -2,8 +2,8 @@
 
 | limit | calls | rate |
 |---|---|---|
-| `generate_address` | public generate calls from a client address | a setting, 60 a minute by default |
-| `generate_project` | generate calls for a project, public and server-side separately | a setting, 6,000 a minute |
+| `generate_address` | public generate and mini-app calls from a client address | a setting, 60 a minute |
+| `generate_project` | the same for a project, public and server-side calls separately | a setting, 6,000 a minute |
 | `verify_session` | verify calls from a client address for one session | one every 1.45 s, bursts of 10 |
 | `verify_unknown` | verify calls that found no session, by address or server's project | 20 a second, bursts of 200 |
 | `sign_in` | sign-ins to the console or with `taproof login`, started from a client address | 20 a minute |
@@ -225,7 +225,7 @@ class RateLimits:
 
 
 class GenerateCall:
-    """One call to generate: counts it against its limits, and adds the rate limit headers.
+    """One call to generate or mini-app: counts it against its limits, and adds the rate limit headers.
 
     Only the project's own server sees how many calls are left for the project. Public callers see this only when none
     are left, so that a project's usage stays private.

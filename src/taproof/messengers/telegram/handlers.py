@@ -66,13 +66,14 @@ class Conversation:
     other commands and buttons.
     """
 
-    def __init__(  # noqa: PLR0917 — the last ones are optional.
+    def __init__(
         self,
         decisions: Decisions,
         signer: ButtonSigner,
         clock: Clock,
         handlers: Handlers | None = None,
         limits: ReplyLimits | None = None,
+        *,
         managed_bots: ManagedBots | None = None,
     ) -> None:
         self._managed_bots = managed_bots

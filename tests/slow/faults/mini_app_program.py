@@ -17,7 +17,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.runtime.store import open_storage
 from taproof.service.sessions.create_and_verify import SignInSessions
-from taproof.service.sessions.mini_app import MiniAppSignIns
+from taproof.service.sessions.mini_apps import MiniAppSignIns
 
 
 async def main() -> None:

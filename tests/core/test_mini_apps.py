@@ -20,7 +20,7 @@ from tests.mini_apps import BOT_ID, KEY, PUBLIC_KEY, USER, encoded, fields_at, i
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.errors import InitDataExpired, InitDataInvalid
 from taproof.core.identifiers import session_key
-from taproof.core.mini_app import (
+from taproof.core.mini_apps import (
     CLOCK_SKEW,
     PRODUCTION_KEY,
     TEST_KEY,
@@ -176,7 +176,12 @@ def test_signed_data_that_is_refused(subtests: pytest.Subtests) -> None:
             assert is_refused(signed(fields))
     # What the refusals above change is accepted as it was.
     assert read(signed(fields_at(START, chat_type=None))).identity.messenger_id == "1001"
-    assert read(signed(fields_at(START, chat_type="sender", receiver='{"id":5}'))).identity.messenger_id == "1001"
+    assert (
+        read(
+            signed(fields_at(START, chat_type="sender", a_field_of_2030="1", receiver='{"id":5}'))
+        ).identity.messenger_id
+        == "1001"
+    )
 
 
 def test_hostile_texts(subtests: pytest.Subtests) -> None:

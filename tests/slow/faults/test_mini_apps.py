@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import random
 import subprocess
 import sys
@@ -22,9 +21,13 @@ from taproof.core.clock import MINUTE, system_clock
 from taproof.core.model import ProjectBot
 from taproof.runtime.store import open_storage
 
-ROOT = Path(__file__).parents[2]
-PROGRAM = Path(__file__).with_name("mini_app_program.py")
+ROOT = Path(__file__).parents[3]
 PROCESSES = 3
+SIGN_INS = 1_000
+CALLERS = 4
+"""Calls of each process for one sign-in, so that 11,000 calls are replays."""
+HOSTILE = 3_400
+"""Each process gets all of them: 10,200 calls."""
 AT_ONCE = 50
 STRANGER = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
@@ -43,13 +46,10 @@ def race(place: Place, batches: Iterator[list[str]], callers: int) -> tuple[list
     proofs: list[str] = []
     answers: Counter[str] = Counter()
     with ExitStack() as stack:
-        command = [sys.executable, str(PROGRAM), *place.arguments, f"{callers}"]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+        command = [sys.executable, "-m", "tests.slow.faults.mini_app_program", *place.arguments, f"{callers}"]
         processes = [
             stack.enter_context(
-                subprocess.Popen(
-                    command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd=ROOT
-                )
+                subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             )
             for _ in range(PROCESSES)
         ]
@@ -92,39 +92,37 @@ def hostile(number: int, chance: random.Random) -> str:
             return f"{genuine[:place]}{(int(genuine[place]) + 1) % 10}{genuine[place + 1 :]}"
 
 
-async def test_data_of_mini_apps_signs_in_once(place: Place, figure: Figure, *, soak: bool) -> None:
+async def test_data_of_mini_apps_signs_in_once(place: Place, figure: Figure) -> None:
     """Of the calls of three processes with the same data one gets a proof, and the counters know of one sign-in."""
-    sign_ins, callers = (3_400, 4) if soak else (150, 4)
     await give_the_project_a_bot(place)
 
     def batches() -> Iterator[list[str]]:
-        for start in range(0, sign_ins, AT_ONCE):
+        for start in range(0, SIGN_INS, AT_ONCE):
             # Signed just before it is used, because it is valid for five minutes.
-            yield [init_data(system_clock(), user + 1) for user in range(start, min(start + AT_ONCE, sign_ins))]
+            yield [init_data(system_clock(), user + 1) for user in range(start, start + AT_ONCE)]
 
-    proofs, answers = await asyncio.to_thread(race, place, batches(), callers)
-    replays = sign_ins * (PROCESSES * callers - 1)
-    assert answers == {"confirmed": sign_ins, "init_data_used": replays}
+    proofs, answers = await asyncio.to_thread(race, place, batches(), CALLERS)
+    replays = SIGN_INS * (PROCESSES * CALLERS - 1)
+    assert answers == {"confirmed": SIGN_INS, "init_data_used": replays}
     options = {"verify_exp": False, "verify_iat": False}
     claims = [jwt.decode(proof, place.webhook_secret, algorithms=["HS256"], options=options) for proof in proofs]  # type: ignore[arg-type]
-    assert {claim["messenger_id"] for claim in claims} == {f"{user + 1}" for user in range(sign_ins)}
-    assert len({claim["session_token"] for claim in claims}) == sign_ins
-    assert await rows(place.url, "SELECT SUM(used) FROM daily_counts") == [(sign_ins,)]
+    assert {claim["messenger_id"] for claim in claims} == {f"{user + 1}" for user in range(SIGN_INS)}
+    assert len({claim["session_token"] for claim in claims}) == SIGN_INS
+    assert await rows(place.url, "SELECT SUM(used) FROM daily_counts") == [(SIGN_INS,)]
     await assert_counters_fit(place.url)
-    figure("sign-ins", sign_ins)
+    figure("sign-ins", SIGN_INS)
     figure("replays refused", replays)
 
 
-async def test_hostile_data_of_mini_apps_signs_nobody_in(place: Place, figure: Figure, *, soak: bool) -> None:
+async def test_hostile_data_of_mini_apps_signs_nobody_in(place: Place, figure: Figure) -> None:
     """No foreign, stale, early or altered data signs in, and the store has no trace of it."""
-    number = 3_400 if soak else 200
     chance = random.Random(20)  # noqa: S311 — no secret.
     await give_the_project_a_bot(place)
-    tried = [hostile(each + 1, chance) for each in range(number)]
-    batches = (tried[start : start + AT_ONCE] for start in range(0, number, AT_ONCE))
+    tried = [hostile(each + 1, chance) for each in range(HOSTILE)]
+    batches = (tried[start : start + AT_ONCE] for start in range(0, HOSTILE, AT_ONCE))
     proofs, answers = await asyncio.to_thread(race, place, batches, 1)
     assert proofs == []
     assert answers.keys() == {"init_data_invalid", "init_data_expired"}
-    assert answers.total() == number * PROCESSES
+    assert answers.total() == HOSTILE * PROCESSES
     assert await rows(place.url, "SELECT COUNT(*) FROM sessions") == [(0,)]
     figure("refused", answers.total())

@@ -14,7 +14,7 @@ from taproof.http.limits.rates import GenerateCall, RateLimits
 from taproof.http.metrics import Metrics
 from taproof.http.requester import requester_of
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN
-from taproof.service.sessions.mini_app import MiniAppSignIns
+from taproof.service.sessions.mini_apps import MiniAppSignIns
 
 
 class MiniAppApi:
@@ -23,7 +23,7 @@ class MiniAppApi:
     Args:
         sign_ins: checks the data of Mini Apps.
         session_api: answers calls as the other session endpoints do.
-        metrics: counts the sessions.
+        metrics: counts the sessions, each of which is confirmed too.
         limits: limits the calls.
     """
 
@@ -61,4 +61,5 @@ class MiniAppApi:
             call.give_back(project_id)
             raise
         self._metrics.sessions_created.inc()
+        self._metrics.count_decision("confirmed")
         return to_json(result.to_answer())

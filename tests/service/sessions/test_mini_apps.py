@@ -37,7 +37,7 @@ from taproof.core.request_context import Requester
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
 from taproof.service.sessions.create_and_verify import SignInSessions
-from taproof.service.sessions.mini_app import MiniAppSignIns
+from taproof.service.sessions.mini_apps import MiniAppSignIns
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node

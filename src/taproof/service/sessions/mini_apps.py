@@ -22,7 +22,7 @@ from taproof.core.errors import (
     SignInBlocked,
 )
 from taproof.core.identifiers import new_session_id, session_key
-from taproof.core.mini_app import InitData, read_init_data, require_fresh
+from taproof.core.mini_apps import InitData, read_init_data, require_fresh
 from taproof.core.model import NewSession, SessionKey, SignInProject
 from taproof.core.request_context import Requester
 from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions, VerifyResult

@@ -33,7 +33,7 @@ INIT_DATA_LIFETIME: Final = 5 * MINUTE
 CLOCK_SKEW: Final = 30 * SECOND
 """How far (ms) `auth_date` may be ahead of this node's clock."""
 _FIELD_LIMIT: Final = 32
-_FIELD: Final = re.compile(r"([a-z][a-z_]{0,63})=([!-%'-~]*)")
+_FIELD: Final = re.compile(r"([a-z][a-z0-9_]{0,63})=([!-%'-~]*)")
 """A name and an encoded value, in printable ASCII except "&"."""
 _BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
