@@ -70,7 +70,7 @@ class BotTokenRefused(TaproofError, code="bot_token_refused", status=400):
 
 
 class InitDataInvalid(TaproofError, code="init_data_invalid", status=400):
-    sentence = "init_data is not valid. Send Telegram.WebApp.initData unchanged, as one string."
+    sentence = "The init_data is not valid. Send Telegram.WebApp.initData unchanged, as one string."
     meaning = (
         "init_data is malformed, was not signed by Telegram for the project's bot, or does not describe a person in a "
         "private chat."
