@@ -4,6 +4,7 @@ The long form runs if pytest gets `--hypothesis-profile=soak`. Files named `test
 """
 
 import logging
+import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,14 @@ async def browser() -> AsyncIterator[Browser]:
     """Yield the browser of all tests of this process; each test opens its own context in it."""
     async with open_chromium() as browser:
         yield browser
+
+
+@pytest.fixture(scope="session")
+def closed_port() -> Iterator[int]:
+    """Yield a port on loopback that refuses connections: it is bound, so nobody else can listen on it."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 def is_soak(config: pytest.Config) -> bool:

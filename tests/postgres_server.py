@@ -14,7 +14,6 @@ import secrets
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -22,6 +21,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
+
+from tests.ports import free_port
 
 HOST: Final = "127.0.0.1"
 # Small, but as durable as a real one, so that the tests of durability mean something.
@@ -93,7 +94,7 @@ class PostgresServer:
             "--no-sync",
             user=self._user,
         )
-        self.port = _free_port()
+        self.port = free_port()
         self._configure({**_SETTINGS, **self._preloaded(), "port": str(self.port), **settings})
         self.start()
 
@@ -178,15 +179,6 @@ class PostgresServer:
     def _configure(self, settings: Mapping[str, str]) -> None:
         with (self._data / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
-
-
-def _free_port() -> int:
-    """Return a port below the range that the system assigns, so that it stays free while the server is down."""
-    while True:
-        port = 20_000 + secrets.randbelow(12_000)
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind((HOST, port))
-            return port
 
 
 def _is_running(pid: int) -> bool:

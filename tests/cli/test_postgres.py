@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 from tests.postgres_server import execute, fresh_database
 from typer.testing import Result
 

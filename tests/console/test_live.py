@@ -11,7 +11,7 @@ import pytest
 from granian.constants import Interfaces
 from granian.server.embed import Server
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 
 from taproof.console import live
 from taproof.console.guard import SECURITY_HEADERS

@@ -12,7 +12,7 @@ from granian.server.embed import Server
 from playwright.async_api import Browser, Page, expect
 from tests.api.conftest import ManualClock
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor, open_console
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 
 from taproof.console import live
 from taproof.core.clock import MINUTE

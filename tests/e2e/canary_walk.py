@@ -9,7 +9,8 @@ from typing import Any
 import httpx
 from tests.e2e.canary_search import Canary, text_canary
 from tests.e2e.canary_walker import PHONES, SHARE, WITHOUT, Walk, Walker, echoing_receiver
-from tests.e2e.conftest import OwnProject, Phone, free_port, make_phone
+from tests.e2e.conftest import OwnProject, Phone, make_phone
+from tests.ports import free_port
 
 
 def user(walker: Walker, name: str) -> Phone:

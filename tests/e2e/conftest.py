@@ -9,7 +9,6 @@ import json
 import os
 import re
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -24,6 +23,7 @@ import httpx
 import pytest
 from tests.conftest import SHOWN_LOG, running_logs
 from tests.loop_guard import guarded, new_reports
+from tests.ports import free_port
 
 TRUST = ssl.create_default_context()
 """For the tests' HTTP clients. Each would otherwise load all certificate authorities, which takes 40 ms."""
@@ -97,14 +97,6 @@ class Service:
 
 
 StartService = Callable[..., Service]
-
-
-def free_port() -> int:
-    """Return a port on loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def launch(directory: Path, *arguments: str, sandbox: bool = True, **environment: str) -> Service:

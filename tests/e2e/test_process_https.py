@@ -19,8 +19,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from tests.e2e.conftest import Service, free_port
+from tests.e2e.conftest import Service
 from tests.e2e.raw_http import assert_refusals
+from tests.ports import free_port
 
 HSTS = "strict-transport-security"
 PUBLIC = {"X-Forwarded-For": "203.0.113.9"}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 
 HOST: Final = "127.0.0.1"
 SERVER_CONNECTIONS: Final = 3

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.postgres_server import HOST, PostgresServer, _free_port, _run, execute
+from tests.ports import free_port
+from tests.postgres_server import HOST, PostgresServer, _run, execute
 
 
 class Cluster:
@@ -20,7 +21,7 @@ class Cluster:
             rules.write(f"host replication all {HOST}/32 trust\n")
         self.primary._control("reload")
         self._data = self.primary._directory / "standby"
-        self.standby_port = _free_port()
+        self.standby_port = free_port()
         backup = ("--pgdata", self._data, "--write-recovery-conf", "--checkpoint=fast", "--no-sync")
         source = ("--host", HOST, "--port", str(self.primary.port), "--username=postgres")
         _run(self.primary._bin / "pg_basebackup", *source, *backup, user=self.primary._user)

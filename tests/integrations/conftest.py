@@ -18,7 +18,8 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.conftest import TRUST, free_port
+from tests.e2e.conftest import TRUST
+from tests.ports import free_port
 
 from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from granian.constants import Interfaces
 from granian.server.embed import Server
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 from tests.sandbox.bot import Bot, InlineKeyboardButton, InlineKeyboardMarkup, Update
 
 from taproof.core.entropy import system_entropy

@@ -1,7 +1,6 @@
 """Spans of the store, the Bot API and webhooks: their names, and that no text of an error is in them."""
 
 import logging
-import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,15 +29,6 @@ from taproof.webhooks.http_client import WebhookClient, open_webhook_client
 @pytest.fixture
 def traced(tracer: Tracer) -> Traced:
     return Traced(tracer, "sqlite", continues=False)
-
-
-@pytest.fixture
-def closed_port() -> int:
-    """Return a port on which nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def attributes(exporter: InMemorySpanExporter, name: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from aiohttp.test_utils import TestServer
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 from typer.testing import Result
 
 from taproof.cli.doctor import sqlite as store_checks
@@ -204,9 +204,9 @@ async def test_without_a_bot_token_there_is_no_messenger() -> None:
     assert_problem(await look("messenger"), "TAPROOF_BOT_TOKEN")
 
 
-async def test_an_unreachable_bot_api_is_a_problem() -> None:
+async def test_an_unreachable_bot_api_is_a_problem(closed_port: int) -> None:
     """A refused connection is told with the address, never with the token."""
-    found = await look("messenger", bot_token=BOT_TOKEN, bot_api_url=f"http://127.0.0.1:{free_port()}")
+    found = await look("messenger", bot_token=BOT_TOKEN, bot_api_url=f"http://127.0.0.1:{closed_port}")
     assert_problem(found, "TAPROOF_BOT_API_URL")
     assert BOT_TOKEN.split(":")[1] not in found.detail + found.advice
 

@@ -6,7 +6,6 @@ The whole service with bot and phone is driven in `tests/e2e`; here each status 
 import asyncio
 import base64
 import re
-import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,6 +18,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
+from tests.ports import free_port
 
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
@@ -54,9 +54,7 @@ class Service:
                 Mount("/", demo.app),
             ]
         )
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port: int = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
 
     async def _read_secret(self) -> str:

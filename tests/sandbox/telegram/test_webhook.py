@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 from tests.sandbox.bot import Bot, refused
 from tests.sandbox.conftest import ADA, BORIS, Running, eventually, serve
 
@@ -96,9 +96,9 @@ async def test_one_person_does_not_hold_up_another(running: Running, bot: Bot, r
     assert await pending(bot) >= 1
 
 
-async def test_no_one_listens(running: Running, bot: Bot) -> None:
+async def test_no_one_listens(running: Running, bot: Bot, closed_port: int) -> None:
     """A webhook that cannot be reached keeps its updates for later."""
-    await bot.set_webhook(f"http://127.0.0.1:{free_port()}/hook")
+    await bot.set_webhook(f"http://127.0.0.1:{closed_port}/hook")
     await running.post(f"users/{ADA}/send", {"text": "1"})
 
     async def is_told() -> bool:

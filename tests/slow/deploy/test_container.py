@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from tests.deploy.dockerfile import Stage, copy_context, read_dockerfile
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[3]
 PLACES = re.compile(r"(?<![\w.])/(?:opt/taproof|source|data)\b")

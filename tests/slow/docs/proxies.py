@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 from tests.docs.blocks import block_of
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 
 PAGE = "how-to/tls-and-proxies.md"
 HOST = "signin.example.com"

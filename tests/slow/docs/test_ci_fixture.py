@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.docs.blocks import block_of
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 
 PAGE = "how-to/ci-with-the-sandbox.md"
 TEST = """

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.docs.blocks import block_of
-from tests.e2e.conftest import StartService, free_port
+from tests.e2e.conftest import StartService
+from tests.ports import free_port
 from tests.slow.docs.signing_in import settings_of, sign_in_and_out, wait_for
 from tests.slow.docs.walk import commands_of
 

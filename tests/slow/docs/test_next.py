@@ -8,7 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.docs.blocks import ROOT, block_of
-from tests.e2e.conftest import StartService, free_port
+from tests.e2e.conftest import StartService
+from tests.ports import free_port
 from tests.slow.docs.signing_in import wait_for
 from tests.slow.docs.walk import environment_of
 

@@ -11,7 +11,8 @@ import pytest
 from playwright.async_api import expect
 from tests.chromium import open_chromium
 from tests.docs.blocks import block_of
-from tests.e2e.conftest import Service, StartService, free_port
+from tests.e2e.conftest import Service, StartService
+from tests.ports import free_port
 from tests.slow.docs.signing_in import PATIENCE, press_and_confirm
 from tests.slow.docs.walk import environment_of, run
 

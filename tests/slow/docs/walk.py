@@ -14,7 +14,8 @@ from pathlib import Path
 
 import httpx
 from tests.docs.blocks import ROOT, Block
-from tests.e2e.conftest import Developer, Phone, Service, free_port, make_phone
+from tests.e2e.conftest import Developer, Phone, Service, make_phone
+from tests.ports import free_port
 
 _PORT = "18080"
 """The port that pages use where a reader may choose one; the test chooses a free one."""

@@ -24,6 +24,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from tests.e2e.conftest import TRUST, Service, StartService
 from tests.e2e.raw_http import assert_refusals
+from tests.ports import free_port
 from tests.postgres_server import fresh_database
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
@@ -422,15 +423,12 @@ def test_nobody_outlives_the_supervisor(start_node: StartNode, database: str) ->
 
 def supervised(program: str, directory: Path) -> "subprocess.Popen[str]":
     """Start two processes after `program` has patched the service inside them."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     arguments = [
         "serve",
         "--workers",
         "2",
         "--port",
-        str(port),
+        str(free_port()),
         "--bot-token",
         BOT_TOKEN,
         "--bot-api-url",

@@ -10,7 +10,8 @@ from typing import Any
 
 import apsw
 import httpx
-from tests.e2e.conftest import OwnProject, Phone, Service, StartService, free_port
+from tests.e2e.conftest import OwnProject, Phone, Service, StartService
+from tests.ports import free_port
 
 from taproof.config.settings import load_settings
 
@@ -124,7 +125,7 @@ def test_a_real_service_without_its_messenger(start_service: StartService) -> No
     assert BOT_TOKEN.partition(":")[2] not in service.log() + service.screen()
 
 
-def test_a_link_base_of_ones_own(start_service: StartService) -> None:
+def test_a_link_base_of_ones_own(start_service: StartService, closed_port: int) -> None:
     """With a link base set, sessions can be started before the Bot API was ever reached, so the service is ready.
 
     After SIGTERM, a client that never sends the rest of its request does not keep the process running.
@@ -132,7 +133,7 @@ def test_a_link_base_of_ones_own(start_service: StartService) -> None:
     service = start_service(
         sandbox=False,
         TAPROOF_BOT_TOKEN=BOT_TOKEN,
-        TAPROOF_BOT_API_URL=f"http://127.0.0.1:{free_port()}",
+        TAPROOF_BOT_API_URL=f"http://127.0.0.1:{closed_port}",
         TAPROOF_MESSENGER_LINK_BASE="https://t.me/shop_bot",
     )
     project_id = create_project(service)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import free_port
+from tests.ports import free_port
 
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy

@@ -17,7 +17,8 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Request, expect
-from tests.e2e.conftest import Developer, OwnProject, Phone, Service, free_port, launch, make_phone
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
+from tests.ports import free_port
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 READY_WITHIN = 600.0

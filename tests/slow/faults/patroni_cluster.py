@@ -22,7 +22,7 @@ import asyncpg
 import httpx
 from tests.conftest import running_logs
 from tests.docs.blocks import block_of
-from tests.postgres_server import _free_port
+from tests.ports import free_port
 
 from taproof.storage.postgres.connection import connect
 from taproof.storage.postgres.connection_errors import AWAY
@@ -112,7 +112,7 @@ class PatroniCluster:
         taken: set[int] = set()
 
         def new_port() -> int:
-            while (port := _free_port()) in taken:
+            while (port := free_port()) in taken:
                 pass
             taken.add(port)
             return port

@@ -9,8 +9,9 @@ from typing import Any
 
 from starlette.responses import Response
 from tests.conftest import Figure
-from tests.e2e.conftest import Service, free_port, launch
+from tests.e2e.conftest import Service, launch
 from tests.faults.place import Place, rows
+from tests.ports import free_port
 from tests.sandbox.conftest import serve
 
 from taproof.core.clock import SECOND, system_clock

@@ -10,7 +10,8 @@ from typing import Any, Final
 import httpx
 import pytest
 import yaml
-from tests.e2e.conftest import TRUST, free_port
+from tests.e2e.conftest import TRUST
+from tests.ports import free_port
 
 DEPLOY: Final = Path(__file__).parents[3] / "deploy"
 RULES: Final = DEPLOY / "prometheus/alerts.yaml"

@@ -24,7 +24,8 @@ from typing import Any, Final
 
 import httpx
 import pytest
-from tests.e2e.conftest import TRUST, Developer, OwnProject, Phone, Service, StartService, free_port, make_phone
+from tests.e2e.conftest import TRUST, Developer, OwnProject, Phone, Service, StartService, make_phone
+from tests.ports import free_port
 from tests.postgres_server import PostgresServer, execute, fresh_database
 from tests.slow.monitoring.conftest import Watch
 from tests.slow.monitoring.prometheus import until
@@ -139,11 +140,11 @@ def test_a_database_that_is_stopped(start_service: StartService, watch: Watch) -
         server.close()
 
 
-def test_a_messenger_that_cannot_be_reached_at_the_start(tmp_path: Path, watch: Watch) -> None:
+def test_a_messenger_that_cannot_be_reached_at_the_start(tmp_path: Path, watch: Watch, closed_port: int) -> None:
     """Without an answer of the messenger, the bot's name is unknown and no link can be created."""
     port = free_port()
     environment = {name: value for name, value in os.environ.items() if not name.startswith("TAPROOF_")}
-    environment |= {"TAPROOF_BOT_TOKEN": TOKEN, "TAPROOF_BOT_API_URL": f"http://127.0.0.1:{free_port()}"}
+    environment |= {"TAPROOF_BOT_TOKEN": TOKEN, "TAPROOF_BOT_API_URL": f"http://127.0.0.1:{closed_port}"}
     command = [sys.executable, "-m", "taproof", "serve", "--port", str(port)]
     command += ["--database", f"sqlite:///{tmp_path / 'taproof.db'}"]
     with (tmp_path / "log").open("wb") as log:

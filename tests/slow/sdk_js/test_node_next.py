@@ -10,7 +10,8 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.async_api import expect
-from tests.e2e.conftest import OwnProject, Phone, Service, free_port
+from tests.e2e.conftest import OwnProject, Phone, Service
+from tests.ports import free_port
 from tests.sdk_js.conftest import OpenContext, decide, shown_link, start
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]

@@ -5,7 +5,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
-from tests.e2e.conftest import free_port
 from tests.postgres_server import HOST, fresh_database
 
 from taproof.storage.postgres.connection import Connection, Hosts, connect, server_urls
@@ -31,11 +30,11 @@ def test_hosts(dsn: str, urls: list[str] | None) -> None:
         assert server_urls(dsn) == urls
 
 
-async def test_silent_and_closed_hosts_and_standbys_are_passed_over() -> None:
+async def test_silent_and_closed_hosts_and_standbys_are_passed_over(closed_port: int) -> None:
     """In any order, the server that accepts the connection is found; without one, the best reason is given."""
     writers: list[asyncio.StreamWriter] = []
     silent = await asyncio.start_server(lambda _, writer: writers.append(writer), HOST, 0)
-    hosts = [f"{HOST}:{silent.sockets[0].getsockname()[1]}", f"{HOST}:{free_port()}"]
+    hosts = [f"{HOST}:{silent.sockets[0].getsockname()[1]}", f"{HOST}:{closed_port}"]
     with fresh_database() as dsn:
         parts = urlsplit(dsn)
         user, _, host = parts.netloc.rpartition("@")
