@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.waiting import until
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
@@ -90,12 +91,6 @@ async def receiver() -> AsyncIterator[Receiver]:
     yield endpoint
     endpoint.released.set()
     await server.close()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what nobody tells of."""
-    while not condition():  # noqa: ASYNC110 — it is in the store, or counted by code under test.
-        await asyncio.sleep(0.01)
 
 
 class Watch:

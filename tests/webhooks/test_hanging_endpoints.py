@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
-from tests.webhooks.conftest import HandClock, until
+from tests.waiting import until
+from tests.webhooks.conftest import HandClock
 
 from taproof.core.accounts import Developer
 from taproof.core.address_rules import AddressRules
@@ -95,9 +96,7 @@ async def sign_in_now_and_then(shop: "Shop", project: Project) -> None:
 
 async def until_all_arrived(receiver: "Receiver") -> list[float]:
     """Wait for every event of the healthy project; return the seconds from its decision to its arrival, sorted."""
-    while sum(path == "/200" for path, _, _ in receiver.arrived) < HEALTHY_EVENTS:
-        receiver.reached.clear()
-        await receiver.reached.wait()
+    await until(lambda: sum(path == "/200" for path, _, _ in receiver.arrived) >= HEALTHY_EVENTS)
     took = []
     for (path, _, body), arrived_at in zip(receiver.arrived, receiver.arrived_at, strict=True):
         if path == "/200":

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from standardwebhooks import Webhook
 from structlog.testing import capture_logs
-from tests.webhooks.conftest import until
+from tests.waiting import until
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, SECOND
