@@ -19,6 +19,7 @@ async def until(condition: Callable[[], object], what: str = "", patience: float
         AssertionError: it is not true in time; with `what`, or the caller's line.
     """
     value: object = None
+    pause = 0.001
     try:
         async with asyncio.timeout(patience):
             while True:
@@ -26,7 +27,8 @@ async def until(condition: Callable[[], object], what: str = "", patience: float
                 value = await found if inspect.isawaitable(found) else found
                 if value:
                     return value
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(pause)
+                pause = min(1.5 * pause, 0.05)
     except TimeoutError as error:
         raise _failure(inspect.currentframe(), what, patience, value) from error
 

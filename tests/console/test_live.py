@@ -8,9 +8,8 @@ from typing import Any
 
 import httpx
 import pytest
-from granian.constants import Interfaces
-from granian.server.embed import Server
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
+from tests.granian_server import serve
 from tests.ports import free_port
 
 from taproof.console import live
@@ -424,17 +423,9 @@ async def test_over_http(visitor: Visitor, console: Installation, streams: Strea
     """With the real server, changes arrive, a client that leaves frees its place, and the stop ends the stream."""
     shop, _ = await visitor.create_project()
     port = free_port()
-    server = Server(console.app.app, address="127.0.0.1", port=port, interface=Interfaces.ASGINL)
-    serving = asyncio.create_task(server.serve())
+    stop = await serve(console.app.app, port)
     cookie = {"Cookie": f"taproof_session={visitor.client.cookies[SESSION_COOKIE]}"}
     async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", headers=cookie, timeout=PATIENCE) as client:
-        async with asyncio.timeout(PATIENCE):
-            while True:
-                try:
-                    await client.get("/console/sessions")
-                    break
-                except httpx.ConnectError:
-                    await asyncio.sleep(0.01)
         async with client.stream("GET", PATH) as answer:
             lines = answer.aiter_lines()
             await visitor.start_session(shop.id)
@@ -452,6 +443,4 @@ async def test_over_http(visitor: Visitor, console: Installation, streams: Strea
             async with asyncio.timeout(PATIENCE):
                 async for _ in lines:
                     pass
-    server.stop()  # type: ignore[no-untyped-call]
-    async with asyncio.timeout(PATIENCE):
-        await serving
+    await stop()

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from granian.constants import Interfaces
-from granian.server.embed import Server
 from playwright.async_api import Browser, Page, expect
 from tests.api.conftest import ManualClock
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor, open_console
+from tests.granian_server import serve
 from tests.ports import free_port
 
 from taproof.console import live
@@ -39,21 +38,10 @@ async def address(console: Installation, monkeypatch: pytest.MonkeyPatch) -> Asy
     """The console on a port of this machine."""
     monkeypatch.setattr(live, "LOOK_EVERY", 0.05)
     port = free_port()
-    server = Server(console.app.app, address="127.0.0.1", port=port, interface=Interfaces.ASGINL)
-    serving = asyncio.create_task(server.serve())
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            try:
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-                break
-            except OSError:
-                await asyncio.sleep(0.01)
-    writer.close()
+    stop = await serve(console.app.app, port)
     yield f"http://127.0.0.1:{port}"
     console.app.live.close()
-    server.stop()  # type: ignore[no-untyped-call]
-    async with asyncio.timeout(PATIENCE):
-        await serving
+    await stop()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

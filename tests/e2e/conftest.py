@@ -24,10 +24,10 @@ import pytest
 from tests.conftest import SHOWN_LOG, running_logs
 from tests.loop_guard import guarded, new_reports
 from tests.ports import free_port
+from tests.waiting import PATIENCE, wait_until
 
 TRUST = ssl.create_default_context()
 """For the tests' HTTP clients. Each would otherwise load all certificate authorities, which takes 40 ms."""
-READY_WITHIN = 120.0
 STOPPED_WITHIN = 30.0
 
 
@@ -139,8 +139,24 @@ def _start(directory: Path, environment: dict[str, str], *arguments: str) -> Ser
     return service
 
 
+def wait_for_server(process: "subprocess.Popen[bytes]", url: str, output: Path, patience: float = PATIENCE) -> None:
+    """Wait until a program answers without an error; otherwise end it and fail with the end of its output."""
+
+    def answers() -> bool:
+        assert process.poll() is None, "The program has ended."
+        with contextlib.suppress(httpx.TransportError):
+            return not httpx.get(url, verify=TRUST).is_error
+        return False
+
+    try:
+        wait_until(answers, f"an answer at {url}", patience)
+    except AssertionError as error:
+        process.terminate()
+        pytest.fail(f"{error} [log: {output}]\n{output.read_text('utf-8', errors='replace')[-SHOWN_LOG:]}")
+
+
 def _wait_until_it_answers(service: Service) -> None:
-    deadline = time.monotonic() + READY_WITHIN
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if service.process.poll() is not None:
             if service.has_lost_its_port():

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect
 from tests.e2e.conftest import Phone, Service
+from tests.waiting import wait_until
 
 _REPORT_BREACHES = """
 addEventListener("securitypolicyviolation", ({violatedDirective, blockedURI}) => {
@@ -57,11 +58,8 @@ class Received:
 
     def wait_for(self, count: int) -> list[tuple[str, bytes, str]]:
         """Wait for this many events and return them: `webhook-id`, body, `X-Service-Signature`."""
-        for _ in range(400):
-            if len(self.events) >= count:
-                return self.events
-            threading.Event().wait(0.05)
-        raise AssertionError(f"{len(self.events)} of {count} webhooks came")
+        wait_until(lambda: len(self.events) >= count, f"{count} webhooks")
+        return self.events
 
 
 @contextmanager

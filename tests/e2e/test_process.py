@@ -14,6 +14,7 @@ import apsw
 import httpx
 import pytest
 from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phone
+from tests.waiting import wait_until
 
 ENOUGH = 60
 
@@ -139,15 +140,6 @@ class Receiver:
         self._server.server_close()
 
 
-def wait_for(service: Service, event: str) -> None:
-    """Wait until the service has logged an event."""
-    for _ in range(600):
-        if f'"event": "{event}"' in service.log():
-            return
-        threading.Event().wait(0.05)
-    pytest.fail(f"{event} was not logged")
-
-
 def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
     """A request that has begun is answered, a webhook in flight is finished, and the process exits with 0.
 
@@ -171,7 +163,7 @@ def test_sigterm_finishes_what_is_under_way(survivor: Survivor) -> None:
         # Another request on the way back shows that the server has read the earlier bytes.
         client.get("/healthz")
         service.process.send_signal(signal.SIGTERM)
-        wait_for(service, "stopping")
+        wait_until(lambda: '"event": "stopping"' in service.log())
         connection.sendall(body[5:])
         answer = b""
         while chunk := connection.recv(65_536):

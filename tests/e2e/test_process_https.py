@@ -5,7 +5,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from ipaddress import ip_address
@@ -22,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from tests.e2e.conftest import Service
 from tests.e2e.raw_http import assert_refusals
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 HSTS = "strict-transport-security"
 PUBLIC = {"X-Forwarded-For": "203.0.113.9"}
@@ -36,11 +36,8 @@ def start(directory: Path, *arguments: str, scheme: str = "http") -> Iterator[tu
         process = subprocess.Popen(command, cwd=directory, stdout=out, stderr=err)
     service = Service(directory, port, process, {})
     try:
-        for _ in range(1_200):
-            if "Ctrl+C" in service.screen():
-                break
-            assert process.poll() is None, service.log()
-            threading.Event().wait(0.05)
+        wait_until(lambda: process.poll() is not None or "Ctrl+C" in service.screen(), "the start screen")
+        assert process.poll() is None, service.log()
         yield service, f"{scheme}://127.0.0.1:{port}"
     finally:
         service.stop()

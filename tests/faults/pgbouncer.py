@@ -13,13 +13,13 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.ports import free_port
+from tests.waiting import PATIENCE
 
 HOST: Final = "127.0.0.1"
 SERVER_CONNECTIONS: Final = 3
 """Fewer than the clients have, so that a client's transactions rarely get the same server connection twice."""
 # PgBouncer refuses to run as root. This account owns nothing and exists on every system.
 _UNPRIVILEGED: Final = "nobody"
-_PATIENCE: Final = 60.0
 
 
 def program() -> str:
@@ -76,7 +76,7 @@ max_client_conn = 500
                 cwd="/",
                 user=_UNPRIVILEGED if os.geteuid() == 0 else None,
             )
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and self._process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection((HOST, self.port)):
                 return

@@ -18,14 +18,13 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.e2e.conftest import TRUST
+from tests.e2e.conftest import TRUST, wait_for_server
 from tests.ports import free_port
 
 from taproof.core.model import MessengerIdentity
 from taproof.core.proof import sign_proof
 
 SITES = Path(__file__).parent / "sites"
-READY_WITHIN = 60.0
 PROJECT = "proj_0123456789abcdefABCDEF"
 OTHER_PROJECT = "proj_ffffffffffffffffffffff"
 SECRET = "whsec_" + base64.b64encode(token_bytes(32)).decode()
@@ -103,16 +102,8 @@ def start_site(name: str, place: Path, *options: str, **environment: str) -> Sit
     with (place / "output").open("ab") as output:
         process = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
     site = Site(name, place, f"http://127.0.0.1:{port}", process)
-    deadline = time.monotonic() + READY_WITHIN
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx.get(site.base_url, verify=TRUST).status_code == 200:
-                return site
-        except httpx.TransportError:
-            pass
-        time.sleep(0.05)
-    site.stop()
-    pytest.fail(f"The site {name} did not start:\n{site.output()}")
+    wait_for_server(process, site.base_url, place / "output")
+    return site
 
 
 StartSite = Callable[..., Site]

@@ -9,8 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from granian.constants import Interfaces
-from granian.server.embed import Server
+from tests.granian_server import serve
 from tests.ports import free_port
 from tests.sandbox.bot import Bot, InlineKeyboardButton, InlineKeyboardMarkup, Update
 
@@ -69,37 +68,6 @@ class Running:
         response = await self.http.get(f"/sandbox/users/{user_id}/messages")
         found: list[dict[str, Any]] = response.json()["messages"]
         return found
-
-
-async def serve(app: Any, port: int) -> Callable[[], Awaitable[None]]:
-    """Start an ASGI application and return what stops it."""
-    server = Server(
-        app,
-        address="127.0.0.1",
-        port=port,
-        interface=Interfaces.ASGINL,
-        websockets=False,
-        # As many requests at once as the service takes: the default would let no more than 128 bots poll.
-        backlog=1024,
-        backpressure=4096,
-        log_enabled=False,
-        log_access=False,
-    )
-    serving = asyncio.create_task(server.serve())
-    for _ in range(500):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-        except OSError:
-            await asyncio.sleep(0.01)
-        else:
-            writer.close()
-            break
-
-    async def stop() -> None:
-        server.stop()  # type: ignore[no-untyped-call]
-        await serving
-
-    return stop
 
 
 @asynccontextmanager

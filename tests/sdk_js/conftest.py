@@ -301,7 +301,7 @@ async def hurried(page: Page) -> AsyncIterator[None]:
 
 async def wait_for(page: Page, name: str) -> Any:
     """Wait for an event and return its detail. Playwright's own wait needs eval in the page."""
-    for _ in range(300):
+    for _ in range(1_200):
         if found := await heard(page, name):
             return found[0][1]
         await asyncio.sleep(0.1)

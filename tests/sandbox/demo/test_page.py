@@ -3,7 +3,6 @@
 The whole service with bot and phone is driven in `tests/e2e`; here each status and each failure is put on by hand.
 """
 
-import asyncio
 import base64
 import re
 from collections.abc import AsyncIterator
@@ -11,13 +10,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from granian.constants import Interfaces
-from granian.server.embed import Server
 from playwright.async_api import Browser, Page, expect
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
+from tests.granian_server import serve
 from tests.ports import free_port
 
 from taproof.core.clock import system_clock
@@ -101,21 +99,9 @@ class Service:
 @pytest_asyncio.fixture(loop_scope="session")
 async def service() -> AsyncIterator[Service]:
     standing_in = Service()
-    server = Server(
-        standing_in.app, port=standing_in.port, interface=Interfaces.ASGINL, websockets=False, log_enabled=False
-    )
-    serving = asyncio.create_task(server.serve())
-    for _ in range(200):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", standing_in.port)
-        except OSError:
-            await asyncio.sleep(0.02)
-        else:
-            writer.close()
-            break
+    stop = await serve(standing_in.app, standing_in.port)
     yield standing_in
-    server.stop()  # type: ignore[no-untyped-call]
-    await serving
+    await stop()
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -6,8 +6,9 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.granian_server import serve
 from tests.sandbox.bot import Bot, BotCommand, refused
-from tests.sandbox.conftest import ADA, BORIS, TOKEN, TRUST, USERNAME, Running, buttons, eventually, serve
+from tests.sandbox.conftest import ADA, BORIS, TOKEN, TRUST, USERNAME, Running, buttons, eventually
 from tests.sandbox.telegram.test_webhook import Receiver
 
 MakeBot = Callable[[str], Awaitable[tuple[Bot, dict[str, Any]]]]

@@ -10,9 +10,10 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from tests.granian_server import serve
 from tests.ports import free_port
 from tests.sandbox.bot import Bot, refused
-from tests.sandbox.conftest import ADA, BORIS, Running, eventually, serve
+from tests.sandbox.conftest import ADA, BORIS, Running, eventually
 
 
 class Receiver:

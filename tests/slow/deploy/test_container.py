@@ -15,7 +15,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any
 import pytest
 from tests.deploy.dockerfile import Stage, copy_context, read_dockerfile
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 PLACES = re.compile(r"(?<![\w.])/(?:opt/taproof|source|data)\b")
@@ -192,10 +192,7 @@ def running(image: Image, port: int) -> Iterator["subprocess.Popen[str]"]:
             **image.user,
         )
     try:
-        for _ in range(1_200):
-            if process.poll() is not None or "Ctrl+C" in log.read_text():
-                break
-            threading.Event().wait(0.05)
+        wait_until(lambda: process.poll() is not None or "Ctrl+C" in log.read_text(), "the start screen")
         assert process.poll() is None, log.read_text()
         yield process
     finally:

@@ -1,9 +1,6 @@
 """Sign a user in on a page, in Chromium and on the sandbox's phone."""
 
 import asyncio
-import subprocess
-import time
-from pathlib import Path
 
 import httpx
 from playwright.async_api import Page, expect
@@ -13,7 +10,6 @@ from tests.slow.docs.walk import environment_of, opened
 
 PATIENCE = 60_000
 """Milliseconds, for a busy machine."""
-READY_WITHIN = 120.0
 
 
 async def press_and_confirm(page: Page, service: Service, name: str, button: str = "Confirm") -> None:
@@ -56,16 +52,3 @@ def settings_of(service: Service) -> dict[str, str]:
     """Return the three settings of an application, for a new project of the service."""
     names = ("TAPROOF_BASE_URL", "TAPROOF_PROJECT_ID", "TAPROOF_WEBHOOK_SECRET")
     return {name: value for name, value in environment_of(service).items() if name in names}
-
-
-def wait_for(process: subprocess.Popen[bytes], address: str, output: Path) -> None:
-    """Return when a server answers there."""
-    deadline = time.monotonic() + READY_WITHIN
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            httpx.get(address)
-        except httpx.TransportError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(output.read_text(encoding="utf-8"))

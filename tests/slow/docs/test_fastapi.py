@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from tests.docs.blocks import block_of
-from tests.e2e.conftest import StartService
+from tests.e2e.conftest import StartService, wait_for_server
 from tests.ports import free_port
-from tests.slow.docs.signing_in import settings_of, sign_in_and_out, wait_for
+from tests.slow.docs.signing_in import settings_of, sign_in_and_out
 from tests.slow.docs.walk import commands_of
 
 PAGE = "how-to/fastapi.md"
@@ -34,7 +34,7 @@ def test_the_application(start_service: StartService, tmp_path: Path) -> None:
             stderr=written,
         )
     try:
-        wait_for(process, address, output)
+        wait_for_server(process, address, output)
         sign_in_and_out(address, service)
     finally:
         process.terminate()

@@ -8,9 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.docs.blocks import ROOT, block_of
-from tests.e2e.conftest import StartService
+from tests.e2e.conftest import StartService, wait_for_server
 from tests.ports import free_port
-from tests.slow.docs.signing_in import wait_for
 from tests.slow.docs.walk import environment_of
 
 PAGE = "how-to/nextjs.md"
@@ -72,7 +71,7 @@ def test_the_application(built: Path, start_service: StartService) -> None:
             start_new_session=True,
         )
     try:
-        wait_for(process, address, output)
+        wait_for_server(process, address, output)
         own, foreign = {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "cross-site"}
         sign_in, sign_out = f"{address}/auth/taproof?next=/members", f"{address}/auth/taproof/sign-out"
         button = httpx.get(address).text

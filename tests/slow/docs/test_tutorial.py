@@ -4,20 +4,18 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 
 import httpx
 import pytest
 from playwright.async_api import expect
 from tests.chromium import open_chromium
 from tests.docs.blocks import block_of
-from tests.e2e.conftest import Service, StartService
+from tests.e2e.conftest import Service, StartService, wait_for_server
 from tests.ports import free_port
 from tests.slow.docs.signing_in import PATIENCE, press_and_confirm
 from tests.slow.docs.walk import environment_of, run
 
 PAGE = "tutorial/first-sign-in.md"
-READY_WITHIN = 60.0
 pytestmark = pytest.mark.browser
 
 
@@ -45,17 +43,13 @@ def start_shop(service: Service, variables: dict[str, str], port: int) -> subpro
     (command,) = block_of(PAGE, "console", "granian").text.splitlines()
     words = command.removeprefix("$ ../.venv/bin/python ").replace("--port 8000", f"--port {port}").split()
     assert words[:2] == ["-m", "granian"]
-    process = subprocess.Popen([sys.executable, *words], cwd=place, env=os.environ | variables)
-    deadline = time.monotonic() + READY_WITHIN
-    while True:
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-        try:
-            httpx.get(f"http://127.0.0.1:{port}/").raise_for_status()
-        except httpx.TransportError:
-            time.sleep(0.05)
-        else:
-            return process
+    output = place / "output"
+    with output.open("wb") as written:
+        process = subprocess.Popen(
+            [sys.executable, *words], cwd=place, env=os.environ | variables, stdout=written, stderr=written
+        )
+    wait_for_server(process, f"http://127.0.0.1:{port}/", output)
+    return process
 
 
 def test_the_tutorial(start_service: StartService) -> None:
@@ -85,4 +79,4 @@ def test_the_tutorial(start_service: StartService) -> None:
         assert foreign.status_code == 403
     finally:
         process.terminate()
-        process.wait(READY_WITHIN)
+        process.wait(60)

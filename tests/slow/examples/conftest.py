@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Request, expect
-from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
+from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone, wait_for_server
 from tests.ports import free_port
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -105,25 +104,13 @@ def start_example(
             )
         example = Example(f"http://127.0.0.1:{port}", process, place / "output")
         started.append(example)
-        wait_until_it_answers(example)
+        wait_for_server(process, example.base_url, example.output, READY_WITHIN)
         assert example.base_url in example.printed()
         return example
 
     yield start
     for each in started:
         each.stop()
-
-
-def wait_until_it_answers(example: Example) -> None:
-    deadline = time.monotonic() + READY_WITHIN
-    while time.monotonic() < deadline and example.process.poll() is None:
-        try:
-            if httpx.get(example.base_url).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        time.sleep(0.1)
-    pytest.fail(f"The example did not start:\n{example.printed()}")
 
 
 def without_settings() -> dict[str, str]:

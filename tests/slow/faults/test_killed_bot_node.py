@@ -11,8 +11,8 @@ from starlette.responses import Response
 from tests.conftest import Figure
 from tests.e2e.conftest import Service, launch
 from tests.faults.place import Place, rows
+from tests.granian_server import serve
 from tests.ports import free_port
-from tests.sandbox.conftest import serve
 
 from taproof.core.clock import SECOND, system_clock
 from taproof.core.entropy import system_entropy

@@ -3,21 +3,19 @@
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 from playwright.async_api import expect
-from tests.e2e.conftest import OwnProject, Phone, Service
+from tests.e2e.conftest import OwnProject, Phone, Service, wait_for_server
 from tests.ports import free_port
 from tests.sdk_js.conftest import OpenContext, decide, shown_link, start
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SDK = Path(__file__).parents[3] / "sdk/js"
-READY_WITHIN = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -71,15 +69,7 @@ def url(built: Path, sandbox: Service, project: OwnProject) -> Iterator[str]:
             command, cwd=built, env=environment(**settings), stdout=output, stderr=output, start_new_session=True
         )
     url = f"http://127.0.0.1:{port}"
-    deadline = time.monotonic() + READY_WITHIN
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            if httpx.get(url).status_code == 200:
-                break
-        except httpx.TransportError:
-            time.sleep(0.1)
-    else:
-        pytest.fail(f"Next.js did not start:\n{(built / 'output').read_text()}")
+    wait_for_server(process, url, built / "output")
     yield url
     os.killpg(process.pid, signal.SIGTERM)
     process.wait(30)
