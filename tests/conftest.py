@@ -15,12 +15,9 @@ import structlog
 from hypothesis import settings
 from playwright.async_api import Browser, expect
 from tests.chromium import open_chromium
+from tests.server_logs import SHOWN_LOG, server_logs
 
 Figure = Callable[[str, object], None]
-SHOWN_LOG = 6_000
-"""How many characters of a service's log are shown with a failure."""
-running_logs: dict[int, Path] = {}
-"""The logs of the services that `tests.e2e.conftest.launch` started and that still run, by port."""
 
 # The tests run on a shared and sometimes slow machine, where a short limit would measure its other users.
 settings.register_profile("quick", max_examples=60, stateful_step_count=40, deadline=None)
@@ -56,12 +53,14 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Forget how an earlier test or its fixtures configured the log: each test begins with an unconfigured one."""
+    """Forget what an earlier test left behind: the configuration of the log, and the logs of servers that ended."""
     structlog.reset_defaults()
     logging.captureWarnings(capture=False)
     root = logging.getLogger()
     root.handlers[:] = [each for each in root.handlers if not type(each).__module__.startswith("taproof.")]
     root.setLevel(logging.WARNING)
+    for log in [log for log, process in server_logs.items() if process.returncode is not None]:
+        del server_logs[log]
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -73,11 +72,11 @@ def pytest_runtest_makereport() -> Iterator[None]:
     if not report.failed or crash is None:
         return
     # pytest prints the first line of this message in its summary.
-    crash.message = " ".join(crash.message.split())[:500]
-    for port, log in running_logs.items():
-        crash.message += f" [log of the service on port {port}: {log}]"
-        text = log.read_text("utf-8", errors="replace")[-SHOWN_LOG:]
-        report.sections.append((f"log of the service on port {port}", text))
+    text = " ".join(crash.message.split())
+    crash.message = text if len(text) <= 500 else f"{text[:350]} … {text[-150:]}"
+    for log in filter(Path.exists, server_logs):
+        crash.message += f" [log: {log}]"
+        report.sections.append((f"end of {log}", log.read_text("utf-8", errors="replace")[-SHOWN_LOG:]))
 
 
 @pytest.hookimpl(tryfirst=True)

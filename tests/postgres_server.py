@@ -23,6 +23,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.ports import free_port
+from tests.server_logs import server_logs
 
 HOST: Final = "127.0.0.1"
 # Small, but as durable as a real one, so that the tests of durability mean something.
@@ -94,6 +95,7 @@ class PostgresServer:
             "--no-sync",
             user=self._user,
         )
+        server_logs[self._data / "log"] = self._watcher
         self.port = free_port()
         self._configure({**_SETTINGS, **self._preloaded(), "port": str(self.port), **settings})
         self.start()
@@ -194,7 +196,12 @@ def _admin_dsn() -> str:
     """Return the DSN of a user who may create databases: the given one, or that of this process's server."""
     # No test cuts the power: what is committed outlives any kill in the kernel's cache, and databases are made sooner.
     shared = {"fsync": "off", "full_page_writes": "off"}
-    return os.environ.get("TAPROOF_TEST_POSTGRES_DSN") or PostgresServer(**shared).dsn()
+    if given := os.environ.get("TAPROOF_TEST_POSTGRES_DSN"):
+        return given
+    server = PostgresServer(**shared)
+    # It has the errors of every test, so its end says nothing about a failure.
+    del server_logs[server._data / "log"]
+    return server.dsn()
 
 
 def execute(dsn: str, *statements: str) -> str:

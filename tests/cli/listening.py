@@ -122,4 +122,5 @@ def listen(tmp_path: Path) -> Iterator[Listen]:
     yield start
     for process in processes:
         process.kill()
-        process.communicate()
+        # pytest shows it with a failure.
+        sys.stderr.write(process.communicate()[1].decode())

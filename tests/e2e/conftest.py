@@ -1,7 +1,7 @@
 """Run the real service as a separate process and call it over real HTTP; nothing in it is replaced.
 
 All tests of a run share the sandbox `service`. Each test creates its own project, or its own developer if it counts
-the developer's resources. `start_service` starts more services. A failed test shows the end of every service's log.
+the developer's resources. `start_service` starts more services. A failed test shows the end of every log.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.conftest import SHOWN_LOG, running_logs
 from tests.loop_guard import guarded, new_reports
 from tests.ports import free_port
+from tests.server_logs import server_logs
 from tests.waiting import PATIENCE, wait_until
 
 TRUST = ssl.create_default_context()
@@ -92,8 +92,6 @@ class Service:
         except subprocess.TimeoutExpired:
             self.process.kill()
             return self.process.wait()
-        finally:
-            running_logs.pop(self.port, None)
 
 
 StartService = Callable[..., Service]
@@ -130,7 +128,7 @@ def _start(directory: Path, environment: dict[str, str], *arguments: str) -> Ser
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
         process = subprocess.Popen(command, cwd=directory, env=environment, stdout=out, stderr=err)
     service = Service(directory, port, process, environment)
-    running_logs[port] = directory / "stderr"
+    server_logs[directory / "stderr"] = process
     try:
         _wait_until_it_answers(service)
     except BaseException:
@@ -140,7 +138,7 @@ def _start(directory: Path, environment: dict[str, str], *arguments: str) -> Ser
 
 
 def wait_for_server(process: "subprocess.Popen[bytes]", url: str, output: Path, patience: float = PATIENCE) -> None:
-    """Wait until a program answers without an error; otherwise end it and fail with the end of its output."""
+    """Wait until a program answers without an error; otherwise end it. A failure shows the end of its output."""
 
     def answers() -> bool:
         assert process.poll() is None, "The program has ended."
@@ -148,11 +146,12 @@ def wait_for_server(process: "subprocess.Popen[bytes]", url: str, output: Path, 
             return not httpx.get(url, verify=TRUST).is_error
         return False
 
+    server_logs[output] = process
     try:
         wait_until(answers, f"an answer at {url}", patience)
-    except AssertionError as error:
+    except AssertionError:
         process.terminate()
-        pytest.fail(f"{error} [log: {output}]\n{output.read_text('utf-8', errors='replace')[-SHOWN_LOG:]}")
+        raise
 
 
 def _wait_until_it_answers(service: Service) -> None:
@@ -168,7 +167,7 @@ def _wait_until_it_answers(service: Service) -> None:
                 if httpx.get(f"{service.base_url}/healthz", verify=TRUST).status_code == 200:
                     return
         time.sleep(0.05)
-    pytest.fail(f"The service did not answer:\n{service.screen()}\n{service.log()[-SHOWN_LOG:]}")
+    pytest.fail(f"The service did not answer:\n{service.screen()}")
 
 
 @pytest.fixture(autouse=True)

@@ -21,6 +21,7 @@ from cryptography.x509.oid import NameOID
 from tests.e2e.conftest import Service
 from tests.e2e.raw_http import assert_refusals
 from tests.ports import free_port
+from tests.server_logs import server_logs
 from tests.waiting import wait_until
 
 HSTS = "strict-transport-security"
@@ -35,9 +36,10 @@ def start(directory: Path, *arguments: str, scheme: str = "http") -> Iterator[tu
     with (directory / "stdout").open("wb") as out, (directory / "stderr").open("wb") as err:
         process = subprocess.Popen(command, cwd=directory, stdout=out, stderr=err)
     service = Service(directory, port, process, {})
+    server_logs[directory / "stderr"] = process
     try:
         wait_until(lambda: process.poll() is not None or "Ctrl+C" in service.screen(), "the start screen")
-        assert process.poll() is None, service.log()
+        assert process.poll() is None
         yield service, f"{scheme}://127.0.0.1:{port}"
     finally:
         service.stop()

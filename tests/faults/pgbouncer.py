@@ -13,6 +13,7 @@ from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.ports import free_port
+from tests.server_logs import server_logs
 from tests.waiting import PATIENCE
 
 HOST: Final = "127.0.0.1"
@@ -76,6 +77,7 @@ max_client_conn = 500
                 cwd="/",
                 user=_UNPRIVILEGED if os.geteuid() == 0 else None,
             )
+        server_logs[self._log] = self._process
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline and self._process.poll() is None:
             with contextlib.suppress(OSError), socket.create_connection((HOST, self.port)):

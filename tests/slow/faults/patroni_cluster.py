@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import asyncpg
 import httpx
-from tests.conftest import running_logs
 from tests.docs.blocks import block_of
 from tests.ports import free_port
+from tests.server_logs import server_logs
 
 from taproof.storage.postgres.connection import connect
 from taproof.storage.postgres.connection_errors import AWAY
@@ -240,8 +240,8 @@ class PatroniCluster:
             connection.terminate()
 
     def start_patroni(self, machine: Machine) -> None:
-        running_logs[machine.rest] = self.directory / f"{machine.name}-patroni.log"
         machine.patroni = self._start(f"{machine.name}-patroni", "/usr/bin/patroni", str(machine.configuration))
+        server_logs[self.directory / f"{machine.name}-patroni.log"] = machine.patroni
 
     async def run(self, script: str) -> None:
         """Run a script of the page as an administrator."""
@@ -258,8 +258,6 @@ class PatroniCluster:
         await self.run(replaced(block_of(PAGE, "sh", f"taproof.yml {part}").text, path))
 
     def close(self) -> None:
-        for machine in self.machines:
-            running_logs.pop(machine.rest, None)
         assert self._watcher.stdin is not None
         self._watcher.stdin.close()
         self._watcher.wait(PATIENCE)

