@@ -11,6 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.api.conftest import Api, acting, assert_error
 from tests.tapping import tap_right
+from tests.waiting import until
 
 from taproof.api.login import TOKEN_DAYS, TOKEN_NAME, WAIT_LIMIT, LoginApi
 from taproof.core.accounts import Developer
@@ -92,12 +93,6 @@ async def ada(api: Api) -> Developer:
     return await invitations.accept_invitation(
         code, MessengerIdentity(USER, "Ada", "ada"), email="ada@example.com", address=""
     )
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():  # noqa: ASYNC110 — there is no event to wait for: what is looked at is inside.
-            await asyncio.sleep(0.001)
 
 
 async def test_from_the_link_to_the_token(login: Login, ada: Developer) -> None:

@@ -2,13 +2,14 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
 import httpx
 import pytest
 from tests.api.conftest import Api, assert_error, make_projects
+from tests.waiting import until
 
 from taproof.api.router import Router
 from taproof.api.sessions import WAIT_LIMIT, SessionApi
@@ -68,12 +69,6 @@ class Verifier:
 
     def metric(self, name: str) -> float | None:
         return self.api.metrics.registry.get_sample_value(name)
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():  # noqa: ASYNC110 — there is no event to wait for: what is looked at is inside.
-            await asyncio.sleep(0.001)
 
 
 @pytest.fixture(params=["verify/public", "verify"])

@@ -11,6 +11,7 @@ import pytest
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 from tests.granian_server import serve
 from tests.ports import free_port
+from tests.waiting import until
 
 from taproof.console import live
 from taproof.console.guard import SECURITY_HEADERS
@@ -123,15 +124,11 @@ class Streams:
         client = Client(visitor, self._console, query, headers)
         self.clients.append(client)
         client.call()
-        async with asyncio.timeout(PATIENCE):
-            while not client.status:  # noqa: ASYNC110 — there is no event to wait for: what is looked at is inside.
-                await asyncio.sleep(0.001)
+        await until(lambda: client.status)
         return client
 
     async def until_count(self, count: int) -> None:
-        async with asyncio.timeout(PATIENCE):
-            while self._console.app.live.count != count:  # noqa: ASYNC110 — as above.
-                await asyncio.sleep(0.001)
+        await until(lambda: self._console.app.live.count == count, f"{count} streams")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """The pages of sessions in a real browser, kept up to date by the real server."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from tests.api.conftest import ManualClock
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor, open_console
 from tests.granian_server import serve
 from tests.ports import free_port
+from tests.waiting import until
 
 from taproof.console import live
 from taproof.core.clock import MINUTE
@@ -114,9 +114,7 @@ async def test_updates_can_be_paused(page: Page, visitor: Visitor, console: Inst
     await expect(page.locator("#live-state")).to_contain_text("Live")
     await page.get_by_role("button", name="Pause updates").click()
     await expect(page.locator("#live-state")).to_have_text("Paused.")
-    async with asyncio.timeout(PATIENCE):
-        while console.app.live.count:  # noqa: ASYNC110 — there is no event to wait for: what is looked at is inside.
-            await asyncio.sleep(0.01)
+    await until(lambda: not console.app.live.count)
     await visitor.start_session(shop.id)
     await expect(page.locator("#session-rows tr[data-session]")).to_have_count(0)
     await page.get_by_role("button", name="Resume updates").click()
@@ -169,9 +167,7 @@ async def test_a_hidden_page_holds_no_stream(page: Page, visitor: Visitor, conso
         "Object.defineProperty(document, 'visibilityState', {value: 'hidden', configurable: true});"
         "document.dispatchEvent(new Event('visibilitychange'))"
     )
-    async with asyncio.timeout(PATIENCE):
-        while console.app.live.count:  # noqa: ASYNC110 — as above.
-            await asyncio.sleep(0.01)
+    await until(lambda: not console.app.live.count)
     shop, _ = await visitor.create_project()
     await visitor.start_session(shop.id)
     await page.evaluate("delete document.visibilityState; document.dispatchEvent(new Event('visibilitychange'))")

@@ -6,7 +6,7 @@ import json
 import pytest
 from tests.console.browsing import Shown
 from tests.console.conftest import ADA, GRACE, SESSION_COOKIE, Installation, Visitor
-from tests.service.callers import until
+from tests.waiting import until
 
 from taproof import verify_proof
 from taproof.core.clock import MINUTE

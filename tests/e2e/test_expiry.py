@@ -2,13 +2,12 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import apsw
 import pytest
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service
-
-PATIENCE = 60.0
+from tests.waiting import wait_until
 
 
 @pytest.fixture
@@ -17,14 +16,6 @@ def database(service: Service) -> Iterator[apsw.Connection]:
     connection.set_busy_timeout(10_000)
     yield connection
     connection.close()
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for housekeeping, which runs once a second."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def stored_status(database: apsw.Connection, session: dict[str, str]) -> str:
@@ -91,7 +82,7 @@ def test_housekeeping_counts(developer: Developer, project: OwnProject, phone: P
     try:
         for session in sessions:
             let_expire(connection, session)
-        until(lambda: all(stored_status(connection, session) == "expired" for session in sessions[1:]))
+        wait_until(lambda: all(stored_status(connection, session) == "expired" for session in sessions[1:]))
     finally:
         connection.close()
     assert project.verify(sessions[0]["session_token"])["status"] == "confirmed"
@@ -102,6 +93,6 @@ def test_housekeeping_counts(developer: Developer, project: OwnProject, phone: P
     connection = apsw.Connection(str(service.database))
     connection.set_busy_timeout(10_000)
     let_expire(connection, later)
-    until(lambda: stored_status(connection, later) == "expired")  # By then, housekeeping has run once more.
+    wait_until(lambda: stored_status(connection, later) == "expired")  # By then, housekeeping has run once more.
     connection.close()
     assert developer.ask("GET", f"/analytics?project_id={project.id}")["funnel"] == funnel

@@ -1,13 +1,11 @@
 """A project bot over real HTTP: its token, a sign-in, its end, and its return."""
 
-import time
 from secrets import token_hex
 from typing import Any
 
 import httpx
 from tests.e2e.conftest import TRUST, Developer, NewPhone, OwnProject, Service, StartService, make_phone
-
-NOTICED_WITHIN = 60.0
+from tests.waiting import wait_until
 
 
 def make_bot(client: httpx.Client) -> dict[str, Any]:
@@ -20,11 +18,8 @@ def make_bot(client: httpx.Client) -> dict[str, Any]:
 
 def until_broken(project: OwnProject) -> dict[str, Any]:
     """Wait until the service has noticed that the project bot is broken."""
-    deadline = time.monotonic() + NOTICED_WITHIN
-    while (read := project.read())["bot_broken_at"] is None:
-        assert time.monotonic() < deadline, "nobody noticed"
-        time.sleep(0.1)
-    return read
+    wait_until(lambda: project.read()["bot_broken_at"])
+    return project.read()
 
 
 def test_a_sign_in_in_a_bot_of_the_projects_own(
@@ -116,10 +111,8 @@ def test_updates_of_a_project_bot_by_webhook(start_service: StartService) -> Non
     with httpx.Client(base_url=service.base_url, timeout=60, verify=TRUST) as client:
         bot = make_bot(client)
         project = Developer(client, service.access_token).create_project(bot_token=bot["token"])
-        deadline = time.monotonic() + NOTICED_WITHIN
-        while not (url := client.post(f"/sandbox/bot{bot['token']}/getWebhookInfo").json()["result"]["url"]):
-            assert time.monotonic() < deadline, "no webhook was set"
-            time.sleep(0.1)
+        path = f"/sandbox/bot{bot['token']}/getWebhookInfo"
+        url = wait_until(lambda: client.post(path).json()["result"]["url"])
         assert url == f"{service.base_url}/bot/webhook/{bot['id']}"
         session, phone = project.generate(), make_phone(client)
         phone.open(session["deeplink"])

@@ -5,8 +5,6 @@ import re
 import signal
 import socket
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -15,6 +13,7 @@ import httpx
 import pytest
 from tests.e2e.conftest import TRUST, Developer, NewPhone, OwnProject, Phone, Service, StartService, make_phone
 from tests.e2e.test_expiry import let_expire
+from tests.waiting import wait_until
 
 WAIT: Final = 30
 PATIENCE: Final = 60.0
@@ -27,13 +26,6 @@ def waiting(service: Service) -> int:
     )
     assert found
     return int(found[1])
-
-
-def until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def request_of(project: OwnProject, session: dict[str, str]) -> bytes:
@@ -63,13 +55,13 @@ def test_the_answer_comes_with_the_tap(service: Service, project: OwnProject, ph
     """A waiting client gets the decision at once, long before its time is over (issue)."""
     session, untouched = project.generate(), project.generate()
     with call(service, project, session) as connection, call(service, project, untouched) as other:
-        until(lambda: waiting(service) >= 2)
+        wait_until(lambda: waiting(service) >= 2)
         phone.sign_in(session, button)
         assert answer_on(connection)["status"] == {"Confirm": "confirmed", "Cancel": "cancelled"}[button]
         other.settimeout(0)
         with pytest.raises(BlockingIOError):
             other.recv(1)
-    until(lambda: waiting(service) == 0)
+    wait_until(lambda: waiting(service) == 0)
 
 
 def test_a_sign_in_takes_two_requests(project: OwnProject, phone: Phone) -> None:
@@ -89,7 +81,7 @@ def test_one_of_two_waiting_clients_gets_the_proof(service: Service, project: Ow
     """Two tabs wait for one session: one gets the proof, the other gets `used` (contract)."""
     session = project.generate()
     with call(service, project, session) as first, call(service, project, session) as second:
-        until(lambda: waiting(service) >= 2)
+        wait_until(lambda: waiting(service) >= 2)
         phone.sign_in(session)
         statuses = {answer_on(first)["status"], answer_on(second)["status"]}
     assert statuses == {"confirmed", "used"}
@@ -100,7 +92,7 @@ def test_clients_that_go_away_free_their_places(service: Service, project: OwnPr
     """When a client disconnects, its slot is free at once, and its session is not consumed."""
     sessions = [project.generate() for _ in range(10)]
     connections = [call(service, project, session) for session in sessions for _ in range(5)]
-    until(lambda: waiting(service) == 50)
+    wait_until(lambda: waiting(service) == 50)
     for connection in connections:
         if how == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
@@ -108,7 +100,7 @@ def test_clients_that_go_away_free_their_places(service: Service, project: OwnPr
             connection.shutdown(socket.SHUT_WR)
         else:
             connection.close()
-    until(lambda: waiting(service) == 0, patience=5)
+    wait_until(lambda: waiting(service) == 0, patience=WAIT / 2)
     for connection in connections:
         connection.close()
 
@@ -117,7 +109,7 @@ def test_a_client_that_went_away_consumed_nothing(service: Service, project: Own
     """A client that has gone before the tap does not get the proof; one that is still connected does."""
     session = project.generate()
     call(service, project, session).close()
-    until(lambda: waiting(service) == 0)
+    wait_until(lambda: waiting(service) == 0)
     phone.sign_in(session)
     assert project.verify(session["session_token"])["status"] == "confirmed"
 
@@ -126,15 +118,15 @@ def test_one_connection_waits_again_and_again(service: Service, project: OwnProj
     """A connection works after a wait as before, even if the next request was sent during the wait."""
     sessions = [project.generate() for _ in range(3)]
     with call(service, project, sessions[0]) as connection:
-        until(lambda: waiting(service) == 1)
+        wait_until(lambda: waiting(service) == 1)
         connection.sendall(request_of(project, sessions[1]))
         new_phone().sign_in(sessions[0])
         assert answer_on(connection)["status"] == "confirmed"
-        until(lambda: waiting(service) == 1)
+        wait_until(lambda: waiting(service) == 1)
         new_phone().sign_in(sessions[1], "Cancel")
         assert answer_on(connection) == {"status": "cancelled"}
         connection.sendall(request_of(project, sessions[2]))
-        until(lambda: waiting(service) == 1)
+        wait_until(lambda: waiting(service) == 1)
         new_phone().sign_in(sessions[2])
         assert answer_on(connection)["status"] == "confirmed"
 
@@ -143,7 +135,7 @@ def test_a_decision_written_by_another_process(service: Service, project: OwnPro
     """A decision written by another process is found within about a second, even without a signal."""
     session = project.generate()
     with call(service, project, session) as connection:
-        until(lambda: waiting(service) == 1)
+        wait_until(lambda: waiting(service) == 1)
         database = apsw.Connection(str(service.database))
         database.set_busy_timeout(10_000)
         try:
@@ -161,7 +153,7 @@ def test_the_service_stops_while_clients_wait(start_service: StartService) -> No
         project = developer.create_project()
         make_phone(client)
         connections = [call(service, project, project.generate()) for _ in range(20)]
-        until(lambda: waiting(service) == 20)
+        wait_until(lambda: waiting(service) == 20)
         answers: list[dict[str, str]] = []
         reading = threading.Thread(target=lambda: answers.extend(answer_on(each) for each in connections))
         reading.start()

@@ -2,14 +2,14 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import httpx
 from tests.e2e.conftest import Service
-from tests.faults.load import PATIENCE, Ledger
+from tests.faults.load import Ledger
 from tests.faults.place import Place
+from tests.waiting import until
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.errors import StoreUnavailable
@@ -83,10 +83,7 @@ class HttpLoad:
 
     async def until_signed_in(self, times: int) -> None:
         aim = self._signed_in + times
-        deadline = time.monotonic() + PATIENCE
-        while self._signed_in < aim:
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.005)
+        await until(lambda: self._signed_in >= aim, f"{times} more sign-ins")
 
     async def _insist_on_store(self, call: Callable[[], Awaitable[SeenSession]]) -> SeenSession:
         while True:

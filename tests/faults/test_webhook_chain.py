@@ -6,6 +6,7 @@ from pathlib import Path
 from standardwebhooks.webhooks import Webhook
 from tests.faults.webhook_nodes import Came, running_application, running_nodes
 from tests.sdk.test_webhook_npm import verify as npm_verify
+from tests.waiting import until
 
 from taproof import verify_webhook
 
@@ -36,11 +37,11 @@ async def test_what_is_sent_is_verified_by_every_library(tmp_path: Path) -> None
                 await phone.decide("Cancel")
             await application.manage("POST", f"{project}/webhook-test")
             before = 2 * len(NAMES) + 1
-            await application.until(lambda: len(application.webhooks) == before)
+            await until(lambda: len(application.webhooks) == before)
             rotation = await application.manage("POST", f"{project}/webhook-secret/rotate")
             await phones[0].decide("Confirm")
             await application.manage("POST", f"{project}/webhook-test")
-            await application.until(lambda: len(application.webhooks) == before + 2)
+            await until(lambda: len(application.webhooks) == before + 2)
     old, new = rotation["webhook_secret"], rotation["next_webhook_secret"]
     assert old == application.project["webhook_secret"]
     check(application.webhooks[:before], old)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -78,12 +78,6 @@ class Application:
         began = now if decided is None else round(datetime.fromisoformat(decided).timestamp() * 1_000)
         self.webhooks.append(Came(began, now, body=body, headers=dict(request.headers)))
         return web.Response(status=204)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        """Wait until enough has arrived."""
-        async with asyncio.timeout(PATIENCE):
-            while not condition():  # noqa: ASYNC110 — of webhooks and proofs, whichever comes last.
-                await asyncio.sleep(0.02)
 
     async def manage(self, method: str, path: str, **body: Any) -> Any:
         """Call the developer API, on each node in turn."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from structlog.testing import capture_logs
+from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS
@@ -58,12 +59,6 @@ class Node:
     async def stop(self) -> None:
         self.stopping.set()
         await self.task
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 — what is waited for happens in another task.
-            await asyncio.sleep(0.005)
 
 
 def test_the_promised_seconds() -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ import pytest
 from tests.granian_server import serve
 from tests.ports import free_port
 from tests.sandbox.bot import Bot, InlineKeyboardButton, InlineKeyboardMarkup, Update
+from tests.waiting import until
 
 from taproof.core.entropy import system_entropy
 from taproof.sandbox.server import Sandbox
@@ -46,9 +47,7 @@ class Running:
         """Wait until a call of getUpdates for this bot waits."""
         bot = self.sandbox.bots.find(username)
         assert bot is not None
-        async with asyncio.timeout(60):
-            while bot.messenger.updates._poll is None:  # noqa: ASYNC110 — a test cannot see this otherwise.
-                await asyncio.sleep(0.01)
+        await until(lambda: bot.messenger.updates._poll is not None, f"a poll of {username}")
 
     async def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Call a method of the Bot API with JSON; return the whole answer."""
@@ -88,13 +87,6 @@ async def run_sandbox() -> AsyncIterator[Running]:
 async def running() -> AsyncIterator[Running]:
     async with run_sandbox() as running:
         yield running
-
-
-async def eventually(condition: Callable[[], Awaitable[bool]]) -> None:
-    """Wait until a condition holds that only asking again can tell."""
-    async with asyncio.timeout(60):
-        while not await condition():  # noqa: ASYNC110 — only asking again can tell.
-            await asyncio.sleep(0.02)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 from tests.service.conftest import Node
+from tests.waiting import until
 
 from taproof.core.model import MessengerIdentity, Project, SessionKey
 from taproof.service.sessions import wait
@@ -18,12 +19,6 @@ LONG: Final = 120.0
 PATIENCE: Final = 60.0
 USER: Final = "1001"
 IDENTITY: Final = MessengerIdentity(USER, "Ada", "ada")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while not condition():  # noqa: ASYNC110 — there is no event to wait for: what is looked at is inside.
-            await asyncio.sleep(0.001)
 
 
 async def never() -> None:

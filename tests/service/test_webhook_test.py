@@ -5,9 +5,9 @@ import json
 
 import pytest
 from tests.databases import every_driver
-from tests.service.callers import until
 from tests.service.conftest import Node, acting
 from tests.service.test_deliveries import URL, only, own_project
+from tests.waiting import until
 
 from taproof import verify_webhook
 from taproof.core.accounts import Actor, Developer

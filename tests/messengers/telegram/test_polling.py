@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, ScriptedApi
+from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram import connection, polling
@@ -37,13 +38,6 @@ async def running(bot: Bot, intake: UpdateIntake) -> AsyncIterator[None]:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 — what is waited for happens in a server and a store.
-            await asyncio.sleep(0.005)
 
 
 async def test_updates_are_handled_and_acknowledged(

@@ -11,7 +11,8 @@ import pytest
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import ServedBot
 from tests.messengers.telegram.conftest import HandClock
-from tests.messengers.telegram.test_project_bots import Farm, farm, until
+from tests.messengers.telegram.test_project_bots import Farm, farm
+from tests.waiting import until
 
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy

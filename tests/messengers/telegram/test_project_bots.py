@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
 from tests.messengers.telegram.conftest import HandClock, add_project
+from tests.waiting import until
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.encryption import Encryptor, associated_data_of, new_master_key
@@ -136,13 +137,6 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
         yield Farm(server, storage, clock, encryptor, signin, bots, running_bots, shown, connect, service_bot, signer)
         for each in (project_bot_api, service_bot.api):
             await each.close()
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait until something is so."""
-    async with asyncio.timeout(60):
-        while not condition():  # noqa: ASYNC110 — what is waited for happens in a server and a store.
-            await asyncio.sleep(0.005)
 
 
 async def test_each_bot_serves_its_own_project(farm: Farm) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import TOKEN, Fault, HandClock, Phone, ScriptedApi
+from tests.waiting import until
 
 from taproof.core.clock import SECOND
 from taproof.core.errors import StoreUnavailable
@@ -334,9 +335,11 @@ async def test_a_slow_process_keeps_its_update(begin: Begin, storage: SqliteStor
     nodes = await begin()
     for _ in range(4):
         clock.now += updates.LEASE - 1
-        async with asyncio.timeout(60):
-            while await claimed_at(storage, nodes.update) != clock.now:  # noqa: ASYNC110 — only asking tells.
-                await asyncio.sleep(0.01)
+
+        async def is_renewed() -> bool:
+            return await claimed_at(storage, nodes.update) == clock.now
+
+        await until(is_renewed)
         assert await nodes.elsewhere.handle(nodes.update) == "retry"
     nodes.working.may_end.set()
     assert await nodes.handling == "done"

@@ -1,6 +1,5 @@
 """The phone in a real browser, with a real bot on the other side."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator
 
@@ -9,6 +8,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, Route, expect
 from tests.sandbox.bot import Bot
 from tests.sandbox.conftest import ADA, BORIS, EchoBot, Running, buttons
+from tests.waiting import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -140,9 +140,7 @@ async def test_controls_wait_for_what_they_act_on(page: Page, running: Running) 
         held[route.request.url.rsplit("/", 1)[-1].partition("?")[0]] = route
 
     async def until_held(name: str) -> Route:
-        async with asyncio.timeout(60):
-            while name not in held:  # noqa: ASYNC110 — the browser calls `hold`.
-                await asyncio.sleep(0.01)
+        await until(lambda: name in held, f"a request for {name}")
         return held.pop(name)
 
     controls = [page.get_by_role("button", name=name) for name in ("New user", "Send", "Share a contact")]

@@ -8,8 +8,9 @@ import httpx
 import pytest
 from tests.granian_server import serve
 from tests.sandbox.bot import Bot, BotCommand, refused
-from tests.sandbox.conftest import ADA, BORIS, TOKEN, TRUST, USERNAME, Running, buttons, eventually
+from tests.sandbox.conftest import ADA, BORIS, TOKEN, TRUST, USERNAME, Running, buttons
 from tests.sandbox.telegram.test_webhook import Receiver
+from tests.waiting import until
 
 MakeBot = Callable[[str], Awaitable[tuple[Bot, dict[str, Any]]]]
 
@@ -379,11 +380,7 @@ async def test_many_bots_poll_at_once(running: Running, *, soak: bool) -> None:
             asyncio.create_task(client.get(f"/sandbox/bot{bot['token']}/getUpdates", params={"timeout": 50}))
             for bot in made
         ]
-
-        async def all_wait() -> bool:
-            return sum(bot.messenger.updates._poll is not None for bot in running.sandbox.bots) == count
-
-        await eventually(all_wait)
+        await until(lambda: sum(bot.messenger.updates._poll is not None for bot in running.sandbox.bots) == count)
         for number in (0, count // 2, count - 1):
             await running.post(f"users/{ADA}/send", {"text": str(number), "bot": f"shop_{number}_bot"})
             [update] = (await polls[number]).json()["result"]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 from tests.sandbox.bot import Bot
-from tests.sandbox.conftest import ADA, BORIS, EchoBot, Running, buttons, eventually
+from tests.sandbox.conftest import ADA, BORIS, EchoBot, Running, buttons
+from tests.waiting import until
 
 OWN = {"phone_number": "+12025550101", "first_name": "Ada", "last_name": "Lovelace", "user_id": ADA}
 THEIRS = {"phone_number": "+12025550102", "first_name": "Борис", "last_name": "Петров", "user_id": BORIS}
@@ -143,7 +144,7 @@ async def test_waiting_for_what_the_bot_does(running: Running, bot: Bot, echo: E
     async def is_sent() -> bool:
         return bool((await running.messages())[-1]["text"] == "y")
 
-    await eventually(is_sent)
+    await until(is_sent)
     await bot.edit_message_text("edited", chat_id=ADA, message_id=prompt)
     assert (await waiting)["answered"] is True
 

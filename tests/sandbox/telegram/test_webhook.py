@@ -13,7 +13,8 @@ from starlette.routing import Route
 from tests.granian_server import serve
 from tests.ports import free_port
 from tests.sandbox.bot import Bot, refused
-from tests.sandbox.conftest import ADA, BORIS, Running, eventually
+from tests.sandbox.conftest import ADA, BORIS, Running
+from tests.waiting import until
 
 
 class Receiver:
@@ -32,10 +33,7 @@ class Receiver:
         return Response(status_code=status)
 
     async def wait_for(self, count: int) -> None:
-        async def is_there() -> bool:
-            return len(self.got) >= count
-
-        await eventually(is_there)
+        await until(lambda: len(self.got) >= count, f"{count} updates")
 
     def texts(self) -> list[str]:
         return [update["message"]["text"] for _, update in self.got]
@@ -65,7 +63,7 @@ async def test_updates_are_pushed_with_the_secret(running: Running, bot: Bot, re
     async def is_empty() -> bool:
         return await pending(bot) == 0
 
-    await eventually(is_empty)
+    await until(is_empty)
     info = await bot.get_webhook_info()
     assert (info.url, info.allowed_updates, info.max_connections) == (receiver.url, ["message"], 40)
     assert info.last_error_date is None
@@ -105,7 +103,7 @@ async def test_no_one_listens(running: Running, bot: Bot, closed_port: int) -> N
     async def is_told() -> bool:
         return (await bot.get_webhook_info()).last_error_message == "Connection refused"
 
-    await eventually(is_told)
+    await until(is_told)
     await bot.delete_webhook()
     [update] = await bot.get_updates()
     assert update.message is not None

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.databases import every_driver
-from tests.service.callers import LONG, never, open_callers, until
+from tests.service.callers import LONG, never, open_callers
 from tests.service.conftest import acting
 from tests.tapping import tap_right
+from tests.waiting import until
 
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy

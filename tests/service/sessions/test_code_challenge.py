@@ -10,6 +10,7 @@ import pytest
 from tests.databases import every_driver
 from tests.service.callers import Callers, never, open_callers
 from tests.service.conftest import acting
+from tests.waiting import until
 
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.errors import (
@@ -226,7 +227,5 @@ async def start_waiting(callers: Callers, project: Project, token: str, verifier
     call = callers.waiting.wait(project.id, token, 30, never, public=True, code_verifier=verifier)
     task = asyncio.create_task(call)
     callers.tasks.append(task)
-    async with asyncio.timeout(60):
-        while callers.waiting.count == before:  # noqa: ASYNC110 — there is no event to wait for.
-            await asyncio.sleep(0.001)
+    await until(lambda: callers.waiting.count > before)
     return task

@@ -13,9 +13,9 @@ from tests.service.callers import (
     never_look_again,
     open_callers,
     running,
-    until,
 )
 from tests.service.conftest import Node, acting
+from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity, PolledSession, SessionKey

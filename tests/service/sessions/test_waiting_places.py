@@ -5,18 +5,9 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from tests.service.callers import (
-    IDENTITY,
-    LONG,
-    PATIENCE,
-    USER,
-    Callers,
-    never,
-    open_callers,
-    running,
-    until,
-)
+from tests.service.callers import IDENTITY, LONG, PATIENCE, USER, Callers, never, open_callers, running
 from tests.service.conftest import Node
+from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import SessionKey

@@ -13,8 +13,9 @@ import pytest
 import yaml
 from tests.docs.blocks import block_of
 from tests.e2e.conftest import Developer, OwnProject, Service, StartService, launch, make_phone
-from tests.e2e.test_wait import until, waiting
+from tests.e2e.test_wait import waiting
 from tests.slow.docs.proxies import HOST, KINDS, PAGE, Proxy, client_of, run_proxy
+from tests.waiting import wait_until
 
 
 @dataclass
@@ -97,8 +98,8 @@ def test_a_client_that_leaves_loses_no_proof(proxied: Proxied) -> None:
     ).json()
     waited = {"project_id": project.id, "session_token": started["session_token"], "wait": 30}
     with _sent(proxied.proxy, "/api/v1/verify/public", waited):
-        until(lambda: waiting(proxied.service) == 1)
-    until(lambda: waiting(proxied.service) == 0, patience=20)
+        wait_until(lambda: waiting(proxied.service) == 1)
+    wait_until(lambda: waiting(proxied.service) == 0, patience=20)
     with httpx.Client(base_url=proxied.service.base_url, timeout=60) as direct:
         make_phone(direct).sign_in(started)
     assert project.verify(started["session_token"])["status"] == "confirmed"

@@ -26,11 +26,13 @@ from tests.e2e.conftest import TRUST, Service, StartService
 from tests.e2e.raw_http import assert_refusals
 from tests.ports import free_port
 from tests.postgres_server import fresh_database
+from tests.waiting import wait_until
 
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 KEY = base64.b64encode(bytes(range(32))).decode()
 PASSWORD = "a-password-5c1b"
 TAKEN_OVER_WITHIN = 10.0
+
 PATIENCE = 60.0
 
 
@@ -117,7 +119,7 @@ class BotApi:
 
     def tap(self, label: str) -> None:
         """Wait for the prompt that answers the last message, then tap one of its buttons."""
-        prompt = until(lambda: self.prompt, "the bot sends a prompt")
+        prompt = wait_until(lambda: self.prompt, "the bot sends a prompt")
         buttons = [button for row in prompt["reply_markup"]["inline_keyboard"] for button in row]
         (data,) = [button["callback_data"] for button in buttons if button["text"] == label]
         self._update(callback_query={"id": "1", "from": _user(), "chat_instance": "1", "message": prompt, "data": data})
@@ -194,16 +196,6 @@ def create_project(database: str) -> str:
     return project_id
 
 
-def until(condition: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
-    """Wait for a condition and return its value."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if found := condition():
-            return found
-        time.sleep(0.05)
-    pytest.fail(f"It did not come to this: {what}")
-
-
 def lines(service: Service, event: str) -> list[dict[str, Any]]:
     """Return the log lines of one event."""
     found = [json.loads(line) for line in service.log().splitlines() if f'"event": "{event}"' in line]
@@ -232,7 +224,7 @@ def generate(service: Service, project_id: str) -> dict[str, Any]:
         )
         return response if response.status_code == 200 else None
 
-    answer: dict[str, Any] = until(begun, "a session is started").json()
+    answer: dict[str, Any] = wait_until(begun, "a session is started").json()
     return answer
 
 
@@ -246,7 +238,7 @@ def test_two_nodes_and_one_bot(start_node: StartNode, database: str, bot_api: Bo
     """
     project_id = create_project(database)
     nodes = {"first": start_node("first"), "second": start_node("second")}
-    until(lambda: any(leases(node) >= {"bot", "housekeeping"} for node in nodes.values()), "somebody polls")
+    wait_until(lambda: any(leases(node) >= {"bot", "housekeeping"} for node in nodes.values()), "somebody polls")
     (holder,) = [name for name, node in nodes.items() if "bot" in leases(node)]
     (other,) = nodes.keys() - {holder}
 
@@ -257,7 +249,7 @@ def test_two_nodes_and_one_bot(start_node: StartNode, database: str, bot_api: Bo
     bot_api.write(f"/start {token}")
     bot_api.tap("Confirm")
     polled = {"project_id": project_id, "session_token": token}
-    until(lambda: not bot_api.updates, "both updates are acknowledged")
+    wait_until(lambda: not bot_api.updates, "both updates are acknowledged")
     answers = [ask(nodes[name], "verify", **polled)["status"] for name in (holder, other, holder)]
     assert answers == ["confirmed", "used", "used"]
     assert bot_api.pollers() == {holder}
@@ -270,23 +262,23 @@ def test_two_nodes_and_one_bot(start_node: StartNode, database: str, bot_api: Bo
     nodes[holder].process.kill()
     killed_at = time.time()
     nodes[holder].process.wait()
-    until(lambda: leases(nodes[other]) >= {"bot", "housekeeping"}, "the other takes over")
+    wait_until(lambda: leases(nodes[other]) >= {"bot", "housekeeping"}, "the other takes over")
     for taken in lines(nodes[other], "lease_taken"):
         assert 0 < datetime.fromisoformat(taken["timestamp"]).timestamp() - killed_at <= TAKEN_OVER_WITHIN
-    until(lambda: not bot_api.updates, "the update in hand is handled")
+    wait_until(lambda: not bot_api.updates, "the update in hand is handled")
     bot_api.tap("Confirm")
     polled["session_token"] = token
-    until(lambda: ask(nodes[other], "verify", **polled)["status"] == "confirmed", "the user is signed in")
+    wait_until(lambda: ask(nodes[other], "verify", **polled)["status"] == "confirmed", "the user is signed in")
     replies = [name for name, method, _ in bot_api.calls if method == "sendMessage"]
     assert replies == [holder, other]
 
     # A rolling deploy: the new node waits, and takes over as soon as the old one has stopped.
     bot_api.silent = ""
     third = start_node("third")
-    until(lambda: "bot_known" in third.log(), "the third node runs")
+    wait_until(lambda: "bot_known" in third.log(), "the third node runs")
     assert leases(third) == set()
     assert nodes[other].stop() == 0
-    until(lambda: leases(third) >= {"bot", "housekeeping"}, "the third takes over")
+    wait_until(lambda: leases(third) >= {"bot", "housekeeping"}, "the third takes over")
     (given_up,) = [line for line in lines(nodes[other], "lease_given_up") if line["lease"].startswith("bot")]
     (taken,) = [line for line in lines(third, "lease_taken") if line["lease"].startswith("bot")]
     assert given_up["timestamp"] <= taken["timestamp"]
@@ -303,7 +295,7 @@ def test_roles(start_node: StartNode, database: str, bot_api: BotApi) -> None:
     api = start_node("api", "--role", "api")
     worker = start_node("worker", "--role", "worker", TAPROOF_BOT_TOKEN="")
     bot = start_node("bot", "--role", "bot")
-    until(lambda: leases(worker) == {"housekeeping"} and leases(bot) == {"bot", "own"}, "each has its own")
+    wait_until(lambda: leases(worker) == {"housekeeping"} and leases(bot) == {"bot", "own"}, "each has its own")
     assert leases(api) == set()
     for node in (worker, bot):
         for path in ("/healthz", "/readyz", "/metrics"):
@@ -316,7 +308,7 @@ def test_roles(start_node: StartNode, database: str, bot_api: BotApi) -> None:
     bot_api.write(f"/start {token}")
     bot_api.tap("Confirm")
     polled = {"project_id": project_id, "session_token": token}
-    until(lambda: ask(api, "verify", **polled)["status"] == "confirmed", "the user is signed in")
+    wait_until(lambda: ask(api, "verify", **polled)["status"] == "confirmed", "the user is signed in")
     assert bot_api.pollers() == {"bot"}
 
 
@@ -387,10 +379,10 @@ def test_processes_that_share_a_port(start_node: StartNode, database: str) -> No
 
     killed = min(pids)
     os.kill(killed, signal.SIGKILL)
-    until(lambda: len(children(supervisor) - {killed}) == 2, "the killed one is replaced")
+    wait_until(lambda: len(children(supervisor) - {killed}) == 2, "the killed one is replaced")
     (died,) = lines(service, "process_died")
     assert (died["pid"], died["cause"]) == (killed, "SIGKILL")
-    until(lambda: len(lines(service, "bot_known")) == 3, "the new one serves")
+    wait_until(lambda: len(lines(service, "bot_known")) == 3, "the new one serves")
     assert counted(service) == {(21.0, 21.0)}
     for _ in range(8):
         generate(service, project_id)
@@ -412,10 +404,10 @@ def test_nobody_outlives_the_supervisor(start_node: StartNode, database: str) ->
     pids = children(service.process.pid)
     assert len(pids) == 3
     # They answer before they lead, and only a lease that was acquired can be released.
-    until(lambda: leases(service, "lease_taken") == {"bot", "own", "housekeeping"}, "all leases are held")
+    wait_until(lambda: leases(service, "lease_taken") == {"bot", "own", "housekeeping"}, "all leases are held")
     service.process.kill()
     service.process.wait()
-    until(lambda: not any(lives(pid) for pid in pids), "all have ended")
+    wait_until(lambda: not any(lives(pid) for pid in pids), "all have ended")
     assert len(lines(service, "stopping")) == 3
     assert leases(service, "lease_given_up") == {"bot", "own", "housekeeping"}
     socket.create_server(("127.0.0.1", service.port)).close()  # The port is free again.

@@ -7,7 +7,7 @@ import asyncio
 import functools
 import re
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from tests.e2e.conftest import TRUST, Service, launch
 from tests.faults.place import Place, assert_sound, make_place, rows
 from tests.giving_bots import give_bot
 from tests.messengers.telegram.bots_server import BotsServer, ServedBot, tagged
+from tests.waiting import until
 
 from taproof.core.accounts import Actor
 from taproof.core.clock import system_clock
@@ -33,16 +34,6 @@ from taproof.storage.protocol import Storage
 BOTS = 300
 MEGABYTES = 400
 PATIENCE = 120.0
-
-
-async def until(condition: Callable[[], object], what: str) -> None:
-    """Wait for a condition in this process, which runs the Bot API server."""
-    try:
-        async with asyncio.timeout(PATIENCE):
-            while not condition():  # noqa: ASYNC110 — what is waited for happens in another process.
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(what) from None
 
 
 async def add_projects(place: Place, bots: Sequence[ServedBot]) -> list[str]:

@@ -12,6 +12,7 @@ import pytest
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from tests.conftest import Figure
 from tests.faults.webhook_nodes import Application, Came, Node, running_application, running_nodes, signing_in
+from tests.waiting import until
 
 from taproof import verify_proof, verify_webhook
 from taproof.core.clock import SECOND, system_clock
@@ -61,7 +62,7 @@ async def until_more(application: Application) -> None:
     # Requests in progress at either end of the phase belong to no phase.
     enough = LEAST + 2 * USERS
     webhooks, proofs = len(application.webhooks) + enough, len(application.proofs) + enough
-    await application.until(lambda: len(application.webhooks) >= webhooks and len(application.proofs) >= proofs)
+    await until(lambda: len(application.webhooks) >= webhooks and len(application.proofs) >= proofs)
 
 
 async def rotate_for_moments(node: Node, project_id: str, seconds: float) -> tuple[str, int]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 import pytest
 from tests.databases import NOW, new_postgres
+from tests.waiting import until
 
 from taproof.core.clock import DAY
 from taproof.storage.postgres import database, sessions
@@ -98,9 +99,7 @@ async def test_a_day_in_use_is_dropped_later(
     async with connection.transaction():
         await connection.fetch("SELECT * FROM sessions")
         sweep = asyncio.create_task(postgres.sessions.purge_sessions(TODAY - 90, 100))
-        async with asyncio.timeout(60):
-            while not await connection.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: connection.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"))
         assert await postgres.sessions.poll_session(today.key) is not None
         assert not sweep.done()
         assert await sweep == 0

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 from tests.databases import NOW, expired_event, new_postgres
 from tests.postgres_server import PostgresServer, execute
+from tests.waiting import until
 
 from taproof.core.clock import DAY
 from taproof.core.errors import StoreUnavailable
@@ -308,9 +309,7 @@ async def test_a_decision_locks_the_counts_before_the_project(
             decide: Callable[..., Coroutine[Any, Any, object]] = getattr(postgres.sessions, decision)
             values = ("pending", [event]) if decision == "report_session" else (event,)
             deciding = asyncio.ensure_future(decide(session.key, "7", NOW, *values))
-            async with asyncio.timeout(60):
-                while not await prober.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):  # noqa: ASYNC110
-                    await asyncio.sleep(0.01)
+            await until(lambda: prober.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"))
             async with prober.transaction():
                 assert await prober.fetch("SELECT id FROM projects WHERE id = $1 FOR UPDATE NOWAIT", project.id)
         assert await deciding
