@@ -4,6 +4,8 @@ The long form runs if pytest gets `--hypothesis-profile=soak`. Files named `test
 """
 
 import logging
+import os
+import re
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
@@ -18,6 +20,11 @@ from tests.chromium import open_chromium
 from tests.server_logs import SHOWN_LOG, server_logs
 
 Figure = Callable[[str, object], None]
+# The settings of the caller's shell are not for the services of the tests, nor is its proxy for calls on loopback.
+for _name in [name for name in os.environ if re.match("TAPROOF_(?!TEST_)", name, re.IGNORECASE)]:
+    del os.environ[_name]
+for _name in ("NO_PROXY", "no_proxy"):
+    os.environ[_name] = f"127.0.0.1,localhost,::1,{os.environ.get(_name, '')}".rstrip(",")
 
 # The tests run on a shared and sometimes slow machine, where a short limit would measure its other users.
 settings.register_profile("quick", max_examples=60, stateful_step_count=40, deadline=None)

@@ -53,13 +53,6 @@ def make_proof(
     return sign_proof(identity, project_id, session_token or token_urlsafe(32), SECRET, issued_at)
 
 
-def clean_environment(**further: str) -> dict[str, str]:
-    inherited = {
-        name: value for name, value in os.environ.items() if not name.upper().startswith(("TAPROOF_", "SITE_"))
-    }
-    return inherited | further
-
-
 @dataclass
 class Site:
     """An application that runs."""
@@ -90,7 +83,7 @@ class Site:
 
 def start_site(name: str, place: Path, *options: str, **environment: str) -> Site:
     """Start `sites/{name}_site.py` and wait until it answers. Sites in one place share what lies on the disk."""
-    environment = clean_environment(SITE_GUARD=str(place / "proofs.db"), **(SETTINGS | environment))
+    environment = os.environ | {"SITE_GUARD": str(place / "proofs.db")} | SETTINGS | environment
     interface = "wsgi" if name in {"flask", "django"} else "asgi"
     if name == "django":
         for command in (["migrate", "-v0"], ["createcachetable"]):

@@ -68,8 +68,7 @@ class Pasted:
     """A program that runs. Of Taproof's its environment has the webhook secret, and the secret key if one is given."""
 
     def __init__(self, service: Service, project: OwnProject, name: str, *, secret_key: str | None = None) -> None:
-        environment = {key: value for key, value in os.environ.items() if not key.startswith("TAPROOF_")}
-        environment["TAPROOF_WEBHOOK_SECRET"] = project.webhook_secret
+        environment = os.environ | {"TAPROOF_WEBHOOK_SECRET": project.webhook_secret}
         if secret_key is not None:
             environment["TAPROOF_SECRET_KEY"] = secret_key
         self.process = subprocess.Popen(

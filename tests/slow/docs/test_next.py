@@ -23,8 +23,7 @@ FILES = {
 }
 LAYOUT = "export default function Layout({ children }) { return <html><body>{children}</body></html>; }\n"
 NEXT = ["node", "node_modules/next/dist/bin/next"]
-WITHOUT = {name: value for name, value in os.environ.items() if not name.startswith("TAPROOF_")}
-WITHOUT |= {"NEXT_TELEMETRY_DISABLED": "1"}
+WITHOUT = os.environ | {"NEXT_TELEMETRY_DISABLED": "1"}
 
 
 @pytest.fixture(scope="module")

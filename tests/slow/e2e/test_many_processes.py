@@ -176,10 +176,9 @@ def start_node(start_service: StartService, database: str, bot_api: BotApi) -> S
 
 def command(database: str, *arguments: str) -> Any:
     """Run a command that must succeed, and return its answer."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("TAPROOF_")}
     done = subprocess.run(
         [sys.executable, "-m", "taproof", *arguments, "--json"],
-        env=environment | {"TAPROOF_DATABASE_URL": database, "TAPROOF_MASTER_KEY": KEY},
+        env=os.environ | {"TAPROOF_DATABASE_URL": database, "TAPROOF_MASTER_KEY": KEY},
         capture_output=True,
         text=True,
         timeout=120,

@@ -1,11 +1,12 @@
 """How an application starts: what is missing is said at once; each framework is imported by its own module alone."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.integrations.conftest import SECRET, SETTINGS, SITES, StartSite, clean_environment
+from tests.integrations.conftest import SECRET, SETTINGS, SITES, StartSite
 
 
 def start_without(site: str, place: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -13,7 +14,7 @@ def start_without(site: str, place: Path, **environment: str) -> subprocess.Comp
     return subprocess.run(
         [sys.executable, "-c", f"import {site}_site"],
         cwd=SITES,
-        env=clean_environment(SITE_GUARD=str(place / "proofs.db"), **environment),
+        env=os.environ | {"SITE_GUARD": str(place / "proofs.db"), **environment},
         capture_output=True,
         text=True,
         timeout=60,

@@ -50,8 +50,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def environment(**settings: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TAPROOF_")}
-    return kept | {"NEXT_TELEMETRY_DISABLED": "1"} | settings
+    return os.environ | {"NEXT_TELEMETRY_DISABLED": "1"} | settings
 
 
 @pytest.fixture
