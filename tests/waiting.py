@@ -34,7 +34,7 @@ async def until(condition: Callable[[], object], what: str = "", patience: float
 
 
 def wait_until(condition: Callable[[], object], what: str = "", patience: float = PATIENCE) -> Any:
-    """Do the same without an event loop."""
+    """Wait as `until` does, without an event loop."""
     deadline = time.monotonic() + patience
     while not (value := condition()):
         if time.monotonic() >= deadline:

@@ -167,7 +167,7 @@ def _wait_until_it_answers(service: Service) -> None:
                 if httpx.get(f"{service.base_url}/healthz", verify=TRUST).status_code == 200:
                     return
         time.sleep(0.05)
-    pytest.fail(f"The service did not answer:\n{service.screen()}")
+    pytest.fail(f"The service did not answer:\n{service.screen()}\n{service.log()[-150:]}")
 
 
 @pytest.fixture(autouse=True)
