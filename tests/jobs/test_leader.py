@@ -17,20 +17,29 @@ if TYPE_CHECKING:
     from tests.webhooks.conftest import HandClock, Shop
 
 Hold = Callable[[str, str, int, int], Awaitable[bool]]
+LONG = 30.0
 
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shorten what runs by the loop's clock; the lease itself goes by the clock that the test sets."""
+    """Shorten pauses. Limits are long, so that a slow disk ends nothing; `Node.cut_off` makes a lease lapse."""
     monkeypatch.setattr(leader, "RENEW_SECONDS", 0.02)
-    monkeypatch.setattr(leader, "LOSE_SECONDS", 0.5)
-    monkeypatch.setattr(leader, "GRACE_SECONDS", 0.2)
     monkeypatch.setattr(leader, "TRY_SECONDS", 0.02)
-    monkeypatch.setattr(leader, "FINISH_SECONDS", 0.2)
+    monkeypatch.setattr(leader, "LOSE_SECONDS", LONG)
+    monkeypatch.setattr(leader, "GRACE_SECONDS", LONG)
+
+
+async def away(*_: Any) -> bool:
+    raise StoreUnavailable
+
+
+async def silent(*_: Any) -> bool:
+    await asyncio.Event().wait()
+    return True
 
 
 class Node:
-    """A process that wants to do the work, and notes what it does."""
+    """A process that wants to do the work, and notes what it does and what the store answers."""
 
     def __init__(self, shop: "Shop", holder: str) -> None:
         self.terms: list[int] = []
@@ -39,8 +48,27 @@ class Node:
         self.failure: Exception | None = None
         self.stopping = asyncio.Event()
         self.shown: list[int] = []
-        self.lead = LeaderElection(shop.storage.leases, shop.clock, holder, "bot", self.work, show=self.shown.append)
+        self.asked: list[bool] = []
+        """For each call of `hold_lease`, whether the work was going on."""
+        self.asked_at = 0.0
+        self.answers: list[tuple[int, bool]] = []
+        """The answers of `hold_lease`, each with the time that the call named."""
+        self.released = False
+        self.leases = shop.storage.leases
+        self.hold: Hold = self.leases.hold_lease
+        self.lead = LeaderElection(self, shop.clock, holder, "bot", self.work, show=self.shown.append)
         self.task = asyncio.create_task(self.lead.run_until(self.stopping))
+
+    async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:
+        self.asked.append(self.works)
+        self.asked_at = asyncio.get_running_loop().time()
+        held = await self.hold(name, holder, now, until)
+        self.answers.append((now, held))
+        return held
+
+    async def release_lease(self, name: str, holder: str) -> None:
+        self.released = True
+        await self.leases.release_lease(name, holder)
 
     async def work(self, since: int) -> None:
         self.terms.append(since)
@@ -55,6 +83,18 @@ class Node:
             raise
         finally:
             self.works = False
+
+    async def cut_off(self, hold: Hold, seconds: float) -> None:
+        """Let `hold` answer instead of the store, and let the node's lease lapse so many seconds from now."""
+        await until(lambda: not self.lead._asking.locked())
+        assert self.lead._deadline - LONG <= self.asked_at
+        self.hold = hold
+        self.lead._deadline = asyncio.get_running_loop().time() + seconds
+
+    async def asks_again(self) -> None:
+        """Wait until the node has asked for the lease three more times."""
+        before = len(self.asked)
+        await until(lambda: len(self.asked) >= before + 3)
 
     async def stop(self) -> None:
         self.stopping.set()
@@ -72,10 +112,10 @@ async def test_one_at_a_time_and_given_up_at_once(shop: "Shop") -> None:
     first = Node(shop, "first")
     await until(lambda: first.works)
     second = Node(shop, "second")
-    shop.clock.now += 7_000
-    await asyncio.sleep(0.1)
-    shop.clock.now += 7_000  # Renewed meanwhile, so it is not over.
-    await asyncio.sleep(0.1)
+    for _ in range(2):  # Renewed after the first step, so the lease lasts longer than the second step.
+        shop.clock.now += 7_000
+        await until(lambda: (shop.clock(), True) in first.answers)
+        await until(lambda: (shop.clock(), False) in second.answers)
     assert (first.works, second.works) == (True, False)
     await first.stop()
     assert not first.works
@@ -88,44 +128,37 @@ async def test_one_at_a_time_and_given_up_at_once(shop: "Shop") -> None:
 async def test_taken_over_from_the_dead(shop: "Shop", clock: "HandClock") -> None:
     """A lease that nobody renews is another's as soon as its time is over, not before."""
     await shop.storage.leases.hold_lease("bot", "killed", clock(), clock() + 8_000)
-    node = Node(shop, "other")
     clock.now += 7_999
-    await asyncio.sleep(0.1)
-    assert not node.works
+    node = Node(shop, "other")
+    await node.asks_again()
+    assert not node.terms
     clock.now += 1
     await until(lambda: node.works)
     await node.stop()
 
 
-async def test_work_rests_while_the_store_is_away(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_rests_while_the_store_is_away(shop: "Shop") -> None:
     """Who cannot renew stops before the lease could be another's, and goes on when the store is back."""
     node = Node(shop, "cut off")
     await until(lambda: node.works)
-
-    async def away(*_: Any) -> bool:
-        raise StoreUnavailable
-
-    with monkeypatch.context() as patch, capture_logs() as logs:
-        patch.setattr(shop.storage.leases, "hold_lease", away)
+    with capture_logs() as logs:
+        await node.cut_off(away, 0.2)
+        await node.asks_again()
         await until(lambda: not node.works)
-        await asyncio.sleep(0.1)
+        await node.asks_again()
         assert [line["event"] for line in logs] == ["lease_lost"]
+    node.hold = node.leases.hold_lease
     await until(lambda: node.works)
     assert len(node.terms) == 2
     assert node.shown == [1, 0, 1]
     await node.stop()
 
 
-async def test_work_rests_while_the_store_is_silent(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_rests_while_the_store_is_silent(shop: "Shop") -> None:
     """An answer that does not come is as good as none: the work does not wait for it."""
     node = Node(shop, "cut off")
     await until(lambda: node.works)
-
-    async def silent(*_: Any) -> bool:
-        await asyncio.Event().wait()
-        return True
-
-    monkeypatch.setattr(shop.storage.leases, "hold_lease", silent)
+    await node.cut_off(silent, 0.2)
     await until(lambda: not node.works)
     await node.stop()
 
@@ -140,41 +173,34 @@ async def test_a_lease_that_another_took_is_lost_at_once(shop: "Shop", clock: "H
         "UPDATE leases SET holder = 'other', held_until = ?", (clock() + 8_000,)
     )
     await until(lambda: not node.works)
-    await asyncio.sleep(0.1)
-    assert not node.works
+    await node.asks_again()
+    assert len(node.terms) == 1
     await node.stop()
+    assert not node.released
     assert shop.storage.database.reader.execute("SELECT holder FROM leases").fetchall() == [("other",)]
 
 
-async def test_a_process_that_stood_still_does_not_even_ask(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_process_that_stood_still_does_not_even_ask(shop: "Shop") -> None:
     """After standing still for longer than a lease lasts, the work is ended before anything else happens."""
     node = Node(shop, "stopped")
     await until(lambda: node.works)
-    asked = 0
-    hold: Hold = shop.storage.leases.hold_lease
-
-    async def count(name: str, holder: str, now: int, until_then: int) -> bool:
-        nonlocal asked
-        asked += node.works
-        return await hold(name, holder, now, until_then)
-
-    monkeypatch.setattr(shop.storage.leases, "hold_lease", count)
-    node.lead._deadline = asyncio.get_running_loop().time() - 1
-    await until(lambda: not node.works)
-    assert asked <= 1  # The renewal that was under way.
-    await until(lambda: node.works)
+    await node.cut_off(node.hold, -1)
+    node.asked.clear()
+    await until(lambda: len(node.terms) == 2)
+    assert not node.asked[0]
     await node.stop()
 
 
 async def test_work_that_goes_on_is_ended(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
     """Cancelled once, work may finish what it has in hand; when it takes too long it is cancelled again."""
-    monkeypatch.setattr(leader, "LOSE_SECONDS", 60.0)  # Only a lease that is still held is released.
+    monkeypatch.setattr(leader, "FINISH_SECONDS", 0.2)
+    monkeypatch.setattr(leader, "GRACE_SECONDS", 0.2)
     node = Node(shop, "stubborn")
     node.stubborn = True
     await until(lambda: node.works)
     await node.stop()
     assert not node.works
-    assert shop.storage.database.reader.execute("SELECT * FROM leases").fetchall() == []
+    assert node.released
 
 
 async def test_a_failure_of_the_work_is_told(shop: "Shop") -> None:
