@@ -191,17 +191,28 @@ async def test_nothing_cancels_a_wait_for_the_standby(cluster: Cluster) -> None:
     execute(dsn, "CREATE TABLE notes (number INTEGER)")
     cluster.hang()
 
-    async def write(number: int, *, cancel: bool = False) -> None:
-        connection = await connect(dsn, command_timeout=None if cancel else 0.5)
-        await connection.execute("SET statement_timeout = 200")
-        task = asyncio.create_task(connection.execute(f"INSERT INTO notes VALUES ({number})"))  # noqa: S608 — a number.
-        await asyncio.wait([task], timeout=0.5 if cancel else None)
-        task.cancel()
-        with pytest.raises((TimeoutError, asyncio.CancelledError, asyncpg.ConnectionDoesNotExistError)):
-            await task
-        await connection.close(timeout=5)  # It first waits for a request to cancel, if one is sent.
-
-    await asyncio.gather(write(1), write(2, cancel=True))
     waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
-    assert execute(dsn, waits) == "2\n"
+
+    async def until_both_wait(condition: str) -> None:
+        async with asyncio.timeout(60):
+            while execute(dsn, f"{waits} AND {condition}") != "2\n":
+                assert execute(dsn, "SELECT COUNT(*) FROM notes") == "0\n"
+                await asyncio.sleep(0.05)
+
+    connections = [await connect(dsn, command_timeout=None) for _ in range(2)]
+    for connection in connections:
+        await connection.execute("SET statement_timeout = '1s'; BEGIN; INSERT INTO notes VALUES (1)")
+    timed, cancelled = (
+        asyncio.create_task(connection.execute("COMMIT", timeout=limit))
+        for connection, limit in zip(connections, (2, None), strict=True)
+    )
+    await until_both_wait("TRUE")
+    cancelled.cancel()
+    with pytest.raises((asyncio.CancelledError, asyncpg.ConnectionDoesNotExistError)):
+        await cancelled
+    with pytest.raises(TimeoutError):
+        await timed
+    for connection in connections:
+        await connection.close(timeout=60)  # It first waits for a request to cancel, if one is sent.
+    await until_both_wait("clock_timestamp() - query_start > INTERVAL '2s'")
     assert execute(dsn, "SELECT COUNT(*) FROM notes") == "0\n"
