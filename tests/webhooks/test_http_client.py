@@ -44,11 +44,13 @@ def run(request: pytest.FixtureRequest) -> Run:
 
 async def test_what_is_sent() -> None:
     """One POST with exactly the signed bytes and headers, no cookie, and no offer to decompress."""
+    time = asyncio.get_running_loop().time
     async with receiving(OK) as receiver, opened(receiver) as client:
+        began = time()
         answer = await client.post(signed(f"http://{NAME}:{receiver.port}/hooks?a=1%20b"))
         assert (answer.status, answer.error, answer.body) == (200, None, b"hello")
         assert isinstance(answer.duration, int)
-        assert 0 <= answer.duration < 10_000
+        assert 0 <= answer.duration <= 1_000 * (time() - began) + 1
     head, *headers = receiver.heads[0].strip().split("\r\n")
     assert head == "POST /hooks?a=1%20b HTTP/1.1"
     assert sorted(headers) == [
@@ -187,7 +189,7 @@ def test_names_that_lead_nowhere(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
         async with opened(resolver=Names(delay=60)) as client:
             answer = await client.post(signed("https://slow.test/"))
         assert answer.error == "dns_failed"
-        assert 1_500 <= answer.duration < 9_000
+        assert answer.duration >= 1_500
 
     run(scenario())
 
