@@ -1,5 +1,6 @@
 """A session expires after ten minutes. The tests move `expires_at` in the database, as no clock moves over HTTP."""
 
+import contextlib
 import hashlib
 import time
 from collections.abc import Iterator
@@ -31,6 +32,15 @@ def let_expire(database: apsw.Connection, session: dict[str, str]) -> None:
         "UPDATE sessions SET expires_at = ? WHERE token_hash = ?", (time.time_ns() // 1_000_000 - 1_000, token_hash)
     )
     assert database.changes() == 1
+
+
+def let_token_expire(service: Service, token_id: str) -> None:
+    """Make an access token expire now."""
+    with contextlib.closing(apsw.Connection(str(service.database))) as database:
+        database.set_busy_timeout(10_000)
+        now = time.time_ns() // 1_000_000
+        database.execute("UPDATE access_tokens SET expires_at = ? WHERE id = ?", (now, token_id))
+        assert database.changes() == 1
 
 
 def test_expired_before_it_is_written_down(project: OwnProject, database: apsw.Connection) -> None:
