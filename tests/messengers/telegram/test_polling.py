@@ -299,12 +299,18 @@ async def test_unreadable_update_spoils_no_other(
     assert len(api.of("sendMessage")) == 2
 
 
-async def test_answer_without_update_ids_is_no_busy_loop(bot: Bot, intake: UpdateIntake, api: ScriptedApi) -> None:
+async def test_answer_without_update_ids_is_no_busy_loop(
+    bot: Bot, intake: UpdateIntake, api: ScriptedApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After an answer without usable updates, the next poll comes after a pause."""
+    monkeypatch.setattr(polling, "PATIENCE_SECONDS", 0.5)
     api.updates = [{"message": "?"}]
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+    api.on_call = lambda *_: times.append(loop.time())
     async with running(bot, intake):
-        await asyncio.sleep(0.3)
-    assert len(api.of("getUpdates")) < 12
+        await until(lambda: len(times) >= 2)
+    assert times[1] - times[0] >= 0.5
 
 
 async def test_ids_that_start_again_lower_are_received(

@@ -51,12 +51,13 @@ async def test_a_decision_here_wakes_its_own_callers(node: Node, callers: Caller
 async def test_a_tap_that_decides_nothing_wakes_nobody(node: Node, callers: Callers) -> None:
     """Opening the link, and a stranger's tap, leave the session pending, so the client goes on waiting."""
     project, _ = await node.project()
-    token = await node.pending(project)
-    call = await callers.start(project, token)
+    token, other = await node.pending(project), await node.opened(project, "1002")
+    call, later = await callers.start(project, token), await callers.start(project, other)
     await node.signin.open_session(token, USER)
     await node.signin.confirm_session(token, MessengerIdentity("666", "Eve", "eve"))
     await node.signin.cancel_session(token, "666")
-    await asyncio.sleep(0.02)
+    await node.signin.cancel_session(other, "1002")
+    assert await callers.end_of(later) == "over"
     assert not call.done()
 
 

@@ -283,14 +283,17 @@ async def test_nobody_gets_in_while_a_sqlite_file_is_filled(tmp_path: Path) -> N
 async def test_who_writes_while_postgresql_is_filled_waits(tmp_path: Path) -> None:
     """A node that starts during the import waits for its end, and then finds the marks of mode and key."""
     async with postgres_place() as (place, dsn):
-        other = await asyncpg.connect(dsn)
+        other, prober = await asyncpg.connect(dsn), await asyncpg.connect(dsn)
         claim = "INSERT INTO metadata (name, value) VALUES ('mode', 'sandbox') ON CONFLICT (name) DO NOTHING"
         async with place.target() as target:
             await target.insert("metadata", [("mode", b"real")], [2])
             claiming = asyncio.create_task(other.execute(claim))
-            await asyncio.sleep(0.2)
-            assert not claiming.done()
+            async with asyncio.timeout(60):
+                while not await prober.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'relation'"):
+                    assert not claiming.done()
+                    await asyncio.sleep(0.01)
             await target.commit({table: int(table == "metadata") for table in TABLES})
         assert await claiming == "INSERT 0 0"
         await other.close()
+        await prober.close()
         assert (await content(place))["metadata"] == [("mode", b"real")]

@@ -180,8 +180,9 @@ async def test_a_lock_that_is_let_go_in_time_is_waited_for(notebook: Notebook) -
     other = apsw.Connection(str(notebook.path))
     other.execute("BEGIN IMMEDIATE")
     waiting = asyncio.create_task(notebook.write("patient"))
-    await asyncio.sleep(0.02)
-    assert not waiting.done()
+    while notebook.transactions.count("BEGIN") < 3:
+        assert not waiting.done()
+        await asyncio.sleep(0.001)
     other.execute("COMMIT")
     assert await waiting == "patient"
     other.close()
