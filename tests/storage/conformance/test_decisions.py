@@ -45,8 +45,9 @@ class Watch:
 
     async def warm_up(self, project: Project) -> None:
         """Wait until it listens: what was decided before may be missed."""
+        before = len(self.told)
         async with asyncio.timeout(60):
-            while not self.told:
+            while len(self.told) == before:
                 await cancel(self._seed, project)
                 await asyncio.sleep(0.01)
 
@@ -134,11 +135,10 @@ async def test_watch_decisions_may_rest_while_nobody_waits(storage: Storage, oth
     async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
         for _ in range(3):
             watch.needed.clear()
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # Nothing shows whether the store rests. If it does not yet, this shows less.
             await cancel(seed, project, storage)
             watch.needed.set()
-            # A decision a moment later, not in the same instant: a store that rests has to wake up first.
-            await asyncio.sleep(0.05)
+            await watch.warm_up(project)
             assert await watch.hears(await confirm(seed, project, storage))
 
 
@@ -173,3 +173,4 @@ async def test_watch_decisions_goes_on_until_it_is_cancelled(
     resting.task.cancel()
     done, _ = await asyncio.wait([resting.task, watch.task], timeout=PATIENCE)
     assert len(done) == 2
+    assert watch.task.cancelled()  # It had not ended by itself.
