@@ -1,5 +1,6 @@
 """The clients against a server that misbehaves: what is repeated, what never is, and what is said in the end."""
 
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -200,8 +201,14 @@ def test_a_peer_cannot_hold_a_call(new_client: NewClient, server: ScriptedServer
 
 def test_a_read_that_hangs_is_made_again_in_time(new_client: NewClient, server: ScriptedServer) -> None:
     """One attempt never takes all the time of a read: what hung may well be answered at once the next time."""
-    server.replies = [never_answer, reply(200, ACCOUNT)]
-    assert new_client(timeout=1.5, clock=None).read_account().email == "ada@example.com"
+    ended = threading.Event()
+
+    def hang(_connection: Any) -> None:
+        ended.wait(60)
+
+    server.replies = [hang, reply(200, ACCOUNT)]
+    assert new_client(timeout=6, clock=None).read_account().email == "ada@example.com"
+    ended.set()
 
 
 ERRORS: list[tuple[int, type[TaproofApiError]]] = [

@@ -133,8 +133,15 @@ async def test_a_receiver_that_hangs_is_left_and_holds_up_nobody(shop: "Shop", r
         project, _ = await shop.project(f"{receiver.base}/{answer}")
         await shop.sign_in(project)
     rules = AddressRules(["loopback"])
-    async with open_webhook_client(rules, frozenset(), allow_http=True, timeout=1.5) as client:
-        await shop.send_due(client.post)
+    async with (
+        open_webhook_client(rules, frozenset(), allow_http=True, timeout=0.5) as impatient,
+        open_webhook_client(rules, frozenset(), allow_http=True, timeout=60) as patient,
+    ):
+
+        async def post(request: SignedRequest) -> WebhookResponse:
+            return await (impatient if request.url.endswith("/hang") else patient).post(request)
+
+        await shop.send_due(post)
     assert shop.states() == ["delivered", "delivered", "due"]
     assert shop.watch.outcomes == ["delivered", "delivered", "retried"]
     assert sorted(shop.errors(), key=str) == [None, None, "timeout"]

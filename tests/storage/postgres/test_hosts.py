@@ -1,12 +1,14 @@
 """A database URL with several hosts leads to the primary, and a host that does not respond does not delay that."""
 
 import asyncio
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
 import pytest
 from tests.postgres_server import HOST, fresh_database
 
+from taproof.storage.postgres import connection as connection_module
 from taproof.storage.postgres.connection import Connection, Hosts, connect, server_urls
 
 
@@ -30,9 +32,22 @@ def test_hosts(dsn: str, urls: list[str] | None) -> None:
         assert server_urls(dsn) == urls
 
 
-async def test_silent_and_closed_hosts_and_standbys_are_passed_over(closed_port: int) -> None:
+async def test_silent_and_closed_hosts_and_standbys_are_passed_over(
+    closed_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In any order, the server that accepts the connection is found; without one, the best reason is given."""
     writers: list[asyncio.StreamWriter] = []
+    refused = asyncio.Event()
+    open_connection = connection_module._open
+
+    async def open_and_note(url: str, options: dict[str, Any]) -> asyncpg.Connection:
+        try:
+            return await open_connection(url, options)
+        except asyncpg.TargetServerAttributeNotMatched:
+            refused.set()
+            raise
+
+    monkeypatch.setattr(connection_module, "_open", open_and_note)
     silent = await asyncio.start_server(lambda _, writer: writers.append(writer), HOST, 0)
     hosts = [f"{HOST}:{silent.sockets[0].getsockname()[1]}", f"{HOST}:{closed_port}"]
     with fresh_database() as dsn:
@@ -44,11 +59,14 @@ async def test_silent_and_closed_hosts_and_standbys_are_passed_over(closed_port:
             assert isinstance(connection, Connection)
             assert await connection.fetchval("SELECT 1") == 1
             await connection.close()
+        standby = urlunsplit(several._replace(query="target_session_attrs=standby"))
+        connecting = asyncio.create_task(connect(standby, timeout=60))
+        await asyncio.wait_for(refused.wait(), 60)
+        silent.close()
+        for writer in writers:
+            writer.close()
         with pytest.raises(asyncpg.TargetServerAttributeNotMatched):
-            await connect(urlunsplit(several._replace(query="target_session_attrs=standby")), timeout=1)
-    silent.close()
-    for writer in writers:
-        writer.close()
+            await connecting
 
 
 async def test_late_timeouts_of_a_former_primary_do_not_lead_back_to_it() -> None:

@@ -333,12 +333,19 @@ async def test_while_there_are_many_a_group_gathers_those_that_come_a_little_lat
 ) -> None:
     """After a group of eight writes, three writes from different turns of the event loop share one commit."""
     monkeypatch.setattr(group_commit, "_RECENT", 60)
-    monkeypatch.setattr(group_commit, "_GATHER", 0.2)
+    monkeypatch.setattr(group_commit, "_GATHER", 60)
+    sleep, gathered = asyncio.sleep, asyncio.Event()
+
+    async def sleep_or_gather(seconds: float) -> None:
+        await (gathered.wait() if seconds == 60 else sleep(seconds))
+
+    monkeypatch.setattr(asyncio, "sleep", sleep_or_gather)
     await asyncio.gather(*(notebook.write(f"first {number}") for number in range(8)))
     before = notebook.transactions.count("COMMIT")
     later = []
     for number in range(3):
         later.append(asyncio.create_task(notebook.write(f"later {number}")))
         await asyncio.sleep(0.01)
+    gathered.set()
     await asyncio.gather(*later)
     assert notebook.transactions.count("COMMIT") == before + 1
