@@ -163,8 +163,7 @@ def test_unknown_project(developer: Developer, path: str) -> None:
     assert_error(developer.call("GET", f"{path}?project_id=proj_{'0' * 22}"), 404, "project_not_found")
 
 
-def test_analytics(accountant: Developer, new_phone: NewPhone) -> None:
-    """Every figure is the sum of the created sessions (contract, Analytics)."""
+def seven_sessions(accountant: Developer, new_phone: NewPhone) -> tuple[OwnProject, OwnProject]:
     first, second = accountant.create_project("First"), accountant.create_project("Second")
     ada, bob = new_phone("Ada"), new_phone("Bob")
     for project, person, button in (
@@ -180,10 +179,22 @@ def test_analytics(accountant: Developer, new_phone: NewPhone) -> None:
             project.verify(session["session_token"])
     first.generate()
     bob.open(first.generate()["deeplink"])
+    return first, second
 
-    for days in (7, 30, 90):
-        found = accountant.ask("GET", f"/analytics?days={days}")
+
+def test_analytics(service: Service, client: httpx.Client, new_phone: NewPhone) -> None:
+    """Every figure is the sum of the created sessions (contract, Analytics)."""
+    for attempt in range(2):
+        accountant = Developer(client, service.add_developer(f"analytics{attempt}@example.com", "pro"))
         today = datetime.now(UTC).date()
+        first, second = seven_sessions(accountant, new_phone)
+        answers = {days: accountant.ask("GET", f"/analytics?days={days}") for days in (7, 30, 90)}
+        default = accountant.ask("GET", "/analytics")
+        one = accountant.ask("GET", f"/analytics?days=7&project_id={first.id}")
+        if datetime.now(UTC).date() == today:
+            break  # Otherwise the sessions are of two days: once more.
+
+    for days, found in answers.items():
         funnel = {"requested": 7, "opened": 6, "confirmed": 4, "used": 2, "cancelled": 1, "expired": 0, "reported": 0}
         assert found == {
             "total_sessions": 7,
@@ -203,13 +214,12 @@ def test_analytics(accountant: Developer, new_phone: NewPhone) -> None:
         assert last == {"date": last["date"], **counts}
         assert all(day == {"date": day["date"], **dict.fromkeys(counts, 0)} for day in before)
 
-    one = accountant.ask("GET", f"/analytics?days=7&project_id={first.id}")
     assert (one["total_sessions"], one["confirmed_sessions"], one["unique_users"]) == (5, 2, 1)
     assert one["conversion_rate"] == 40.0
     taken = {"requested": 5, "opened": 4, "confirmed": 2, "used": 0}
     assert one["funnel"] == {**taken, "cancelled": 1, "expired": 0, "reported": 0}
     assert one["daily"][-1]["unique_users"] == 1
-    assert accountant.ask("GET", "/analytics")["daily"] == accountant.ask("GET", "/analytics?days=30")["daily"]
+    assert default["daily"] == answers[30]["daily"]
 
 
 def test_analytics_of_nothing(accountant: Developer) -> None:
