@@ -154,11 +154,12 @@ async def test_work_rests_while_the_store_is_away(shop: "Shop") -> None:
     await node.stop()
 
 
-async def test_work_rests_while_the_store_is_silent(shop: "Shop") -> None:
+async def test_work_rests_while_the_store_is_silent(shop: "Shop", monkeypatch: pytest.MonkeyPatch) -> None:
     """An answer that does not come is as good as none: the work does not wait for it."""
     node = Node(shop, "cut off")
     await until(lambda: node.works)
     await node.cut_off(silent, 0.2)
+    monkeypatch.setattr(leader, "LOSE_SECONDS", 0.2)  # Stopping waits for the call that does not return.
     await until(lambda: not node.works)
     await node.stop()
 

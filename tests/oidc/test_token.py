@@ -112,7 +112,8 @@ async def test_userinfo(web: Web, shop: Shop) -> None:
         assert_error(response, 401, "invalid_token")
         # Without a token, the challenge names no error (RFC 6750, section 3.1).
         assert response.headers["www-authenticate"] == "Bearer"
-    for wrong in (token[:-1] + "x", tokens["id_token"], shop.secret):
+    altered = token[:-1] + "xy"[token.endswith("x")]
+    for wrong in (altered, tokens["id_token"], shop.secret):
         response = await web.get("/oidc/userinfo", headers={"Authorization": f"Bearer {wrong}"})
         assert_error(response, 401, "invalid_token")
         assert response.headers["www-authenticate"].startswith('Bearer error="invalid_token", error_description="')

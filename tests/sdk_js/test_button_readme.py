@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PACKAGE = Path(__file__).parents[2] / "sdk/js"
 README = (PACKAGE / "README.md").read_text("utf-8")
-BROWSER = README[README.index("## In the browser") : README.index("## React")]
+BROWSER = README[README.index("## In the browser") : README.index("## In a Telegram Mini App")]
 
 
 def snippet(language: str, site: Site, project: OwnProject) -> str:

@@ -102,7 +102,7 @@ async def test_a_token_that_cannot_be_used_changes_nothing(
     if case == "malformed":
         token = token.replace(":", "-")
     if case == "unknown":
-        token = token[:-1] + "x"
+        token = token[:-1] + "xy"[token.endswith("x")]
     if case == "away":
         father.is_away = True
     if case == "service":
@@ -185,7 +185,7 @@ async def test_a_request_that_is_wrong_elsewhere_leaves_the_bot_alone(
     assert await read(node, project) == project
     assert father.asked == []
     with pytest.raises(BotTokenRefused):
-        await update(ProjectChanges(name="New"), token[:-1] + "x")
+        await update(ProjectChanges(name="New"), token[:-1] + "xy"[token.endswith("x")])
     assert await read(node, project) == project
     changed = await update(ProjectChanges(name="New"), token)
     assert (changed.name, changed.bot_username) == ("New", "Shop_Bot")
@@ -234,7 +234,7 @@ async def test_a_new_project_comes_with_its_bot_or_not_at_all(
         on.projects.check_changes(actor, wanted)
         return await on.projects.create_project(actor, wanted, bot=await bots.check_token(actor, bot_token))
 
-    for wrong in (token[:-1] + "x", "nonsense", father.make_bot("Any_Bot", SERVICE_BOT_ID)):
+    for wrong in (token[:-1] + "xy"[token.endswith("x")], "nonsense", father.make_bot("Any_Bot", SERVICE_BOT_ID)):
         with pytest.raises(TaproofError):
             await create(node, wrong)
     with pytest.raises(InvalidRequest, match="name"):
