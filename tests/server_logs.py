@@ -5,6 +5,6 @@ from pathlib import Path
 from typing import Any, Final
 
 SHOWN_LOG: Final = 6_000
-"""How many characters of a log are shown."""
+"""The maximum length in characters of a log's end that is shown."""
 server_logs: dict[Path, "subprocess.Popen[Any]"] = {}
-"""The processes by their log. The next test forgets those whose end has been waited for."""
+"""Each server's log and its process. The next test forgets the servers whose exit was waited for."""

@@ -1,4 +1,4 @@
-"""Wait for a condition that nothing announces; a wait that ends without it says what was expected and what was seen."""
+"""Wait for a condition. If it does not become true in time, fail with what was expected and what was seen."""
 
 import asyncio
 import inspect

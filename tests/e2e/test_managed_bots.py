@@ -1,13 +1,12 @@
 """A developer creates a project's bot with one tap in the console; users then sign in with it."""
 
 import re
-import time
 from html import unescape
 
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service, StartService
 from tests.e2e.test_reported_developer import CONFIRM, Browser, invitation
+from tests.waiting import wait_until
 
-NOTICED_WITHIN = 60.0
 LINK = re.compile(r'<a class="button" href="([^"]*/newbot/[^"]+)"')
 
 
@@ -45,10 +44,7 @@ def test_one_tap_makes_the_projects_bot(service: Service, new_phone: NewPhone) -
 
 
 def until_set(project: OwnProject, username: str) -> None:
-    deadline = time.monotonic() + NOTICED_WITHIN
-    while project.read()["bot_username"] != username:
-        assert time.monotonic() < deadline, "nobody noticed"
-        time.sleep(0.1)
+    wait_until(lambda: project.read()["bot_username"] == username, f"@{username} as the project's bot")
 
 
 def test_no_link_where_the_bot_may_not_manage_bots(start_service: StartService) -> None:

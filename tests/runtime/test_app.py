@@ -1,4 +1,4 @@
-"""What the composition root chooses by setting."""
+"""Check the parts of the service that depend on a setting."""
 
 import pytest
 

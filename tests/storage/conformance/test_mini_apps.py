@@ -116,7 +116,7 @@ REFUSALS: dict[str, Callable[["Seed", Project], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("reason", REFUSALS)
 async def test_create_used_session_is_refused(storage: Storage, seed: "Seed", reason: str) -> None:
-    """What changes after the check of a sign-in still counts; a refusal stores and counts nothing."""
+    """Refuse a session whose project or user no longer admits it, and store and count nothing."""
     project = await project_with_bot(seed, "https://example.com/")
     await REFUSALS[reason](seed, project)
     new = new_session(seed, project)

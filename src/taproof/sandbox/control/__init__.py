@@ -1,1 +1,1 @@
-"""The sandbox's control API: `api.py` and `mini_apps.py` act as the users, and `bots.py` acts as @BotFather."""
+"""The sandbox's control API. `bots.py` acts as @BotFather, and the other files act as the users."""

@@ -11,6 +11,7 @@ from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.sessions import CONFIRM_SESSIONS
 from taproof.storage.queries.mini_apps import admitted, admitted_values, opened_values
+from taproof.storage.queries.sessions import write_time
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns, consumed_from, event_values, identity_values
 
@@ -56,7 +57,7 @@ class PostgresMiniApps:
         self, session: NewSession, identity: MessengerIdentity, now: int, event: Event, *, public: bool
     ) -> ConsumedSession | None:
         key = session.key
-        deadline = max(now, now if self._clock is None else self._clock())
+        deadline = write_time(self._clock, now)
         if session.expires_at <= deadline:
             return None
         created = (*opened_values(session, identity, now), *admitted_values(session, public=public))

@@ -87,6 +87,11 @@ SELECT id FROM projects
 WHERE id IN (SELECT value FROM json_each($1)) AND webhook_url <> '' AND webhook_events LIKE '%auth.expired%'"""
 
 
+def write_time(clock: Clock | None, now: int) -> int:
+    """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
+    return now if clock is None else max(now, clock())
+
+
 class SessionQueries(Queries[AnyDatabase]):
     """See `storage.protocol.SessionStorage`.
 
@@ -101,8 +106,7 @@ class SessionQueries(Queries[AnyDatabase]):
         self._clock = clock
 
     def _deadline(self, now: int) -> int:
-        """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
-        return now if self._clock is None else max(now, self._clock())
+        return write_time(self._clock, now)
 
     async def read_session(self, key: SessionKey) -> Session | None:
         found = await self._database.read(READ_SESSION, *key)

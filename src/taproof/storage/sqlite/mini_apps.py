@@ -10,6 +10,7 @@ from taproof.core.model import ConsumedSession, MessengerIdentity, NewSession
 from taproof.storage.queries.counts import COUNT
 from taproof.storage.queries.deliveries import RECORD_EVENT
 from taproof.storage.queries.mini_apps import admitted, admitted_values, opened_values
+from taproof.storage.queries.sessions import write_time
 from taproof.storage.rows import consumed_from, event_values
 from taproof.storage.sqlite.counts import COLUMNS, Counters, count_user
 from taproof.storage.sqlite.database import SqliteDatabase
@@ -49,7 +50,7 @@ class SqliteMiniApps:
 
         def write(connection: apsw.Connection) -> ConsumedSession | None:
             # The clock is read again, because this write may have waited for another process.
-            if session.expires_at <= max(now, now if self._clock is None else self._clock()):
+            if session.expires_at <= write_time(self._clock, now):
                 return None
             for *consumed, developer_id in rows(connection, CREATE_USED_SESSION, values):
                 for counted in ("requested", "opened", "confirmed", "used"):
