@@ -120,7 +120,8 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         # Objects created so far live as long as the process, so the garbage collector skips them.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(20_000, 20, 50)  # Reference counting frees the objects of requests, without the collector.
+        # Reference counting frees the objects of requests. Failed connections leave cycles, to be freed in small steps.
+        gc.set_threshold(5_000, 20, 50)
         serving = asyncio.create_task(server.serve())
         try:
             await until_listening(settings, serving)
