@@ -5,18 +5,22 @@
 
 import asyncio
 import dataclasses
+import shutil
 import signal
 import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Final
 
 import pytest
 import pytest_asyncio
 from tests.conftest import Figure
+from tests.deploy.test_systemd import analyze
+from tests.docs.blocks import block_of
 from tests.e2e.conftest import StartService
 from tests.faults.place import assert_counters_fit, make_place
 from tests.slow.faults.fail_over_load import FailOverLoad, fail_over_load
-from tests.slow.faults.patroni_cluster import Machine, PatroniCluster, running_cluster
+from tests.slow.faults.patroni_cluster import PAGE, Machine, PatroniCluster, running_cluster
 
 from taproof.cli.doctor.finding import Finding
 from taproof.cli.doctor.postgres import check_postgres_store
@@ -165,3 +169,15 @@ async def test_the_doctor_in_this_cluster(cluster: PatroniCluster) -> None:
     await cluster.run(f"patronictl -c {path} edit-config --force --quiet -s synchronous_mode=false")
     await durability(cluster.dsn(), "warning", "the standbys are asynchronous")
     await cluster.run(f"patronictl -c {path} edit-config --force --quiet -s synchronous_mode=true")
+
+
+def test_systemd_accepts_the_drop_in(tmp_path: Path) -> None:
+    """The page's file changes the line of Debian's unit that leaves PostgreSQL running, and systemd knows its names."""
+    unit = Path("/lib/systemd/system/patroni@.service")
+    assert "KillMode=process\n" in unit.read_text(encoding="utf-8")
+    shutil.copy(unit, tmp_path / "patroni@15-taproof.service")
+    drop_in = tmp_path / "patroni@.service.d/taproof.conf"
+    drop_in.parent.mkdir()
+    drop_in.write_text(block_of(PAGE, "ini").text, encoding="utf-8")
+    # It warns about unknown lines, but succeeds.
+    assert str(drop_in) not in analyze("verify", "--man=no", str(tmp_path / "patroni@15-taproof.service"))
