@@ -29,7 +29,16 @@ class WholeSignIn(SignInSessions, Decisions):
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
     ) -> None:
         self.waiting = Waiting(storage, clock)
-        Decisions.__init__(self, storage, encryptor, clock, entropy, wake=self.waiting.wake, recorded=recorded)
+        Decisions.__init__(
+            self,
+            storage,
+            encryptor,
+            clock,
+            entropy,
+            wake=self.waiting.wake,
+            notice=self.waiting.notice,
+            recorded=recorded,
+        )
         SignInSessions.__init__(
             self,
             storage,

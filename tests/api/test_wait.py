@@ -1,10 +1,13 @@
-"""`wait` of the verify endpoints: the same answers as without it, only later, and never with a dead credential."""
+"""`wait` of the verify endpoints: the same answers as without it, only later, and never with a dead credential.
+
+`hints` and `seen_hint` too: only a client that asks for hints sees anything new.
+"""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, Final, get_args
+from typing import Any, ClassVar, Final, get_args
 
 import httpx
 import pytest
@@ -34,6 +37,8 @@ class Verifier:
     endpoint: str = "verify/public"
     calls: list[asyncio.Task[httpx.Response]] = field(default_factory=list)
 
+    identity: ClassVar[MessengerIdentity] = MessengerIdentity(USER, "Ada", "ada")
+
     @property
     def waiting(self) -> Waiting:
         return self.api.signin.waiting
@@ -59,7 +64,7 @@ class Verifier:
     async def tap(self, button: str) -> None:
         await self.api.signin.open_session(self.session_token, USER)
         if button == "Confirm":
-            await self.api.signin.confirm_session(self.session_token, MessengerIdentity(USER, "Ada", "ada"))
+            await self.api.signin.confirm_session(self.session_token, self.identity)
         else:
             await self.api.signin.cancel_session(self.session_token, USER)
 
@@ -77,7 +82,7 @@ async def verifier(api: Api, request: pytest.FixtureRequest) -> AsyncIterator[Ve
     encryptor = api.signin._encryptor
     projects = make_projects(api.storage, encryptor, api.clock)
     router = Router(SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits), api.app, api.app, {})
-    _, token = await api.sign_up("ada@example.com")
+    _, token = await api.sign_up("ada@example.com", "pro")
     project = await api.post("/projects", token, {"name": "Shop"})
     session = await api.signin.create_session(project["id"], public=False)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(router), base_url="https://taproof.test") as http:
@@ -280,4 +285,72 @@ async def test_a_client_that_goes_away_consumes_nothing(verifier: Verifier) -> N
     messages.put_nowait({"type": "http.disconnect"})
     await asyncio.wait_for(call, PATIENCE)
     await verifier.tap("Confirm")
+    assert (await verifier.verify()).json()["status"] == "confirmed"
+
+
+# ---- hints
+
+
+async def test_hints_by_poll(verifier: Verifier) -> None:
+    """The hint follows the user; without `hints`, and once decided, the answer is the status alone, byte for byte."""
+    silent = b'{"status": "pending"}'
+    for hint in ("waiting", "opened"):
+        assert (await verifier.verify(hints=True)).content == json.dumps({"status": "pending", "hint": hint}).encode()
+        assert (await verifier.verify(hints=True, seen_hint=hint)).json()["hint"] == hint
+        for more in ({}, {"hints": False}, {"seen_hint": "waiting"}, {"hints": False, "seen_hint": "", "wait": 0}):
+            assert (await verifier.verify(**more)).content == silent
+        await verifier.api.signin.open_session(verifier.session_token, USER)
+    await verifier.tap("Cancel")
+    assert (await verifier.verify(hints=True)).content == b'{"status": "cancelled"}'
+
+
+async def test_hints_of_a_match_code_and_a_phone_number(verifier: Verifier) -> None:
+    """`choosing` while the user is offered codes, `phone_asked` once they chose and are asked for their number."""
+    await verifier.manage("PATCH", json={"match_code": "on", "collect_phone": True})
+    created = await verifier.api.signin.create_session(verifier.project["id"], public=False)
+    verifier.session_token = created.session_token
+    seen = await verifier.api.signin.open_session(created.session_token, USER)
+    assert (await verifier.verify(hints=True)).json()["hint"] == "choosing"
+    call = await hinted_wait(verifier, "choosing")
+    choice = seen.choices.index(created.match_code or "")
+    await verifier.api.signin.confirm_session(created.session_token, verifier.identity, choice=choice)
+    assert (await call).json() == {"status": "pending", "hint": "phone_asked"}
+
+
+async def hinted_wait(verifier: Verifier, seen_hint: str, **more: Any) -> asyncio.Task[Any]:
+    """Verify with `wait` and `seen_hint`, and go on once the call waits."""
+    before = verifier.waiting.count
+    body = {"hints": True, "wait": WAIT_LIMIT, "seen_hint": seen_hint, **more}
+    call = asyncio.create_task(verifier.verify(**body))
+    await until(lambda: verifier.waiting.count > before)
+    return call
+
+
+async def test_a_wait_ends_with_another_hint(verifier: Verifier) -> None:
+    """A call that knows the hint waits for the next one, or for the decision; others wait for the decision alone."""
+    silent = await verifier.wait()
+    ignoring = await hinted_wait(verifier, "waiting", hints=False)
+    without = await verifier.verify(hints=True, wait=WAIT_LIMIT, seen_hint="other")
+    assert without.json() == {"status": "pending", "hint": "waiting"}
+    call = await hinted_wait(verifier, "waiting")
+    await verifier.api.signin.open_session(verifier.session_token, USER)
+    assert (await call).json() == {"status": "pending", "hint": "opened"}
+    call = await hinted_wait(verifier, "opened")
+    assert not silent.done()
+    assert not ignoring.done()
+    await verifier.tap("Cancel")
+    assert [(await each).json() for each in (call, silent, ignoring)] == [{"status": "cancelled"}] * 3
+
+
+@pytest.mark.parametrize("sent", ['"true"', "null", "1", "0", "[]", "{}"])
+@pytest.mark.parametrize("field", ["hints", "seen_hint"])
+async def test_hint_fields_that_are_refused(verifier: Verifier, field: str, sent: str) -> None:
+    """`hints` is a boolean, `seen_hint` a string; anything else is refused by name, and nothing is read."""
+    await verifier.tap("Confirm")
+    value = json.loads(sent)
+    if isinstance(value, str) and field == "seen_hint":
+        assert (await verifier.verify(seen_hint=value)).json()["status"] == "confirmed"
+        return
+    response = await verifier.verify(**{"hints": True, field: value})
+    assert assert_error(response, 400, "invalid_request").startswith(f"{field} must be")
     assert (await verifier.verify()).json()["status"] == "confirmed"

@@ -1,16 +1,16 @@
 """The clients of one node that wait for decisions, and what its store may do to them."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from tests.service.conftest import Node
 from tests.waiting import until
 
-from taproof.core.model import MessengerIdentity, Project, SessionKey
+from taproof.core.model import MessengerIdentity, Project
 from taproof.service.sessions import wait
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 
@@ -44,10 +44,11 @@ class Callers:
         until_gone: UntilGone = never,
         *,
         public: bool = True,
+        seen_hint: str | None = None,
     ) -> asyncio.Task[WaitEnd]:
         """Call, and go on once the call waits or has its answer."""
         before = self.waiting.count
-        call = self.waiting.wait(project.id, token, seconds, until_gone, public=public)
+        call = self.waiting.wait(project.id, token, seconds, until_gone, public=public, seen_hint=seen_hint)
         task = asyncio.create_task(call)
         self.tasks.append(task)
         await until(lambda: task.done() or self.waiting.count > before)
@@ -88,7 +89,7 @@ async def running(node: Node) -> AsyncIterator[None]:
 
 
 def lose_every_signal(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def watch_decisions(wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+    async def watch_decisions(*_: Any) -> None:
         await never()
 
     monkeypatch.setattr(node.storage.sessions, "watch_decisions", watch_decisions)

@@ -6,7 +6,7 @@ from typing import Any
 
 from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.identifiers import session_key
-from taproof.core.model import Project, Session, SessionKey, Status
+from taproof.core.model import Hint, Project, Session, SessionKey, Status
 from taproof.core.session_state import IllegalTransition, SessionEvent, next_status, visible_status
 
 
@@ -41,6 +41,11 @@ class ModelSession:
     reported: bool = False
     event_due: bool = False
     """Whether the webhook event of its decision is still to be sent; the machine sends none."""
+
+    @property
+    def hint(self) -> Hint:
+        """The hint while it is pending."""
+        return "waiting" if self.opener is None else "opened"
 
     @property
     def key(self) -> SessionKey:

@@ -142,7 +142,8 @@ class SessionLife(RuleBasedStateMachine):
         elif session.may_be_reread(self.now):
             self.check_proof(session, answer)
         else:
-            assert answer == VerifyResult(session.seen(self.now))
+            status = session.seen(self.now)
+            assert answer == VerifyResult(status, hint=session.hint if status == "pending" else None)
 
     def check_proof(self, session: ModelSession, answer: VerifyResult) -> None:
         assert answer.status == "confirmed"

@@ -7,14 +7,15 @@ import json
 from collections.abc import Awaitable, Callable, MutableMapping
 from functools import partial
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from pydantic_core import to_json
 
 from taproof.core.clock import iso8601
 from taproof.core.code_challenge import METHOD
 from taproof.core.errors import InvalidRequest, InvalidSecretKey, MethodNotAllowed, RateLimited, TaproofError
-from taproof.http.body import Receive, Scope, read_json_object, text_field, wait_field
+from taproof.core.model import Hint
+from taproof.http.body import Receive, Scope, flag_field, read_json_object, text_field, wait_field
 from taproof.http.errors import NO_PAGE, bearer_token, error_response
 from taproof.http.limits.rates import POLL_REFUSALS, GenerateCall, RateLimits
 from taproof.http.metrics import Metrics, SessionEndpoint
@@ -121,6 +122,8 @@ class SessionApi:
         began = perf_counter()
         session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
         seconds = wait_field(body, WAIT_LIMIT) if "wait" in body else 0
+        hints = "hints" in body and flag_field(body, "hints")
+        seen_hint = _seen_hint(body) if "seen_hint" in body else None
         if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=public):
             # `answer` sends this body with status 429: `_READY_STARTS` has a start message for each refusal. An
             # exception would cost more on the polled path.
@@ -136,6 +139,7 @@ class SessionApi:
                         partial(until_gone, receive),
                         public=public,
                         code_verifier=code_verifier,
+                        seen_hint=seen_hint if hints else None,
                     )
                 if end == "gone":
                     return _NOBODY_READS
@@ -153,6 +157,8 @@ class SessionApi:
             raise
         self._count_poll[result.status]()
         self._observe_verify(perf_counter() - began)
+        if hints and result.status == "pending":
+            return _HINTED[result.hint]
         return _STATUS_ONLY[result.status] if result.identity is None else to_json(result.to_answer())
 
     async def read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
@@ -202,12 +208,22 @@ class SessionApi:
         await _send(send, status, headers, body)
 
 
+def _seen_hint(body: dict[str, Any]) -> str:
+    """Return the hint that the client knows. Clients of a later release may know hints that this release does not."""
+    seen_hint = body["seen_hint"]
+    if isinstance(seen_hint, str):
+        return seen_hint
+    raise InvalidRequest("seen_hint must be a string: the hint of the response before.")
+
+
 _TOO_SOON: Final = RateLimited()
 _PUBLIC_HEADERS: Final = _HEADERS + _ANY_ORIGIN
 _STATUS_ONLY: Final = {
     status: json.dumps({"status": status}).encode() for status in ("pending", "cancelled", "expired", "used")
 }
 """The bodies of all responses without an identity. A confirmed response always has one."""
+_HINTED: Final = {hint: json.dumps({"status": "pending", "hint": hint}).encode() for hint in get_args(Hint)}
+"""The bodies of all responses to clients that ask for hints, while the session is pending."""
 _NOBODY_READS: Final = _STATUS_ONLY["pending"]
 """Sent to a client that disconnected while it waited. The session is not read, so that no proof is lost."""
 
@@ -216,7 +232,7 @@ def _ready_starts(*, public: bool) -> dict[bytes, dict[str, Any]]:
     """Return the start message of each response with a prepared body, keyed by body."""
     answers = [
         (200, [*(_PUBLIC_HEADERS if public else _HEADERS), (b"content-length", b"%d" % len(body))], body)
-        for body in _STATUS_ONLY.values()
+        for body in (*_STATUS_ONLY.values(), *_HINTED.values())
     ]
     extra = _ANY_ORIGIN_ERROR if public else ()
     for seconds, body in POLL_REFUSALS.items():

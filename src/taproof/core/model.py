@@ -11,6 +11,14 @@ from taproof.core.accounts import AuditEntry, Plan
 Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
 
+Hint = Literal["waiting", "opened", "choosing", "phone_asked", "return", "unreachable"]
+"""What a pending session waits for (contract.md, Hints).
+
+"waiting": nobody has opened the link. "opened": the user may confirm. "choosing": the user may choose a match code.
+"phone_asked": the user confirmed, and was asked for their phone number. "return": the user confirmed, and the return
+code is missing. "unreachable": the user has blocked the bot.
+"""
+
 ProjectEvent = Literal["auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported"]
 """A webhook event that a project can choose."""
 
@@ -118,6 +126,8 @@ class PolledSession(NamedTuple):
     expires_at: int
     code_challenge: bytes | None = None
     encrypted_phone: bytes | None = None
+    hint: Hint | None = None
+    """None stands for "waiting". It has no meaning once the session has left pending."""
 
 
 @dataclass(frozen=True, slots=True)

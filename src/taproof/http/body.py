@@ -81,6 +81,18 @@ def wait_field(body: dict[str, Any], limit: int) -> float:
     raise InvalidRequest(f"wait must be a number of seconds from 0 to {limit}.")
 
 
+def flag_field(body: dict[str, Any], field: str) -> bool:
+    """Return an optional field that is true or false; False if it was not sent.
+
+    Raises:
+        InvalidRequest: it is neither.
+    """
+    value = body.get(field, False)
+    if isinstance(value, bool):
+        return value
+    raise InvalidRequest(f"{field} must be true or false.")
+
+
 def _check_content_type(content_type: bytes) -> None:
     """Refuse content types other than `application/json`. Parameters are allowed, but a charset must be UTF-8."""
     if len(content_type) > _LONGEST_TYPE:

@@ -151,6 +151,7 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
                 system_clock,
                 system_entropy,
                 wake=waiting.wake,
+                notice=waiting.notice,
                 recorded=recorded.set,
                 count=metrics.count_decision,
             ),

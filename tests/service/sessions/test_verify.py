@@ -122,7 +122,7 @@ async def test_the_one_read_carries_everything_and_later_ones_nothing(node: "Nod
     """Identity, confirmed_at and a proof of this very moment; then `used`, for ever."""
     project, secrets = await node.project()
     token = await node.opened(project)
-    assert await node.signin.verify_session(project.id, token, public=True) == VerifyResult("pending")
+    assert await node.signin.verify_session(project.id, token, public=True) == VerifyResult("pending", hint="opened")
     node.clock.now += 1_234
     confirmed_at = node.clock.now
     identity = MessengerIdentity("1001", "Ada", "")

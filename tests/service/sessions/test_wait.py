@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 import pytest
 from tests.service.callers import (
@@ -18,9 +19,16 @@ from tests.service.conftest import Node, acting
 from tests.waiting import until
 
 from taproof.core.errors import StoreUnavailable
+from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, PolledSession, SessionKey
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.service.sessions import wait
+
+
+def key_of(token: str) -> SessionKey:
+    key = session_key(token)
+    assert key is not None
+    return key
 
 
 @pytest.fixture
@@ -213,6 +221,49 @@ async def test_a_decision_during_the_first_look(node: Node, callers: Callers, mo
 
     monkeypatch.setattr(node.storage.sessions, "poll_session", poll_then_confirm)
     assert await callers.end_of(await callers.start(project, token)) == "over"
+
+
+# ---- hints
+
+
+async def test_a_hint_wakes_those_that_ask_for_hints(node: Node, callers: Callers) -> None:
+    """Opening ends the calls that know another hint, and no other's; a hint that is known already ends none."""
+    project, _ = await node.project()
+    token, other = await node.pending(project), await node.pending(project)
+    asking = [await callers.start(project, token, seen_hint="waiting") for _ in range(2)]
+    knowing = await callers.start(project, other, seen_hint="waiting")
+    silent = await callers.start(project, token)
+    await node.signin.open_session(token, USER)
+    assert [await callers.end_of(call) for call in asking] == ["over", "over"]
+    knowing_now = await callers.start(project, token, seen_hint="opened")
+    await node.signin.open_session(token, USER)
+    node.signin.waiting.notice(key_of(token), "opened")
+    await asyncio.sleep(0)
+    assert not any(call.done() for call in (knowing, silent, knowing_now))
+    for stale in ("waiting", "", "a hint of a later release"):
+        assert await callers.end_of(await callers.start(project, token, seen_hint=stale)) == "over"
+    await node.signin.confirm_session(token, IDENTITY)
+    assert [await callers.end_of(call) for call in (silent, knowing_now)] == ["over", "over"]
+
+
+@pytest.mark.parametrize("signal", [True, False])
+async def test_a_hint_set_elsewhere_wakes(
+    node: Node, other_node: Node, callers: Callers, monkeypatch: pytest.MonkeyPatch, *, signal: bool
+) -> None:
+    """A link that is opened through another process wakes by the store's signal, or else by the next look."""
+    (never_look_again if signal else partial(lose_every_signal, node))(monkeypatch)
+    async with running(node):
+        project, _ = await node.project()
+        async with asyncio.timeout(60):
+            while True:  # A hint is missed if the store does not listen yet.
+                token = await node.pending(project)
+                call = await callers.start(project, token, seen_hint="waiting")
+                silent = await callers.start(project, token)
+                await other_node.signin.open_session(token, USER)
+                if (await asyncio.wait([call], timeout=2))[0]:
+                    break
+        assert call.result() == "over"
+        assert not silent.done()
 
 
 # ---- what is not waited for

@@ -1,7 +1,7 @@
 """The places of waiting calls: bounded, freed at once, and given up when the service stops."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -122,10 +122,10 @@ async def test_bugs_and_an_absent_store_are_survived(
     watched: list[Exception] = [RuntimeError("watch"), StoreUnavailable()]
     polled: list[Exception] = [RuntimeError("poll"), StoreUnavailable()]
 
-    async def failing_watch(wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+    async def failing_watch(*told: Any) -> None:
         if watched:
             raise watched.pop()
-        await watch_decisions(wake, needed)
+        await watch_decisions(*told)
 
     async def failing_poll(key: SessionKey) -> Any:
         if polled:
@@ -150,7 +150,7 @@ async def test_the_store_rests_while_nobody_waits(
     """`needed`, which the store goes by, is set exactly while somebody waits."""
     asked: list[asyncio.Event] = []
 
-    async def watch_decisions(wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+    async def watch_decisions(_wake: Any, needed: asyncio.Event, _notice: Any) -> None:
         asked.append(needed)
         await never()
 

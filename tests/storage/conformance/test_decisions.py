@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.databases import expired_event
 
-from taproof.core.model import NewSession, Project, SessionKey
+from taproof.core.model import Hint, NewSession, Project, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
 
-WatchDecisions = Callable[[Callable[[SessionKey], None], asyncio.Event], Coroutine[Any, Any, None]]
+WatchDecisions = Callable[
+    [Callable[[SessionKey], None], asyncio.Event, Callable[[SessionKey, Hint], None]], Coroutine[Any, Any, None]
+]
 PATIENCE = 60.0
 
 
@@ -26,9 +28,13 @@ class Watch:
         self.needed = asyncio.Event()
         self.needed.set()
         self.told: list[SessionKey] = []
+        self.hints: list[tuple[SessionKey, Hint]] = []
         self._news = asyncio.Event()
         self._seed = seed
-        self.task = asyncio.create_task(watch_decisions(self._wake, self.needed))
+        self.task = asyncio.create_task(watch_decisions(self._wake, self.needed, self._notice))
+
+    def _notice(self, key: SessionKey, hint: Hint) -> None:
+        self.hints.append((key, hint))
 
     def _wake(self, key: SessionKey) -> None:
         self.told.append(key)
@@ -127,6 +133,24 @@ async def test_watch_decisions_tells_of_decisions_only(storage: Storage, other_n
         assert await watch.hears(await confirm(seed, project, storage))
         undecided: tuple[NewSession, ...] = (created, opened, late)
         assert not {session.key for session in undecided} & set(watch.told)
+
+
+async def test_watch_decisions_tells_of_new_hints(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Each change of a hint is told once with the hint, in order, and not as a decision; a repetition is not told."""
+    project = await seed.project()
+    async with watching(other_node.sessions.watch_decisions, seed, project) as watch:
+        keys = [(await seed.session(project)).key for _ in range(120)]
+        opened = await asyncio.gather(
+            *(storage.sessions.open_session(key, "1001", seed.now, "choosing") for key in keys)
+        )
+        assert all(opened)
+        assert not await storage.sessions.open_session(keys[0], "1002", seed.now)
+        assert [await storage.sessions.set_hint(keys[0], "phone_asked") for _ in range(2)] == [True, False]
+        assert await watch.hears(await confirm(seed, project, storage))
+        mine = [told for told in watch.hints if told[0] in keys]
+        assert sorted(mine) == sorted([*((key, "choosing") for key in keys), (keys[0], "phone_asked")])
+        assert [hint for key, hint in mine if key == keys[0]] == ["choosing", "phone_asked"]
+        assert not set(keys) & set(watch.told)
 
 
 async def test_watch_decisions_may_rest_while_nobody_waits(storage: Storage, other_node: Storage, seed: "Seed") -> None:

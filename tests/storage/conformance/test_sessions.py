@@ -9,7 +9,15 @@ import pytest
 from tests.databases import expired_event
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import ConsumedSession, MessengerIdentity, PolledSession, ProjectChanges, Session, SessionKey
+from taproof.core.model import (
+    ConsumedSession,
+    Hint,
+    MessengerIdentity,
+    PolledSession,
+    ProjectChanges,
+    Session,
+    SessionKey,
+)
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -60,6 +68,27 @@ async def test_poll_session_says_what_a_poll_needs(storage: Storage, seed: "Seed
     assert not polled.public_access
     assert await storage.sessions.poll_session(SessionKey(new.key.day + 1, new.key.token_hash)) is None
     assert await storage.sessions.poll_session(SessionKey(new.key.day, b"?" * 32)) is None
+
+
+async def test_poll_session_has_the_hint_of_the_last_write(storage: Storage, seed: "Seed") -> None:
+    """Opening and `set_hint` change it while the session is pending; a decided or unknown session has no new hint."""
+    project = await seed.project()
+    new = await seed.session(project)
+    assert await hint_of(storage, new.key) is None
+    assert await storage.sessions.open_session(new.key, "1001", seed.now, "choosing")
+    assert await hint_of(storage, new.key) == "choosing"
+    assert await storage.sessions.set_hint(new.key, "phone_asked")
+    assert not await storage.sessions.set_hint(new.key, "phone_asked")
+    assert await hint_of(storage, new.key) == "phone_asked"
+    assert await storage.sessions.cancel_session(new.key, "1001", seed.now, seed.event(project))
+    assert not await storage.sessions.set_hint(new.key, "opened")
+    assert not await storage.sessions.set_hint(SessionKey(new.key.day, b"?" * 32), "opened")
+
+
+async def hint_of(storage: Storage, key: SessionKey) -> Hint | None:
+    polled = await storage.sessions.poll_session(key)
+    assert polled is not None
+    return polled.hint
 
 
 async def test_read_session_shows_each_step(storage: Storage, seed: "Seed") -> None:

@@ -1,10 +1,11 @@
 """Describe the sign-in endpoints in the OpenAPI document. FastAPI cannot do this, because they are plain ASGI."""
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from taproof.api.openapi.operation import post_operation
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 from taproof.core.mini_apps import INIT_DATA_LIMIT
+from taproof.core.model import Hint
 
 _SIGN_IN_FAILURES: Final = {
     "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
@@ -40,6 +41,16 @@ _WAIT: Final = {
     "Set client and proxy timeouts higher than this.",
     "examples": [30],
 }
+_HINTS: Final = {
+    "type": "boolean",
+    "description": "If true, a pending response also has `hint`: what the session waits for. Default: false.",
+}
+_SEEN_HINT: Final = {
+    "type": "string",
+    "description": "With `hints` and `wait`: the hint that you know. The call then also returns when the hint is "
+    "another one.",
+    "examples": ["waiting"],
+}
 _CODE_CHALLENGE: Final = {
     "type": "string",
     "pattern": CHALLENGE_PATTERN,
@@ -66,7 +77,16 @@ _INIT_DATA: Final = {
         "user=%7B%22id%22%3A123456789%2C…%7D&chat_type=private&auth_date=1795214643&signature=…&hash=…",
     ],
 }
-_OPTIONAL: Final = (_OPTIONAL_PROJECT_ID, _WAIT, _CODE_CHALLENGE, _CODE_CHALLENGE_METHOD, _CODE_VERIFIER)
+_OPTIONAL: Final = (
+    _OPTIONAL_PROJECT_ID,
+    _WAIT,
+    _HINTS,
+    _SEEN_HINT,
+    _CODE_CHALLENGE,
+    _CODE_CHALLENGE_METHOD,
+    _CODE_VERIFIER,
+)
+_WAITING: Final = {"wait": _WAIT, "hints": _HINTS, "seen_hint": _SEEN_HINT}
 _BINDING: Final = {"code_challenge": _CODE_CHALLENGE, "code_challenge_method": _CODE_CHALLENGE_METHOD}
 PHONE: Final = {
     "type": "string",
@@ -101,7 +121,16 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
         "type": "object",
         "description": "pending: call again in 2 seconds, or immediately after a full `wait`. cancelled, expired, "
         "used: stop and start a new session.",
-        "properties": {"status": {"enum": ["pending", "cancelled", "expired", "used"]}},
+        "properties": {
+            "status": {"enum": ["pending", "cancelled", "expired", "used"]},
+            "hint": {
+                "enum": list(get_args(Hint)),
+                "description": "Only with `hints`, while pending. waiting: nobody has opened the link. opened: the "
+                "user may confirm. choosing: the user may choose the match code. phone_asked: the user confirmed, and "
+                "was asked for their phone number. return: the user confirmed, and the return code is missing. "
+                "unreachable: the user has blocked the bot. Treat an unknown hint as waiting.",
+            },
+        },
         "required": ["status"],
         "additionalProperties": False,
     },
@@ -184,7 +213,7 @@ SIGN_IN_PATHS: Final = {
         "Poll every 2 seconds until the status is no longer pending; with `wait`, call again immediately. Only the "
         "first confirmed response has the user's identity and proof: if several calls run concurrently, only one gets "
         "it. Accepts any origin (CORS).",
-        {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, "wait": _WAIT, "code_verifier": _CODE_VERIFIER},
+        {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, **_WAITING, "code_verifier": _CODE_VERIFIER},
     ),
     "/api/v1/generate": _operation(
         "generate",
@@ -200,7 +229,7 @@ SIGN_IN_PATHS: Final = {
         {
             "session_token": SESSION_TOKEN,
             "project_id": _OPTIONAL_PROJECT_ID,
-            "wait": _WAIT,
+            **_WAITING,
             "code_verifier": _CODE_VERIFIER,
         },
     ),

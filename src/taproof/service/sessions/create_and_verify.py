@@ -7,7 +7,7 @@ contract.md, Session endpoints.
 import dataclasses
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from taproof.core.accounts import Plan
 from taproof.core.clock import Clock, iso8601
@@ -31,6 +31,7 @@ from taproof.core.model import (
     SERVICE_BOT,
     SERVICE_DEVELOPER,
     ConsumedSession,
+    Hint,
     MessengerIdentity,
     NewSession,
     PolledSession,
@@ -68,13 +69,15 @@ class CreatedSession:
 class VerifyResult:
     """The status of a session; on the first read of a confirmed session also the identity, time and proof.
 
-    The holder of the code verifier can read the same result again within `core.code_challenge.REREAD_WINDOW`.
+    A pending session has a `hint`. The holder of the code verifier can read the same result again within
+    `core.code_challenge.REREAD_WINDOW`.
     """
 
     status: Status
     identity: MessengerIdentity | None = None
     confirmed_at: int | None = None
     proof: str | None = None
+    hint: Hint | None = None
 
     def to_answer(self) -> dict[str, Any]:
         """Return the response of verify: only the status, or also everything that was confirmed."""
@@ -93,7 +96,9 @@ class VerifyResult:
         }
 
 
-_STATUS_ONLY = {status: VerifyResult(status) for status in ("pending", "cancelled", "expired", "used")}
+_STATUS_ONLY = {status: VerifyResult(status) for status in ("cancelled", "expired", "used")}
+_PENDING = {hint: VerifyResult("pending", hint=hint) for hint in get_args(Hint)}
+_PENDING[None] = _PENDING["waiting"]
 
 
 class SignInSessions:
@@ -238,6 +243,8 @@ class SignInSessions:
             _require_verifier(session.code_challenge, code_verifier)
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
+        if status == "pending":
+            return _PENDING[session.hint]
         if status not in {"confirmed", "used"}:
             return _STATUS_ONLY[status]
         consumed = None

@@ -16,7 +16,16 @@ from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import session_key
-from taproof.core.model import SERVICE_BOT, MessengerIdentity, PhoneRequest, PromptDetails, Session, SessionKey, Status
+from taproof.core.model import (
+    SERVICE_BOT,
+    Hint,
+    MessengerIdentity,
+    PhoneRequest,
+    PromptDetails,
+    Session,
+    SessionKey,
+    Status,
+)
 from taproof.core.names import stored_text
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.session_state import visible_status
@@ -94,6 +103,7 @@ class Decisions:
     Args:
         encryptor: encrypts webhook bodies and phone numbers.
         wake: called with a session that was decided, so that the calls that wait for it respond immediately.
+        notice: called with a session and its new hint, for the calls that ask for hints.
         recorded: called after a decision that may have recorded a webhook event, so that the event is sent immediately.
         count: called once for each decision, after it is stored.
     """
@@ -106,10 +116,12 @@ class Decisions:
         entropy: Entropy,
         *,
         wake: Callable[[SessionKey], None] = lambda _key: None,
+        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
         recorded: Callable[[], None] = lambda: None,
         count: Callable[[CountedDecision], None] = lambda _outcome: None,
     ) -> None:
         self._wake = wake
+        self._notice = notice
         self._count = count
         self._storage = storage
         self._encryptor = encryptor
@@ -127,7 +139,9 @@ class Decisions:
         if await self._storage.users.is_blocked(opener_id, session.project_id):
             return _seen_as("blocked", session)
         now = self._clock()
-        if session.opener_id is None and await self._storage.sessions.open_session(session.key, opener_id, now):
+        hint: Hint = "opened" if session.prompt is None or session.prompt.match_code is None else "choosing"
+        if session.opener_id is None and await self._storage.sessions.open_session(session.key, opener_id, now, hint):
+            self._notice(session.key, hint)
             session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
         elif session.opener_id is None:
             session = await self._storage.sessions.read_session(session.key)
@@ -135,7 +149,7 @@ class Decisions:
         request = await self._phone_request(session)
         if seen.outcome == "opened" and request is not None:
             # Make this the latest request: a contact confirms only the session that requested it last.
-            await self._storage.users.ask_for_phone(dataclasses.replace(request, asked_at=now))
+            await self._ask_for_phone(dataclasses.replace(request, asked_at=now))
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         return seen
 
@@ -165,7 +179,7 @@ class Decisions:
             encrypted = self._encryptor.encrypt(
                 session_token, associated_data_of("phone_request", session.id), self._entropy
             )
-            await self._storage.users.ask_for_phone(
+            await self._ask_for_phone(
                 PhoneRequest(session.key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
             )
             return dataclasses.replace(_seen(session, user_id, now), outcome="phone", phone_asked=True)
@@ -323,6 +337,12 @@ class Decisions:
         if session is None or session.prompt is None or not session.prompt.collect_phone:
             return None
         return await self._storage.users.read_phone_request(session.key)
+
+    async def _ask_for_phone(self, request: PhoneRequest) -> None:
+        """Record the request, then the hint. If this process ends in between, the repeated update sets the hint."""
+        await self._storage.users.ask_for_phone(request)
+        if await self._storage.sessions.set_hint(request.key, "phone_asked"):
+            self._notice(request.key, "phone_asked")
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
         """Set `phone_asked` if the user was asked for their contact and may know the session."""

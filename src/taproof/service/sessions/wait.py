@@ -4,6 +4,7 @@ A waiting call ends on the first of these events:
 
 - `Decisions` in this process calls `wake`.
 - Another process decides the session (`Storage.watch_decisions`).
+- The session's hint changes, if the call asks for hints.
 - The session expires, or the call's time limit is reached.
 
 Signals between processes may be lost. So each session with waiting calls is also read about once a second, and a
@@ -21,7 +22,7 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.code_challenge import is_proven
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import SessionKey
+from taproof.core.model import Hint, SessionKey
 from taproof.core.session_state import visible_status
 from taproof.storage.protocol import Storage
 
@@ -44,9 +45,9 @@ _AFTER_A_BUG: Final = 1.0
 WaitEnd = Literal["over", "no_place", "gone"]
 """The reason why a wait ended.
 
-"over": the session is no longer pending, the time limit is reached, or there was nothing to wait for. Read the session
-now. "no_place": too many calls are already waiting, or the service is stopping. Read the session now. "gone": the
-client disconnected, so the session must not be consumed.
+"over": the session is no longer pending, its hint has changed, the time limit is reached, or there was nothing to wait
+for. Read the session now. "no_place": too many calls are already waiting, or the service is stopping. Read the session
+now. "gone": the client disconnected, so the session must not be consumed.
 """
 UntilGone = Callable[[], Coroutine[Any, Any, None]]
 """Returns when the client has disconnected. It is cancelled when the wait ends."""
@@ -57,20 +58,28 @@ _log = structlog.get_logger(__name__)
 class _Waited:
     """A session with waiting calls. `due`: when the session is read again, in seconds of the event loop.
 
-    `places` counts the calls that are allowed to read it. Other calls do not take a place.
+    `places` counts the calls that are allowed to read it. Other calls do not take a place. `seen_hints` has the hints
+    that the clients know, for the calls that ask for hints.
     """
 
-    __slots__ = ("due", "futures", "key", "places")
+    __slots__ = ("due", "futures", "key", "places", "seen_hints")
 
     def __init__(self, key: SessionKey, due: float) -> None:
         self.key = key
         self.due = due
         self.futures: list[asyncio.Future[None]] = []
+        self.seen_hints: dict[asyncio.Future[None], str] = {}
         self.places = 0
 
     def end(self) -> None:
         for future in self.futures:
             if not future.done():
+                future.set_result(None)
+
+    def notice(self, hint: Hint) -> None:
+        """End the calls whose clients know another hint."""
+        for future, seen_hint in self.seen_hints.items():
+            if seen_hint != hint and not future.done():
                 future.set_result(None)
 
 
@@ -97,10 +106,12 @@ class Waiting:
         *,
         public: bool,
         code_verifier: object = None,
+        seen_hint: str | None = None,
     ) -> WaitEnd:
         """Wait for at most `seconds` while `SignInSessions.verify_session` would return pending. Change nothing.
 
-        A call that `verify_session` would refuse does not wait.
+        A call that `verify_session` would refuse does not wait. With `seen_hint`, the call waits only while this is
+        the session's hint.
         """
         key = session_key(session_token)
         if key is None or seconds <= 0:
@@ -110,6 +121,8 @@ class Waiting:
         # Registered before the first read, so that a decision between the two wakes this call.
         future = self._enter(key, project_id)
         waited = self._waited[key]
+        if seen_hint is not None:
+            waited.seen_hints[future] = seen_hint
         has_place = False
         try:
             session = await self._storage.sessions.poll_session(key)
@@ -118,6 +131,8 @@ class Waiting:
             if not is_proven(session.code_challenge, code_verifier):
                 return "over"
             if visible_status(session.status, session.expires_at, self._clock()) != "pending":
+                return "over"
+            if seen_hint is not None and seen_hint != (session.hint or "waiting"):
                 return "over"
             if waited.places >= SESSION_LIMIT:
                 return "no_place"
@@ -133,6 +148,12 @@ class Waiting:
         waited = self._waited.get(key)
         if waited is not None:
             waited.end()
+
+    def notice(self, key: SessionKey, hint: Hint) -> None:
+        """Wake the calls that wait for this session and ask for hints. Never raises."""
+        waited = self._waited.get(key)
+        if waited is not None:
+            waited.notice(hint)
 
     async def run_until(self, stopping: asyncio.Event) -> None:
         """Watch decisions of other processes until `stopping` is set, then call `stop`. Store errors do not end this.
@@ -173,6 +194,7 @@ class Waiting:
     def _leave(self, key: SessionKey, project_id: str, future: asyncio.Future[None]) -> None:
         waited = self._waited[key]
         waited.futures.remove(future)
+        waited.seen_hints.pop(future, None)
         if not waited.futures:
             del self._waited[key]
         self._by_project[project_id] -= 1
@@ -201,7 +223,7 @@ class Waiting:
     async def _watch(self) -> None:
         while True:
             try:
-                await self._storage.sessions.watch_decisions(self.wake, self._needed)
+                await self._storage.sessions.watch_decisions(self.wake, self._needed, self.notice)
             except Exception as error:  # noqa: BLE001 — watching must continue after any error; it is logged.
                 _log.exception("waiting.bug", error=type(error).__name__)
             await asyncio.sleep(_AFTER_A_BUG)
@@ -222,7 +244,7 @@ class Waiting:
             await asyncio.sleep(pause)
 
     async def _look_at_due(self) -> None:
-        """Read at most `_CHUNK` due sessions, and end the waits for those that are no longer pending."""
+        """Read at most `_CHUNK` due sessions, and end the waits for those that have changed."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         due: list[_Waited] = []
@@ -236,6 +258,8 @@ class Waiting:
             for waited, session in zip(due, sessions, strict=True):
                 if session is None or visible_status(session.status, session.expires_at, instant) != "pending":
                     waited.end()
+                else:
+                    waited.notice(session.hint or "waiting")
         finally:
             again = loop.time() + LOOK_EVERY
             for waited in due:

@@ -206,6 +206,7 @@ CREATE TABLE sessions (
   match_choices TEXT, -- Three codes separated by spaces, in the order shown.
   encrypted_phone BYTEA,
   reported_at BIGINT, -- When the user tapped "This wasn't me".
+  hint TEXT COLLATE "C", -- What a pending session waits for; null until its link is opened.
   -- The hash comes first: without statistics the planner expects two hundred days in a partition, not one.
   PRIMARY KEY (token_hash, day)
 ) PARTITION BY LIST (day);

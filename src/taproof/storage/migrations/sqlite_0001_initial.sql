@@ -14,11 +14,12 @@ CREATE TABLE leases (
   held_until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The latest decisions, in the order of their commits. Other processes read on from where they stopped.
+-- The latest decisions and changed hints, in the order of their commits. Other processes read on from where they stopped.
 CREATE TABLE decisions (
   id INTEGER PRIMARY KEY,
   day INTEGER NOT NULL,
-  token_hash BLOB NOT NULL
+  token_hash BLOB NOT NULL,
+  hint TEXT -- The new hint of a session that is still pending; null for a decision.
 ) STRICT;
 
 CREATE TABLE developers (
@@ -206,6 +207,7 @@ CREATE TABLE sessions (
   match_choices TEXT, -- Three codes separated by spaces, in the order shown.
   encrypted_phone BLOB,
   reported_at INTEGER, -- When the user tapped "This wasn't me".
+  hint TEXT, -- What a pending session waits for; null until its link is opened.
   PRIMARY KEY (day, token_hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_by_project ON sessions (project_id, status, created_at, id);

@@ -1,29 +1,33 @@
-"""Announces decisions to other nodes on one PostgreSQL: NOTIFY after the commit, LISTEN on a separate connection."""
+"""Announces decisions and hints to other nodes: NOTIFY after the commit, LISTEN on a separate connection."""
 
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, cast, get_args
 
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import SessionKey
+from taproof.core.model import Hint, SessionKey
 from taproof.storage.postgres.connection import disconnect
 from taproof.storage.postgres.connection_errors import AWAY
 from taproof.storage.postgres.database import PostgresDatabase
 
 CHANNEL: Final = "taproof_decisions"
 _TELL: Final = f"SELECT pg_notify('{CHANNEL}', $1)"
-_KEYS_IN_PAYLOAD: Final = 100
-"""A key has at most 76 characters, and a payload can have 7,999."""
+_WORDS_IN_PAYLOAD: Final = 90
+"""A key and a hint have at most 88 characters, and a payload can have 7,999."""
+_HINTS: Final = frozenset(get_args(Hint))
 _CHECK_EVERY: Final = 5.0
 _BACKOFF: Final = (0.1, 0.2, 0.5, 1.0, 2.0)
 
+Announcement = tuple[SessionKey, Hint | None]
+"""A session with its new hint, or None if it was decided."""
+
 
 class Announcer:
-    """Announces committed decisions to all nodes, many in one signal. Callers do not wait for it.
+    """Announces committed changes to all nodes, many in one signal. Callers do not wait for it.
 
     The signal is a separate statement. Inside a decision's transaction, NOTIFY would make all such transactions on the
     server commit one after the other. A lost signal delays the waiting callers by a second, since they also poll.
@@ -31,13 +35,13 @@ class Announcer:
 
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
-        self._keys: list[SessionKey] = []
+        self._untold: list[Announcement] = []
         self._task: asyncio.Task[None] | None = None
 
-    def tell(self, keys: Iterable[SessionKey]) -> None:
-        """Queue decisions to be announced."""
-        self._keys += keys
-        if self._keys and (self._task is None or self._task.done()):
+    def tell(self, announcements: Iterable[Announcement]) -> None:
+        """Queue decisions and hints to be announced."""
+        self._untold += announcements
+        if self._untold and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._send())
 
     async def close(self) -> None:
@@ -46,9 +50,9 @@ class Announcer:
             await asyncio.wait([self._task])
 
     async def _send(self) -> None:
-        while self._keys:
-            keys, self._keys = self._keys, []
-            for payload in _payloads(keys):
+        while self._untold:
+            told, self._untold = self._untold, []
+            for payload in _payloads(told):
                 with contextlib.suppress(StoreUnavailable):
                     await self._database.fetch(_TELL, payload)
 
@@ -57,19 +61,24 @@ async def listen(
     connect: Callable[[], Awaitable[asyncpg.Connection]],
     wake: Callable[[SessionKey], None],
     needed: asyncio.Event,
+    notice: Callable[[SessionKey, Hint], None],
 ) -> None:
-    """Call `wake` with every session that is decided from now on, as `storage.protocol.SessionStorage` defines it.
+    """Call `wake` or `notice` for everything announced from now on, as `storage.protocol.SessionStorage` defines it.
 
     Args:
         connect: opens a direct connection to the server, which is kept open until this call is cancelled.
-        wake: called on the event loop; must not raise.
+        wake: called on the event loop for a decision; must not raise.
         needed: while it is not set, signals are discarded unread.
+        notice: the same for a new hint.
     """
 
     def hear(_connection: Any, _pid: int, _channel: str, payload: object) -> None:
         if needed.is_set():
-            for key in _keys(str(payload)):
-                wake(key)
+            for key, hint in _announcements(str(payload)):
+                if hint is None:
+                    wake(key)
+                else:
+                    notice(key, hint)
 
     failures = 0
     while True:
@@ -91,15 +100,20 @@ async def listen(
         failures += 1
 
 
-def _payloads(keys: list[SessionKey]) -> Iterator[str]:
-    rest = iter(keys)
-    while some := list(islice(rest, _KEYS_IN_PAYLOAD)):
-        yield " ".join(f"{key.day}:{key.token_hash.hex()}" for key in some)
+def _payloads(announcements: list[Announcement]) -> Iterator[str]:
+    rest = iter(announcements)
+    while some := list(islice(rest, _WORDS_IN_PAYLOAD)):
+        yield " ".join(f"{key.day}:{key.token_hash.hex()}" + (f":{hint}" if hint else "") for key, hint in some)
 
 
-def _keys(payload: str) -> Iterator[SessionKey]:
-    """Yield the keys in a payload. Skip invalid keys: anybody who may connect to the database can send a payload."""
+def _announcements(payload: str) -> Iterator[Announcement]:
+    """Yield the parts of a payload. Skip invalid parts: anybody who may connect to the database can send a payload."""
     for word in payload.split():
-        day, _, token_hash = word.partition(":")
+        day, _, rest = word.partition(":")
+        token_hash, _, hint = rest.partition(":")
         with contextlib.suppress(ValueError):
-            yield SessionKey(int(day), bytes.fromhex(token_hash))
+            key = SessionKey(int(day), bytes.fromhex(token_hash))
+            if not hint:
+                yield key, None
+            elif hint in _HINTS:
+                yield key, cast("Hint", hint)

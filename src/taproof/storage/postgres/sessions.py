@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, get_args
 
 import asyncpg
@@ -12,6 +12,7 @@ from taproof.core.deliveries import Event
 from taproof.core.model import (
     ConsumedSession,
     ExpiredSession,
+    Hint,
     MessengerIdentity,
     NewSession,
     PageCursor,
@@ -84,7 +85,8 @@ WITH moved AS (
 ), {_counted("requested")}
 SELECT day, token_hash FROM moved"""
 POLL_SESSIONS: Final = """
-SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone
+SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone,
+  s.hint
 FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
 CROSS JOIN LATERAL (
   SELECT * FROM sessions x
@@ -92,10 +94,10 @@ CROSS JOIN LATERAL (
 ) AS s JOIN projects p ON p.id = s.project_id"""
 OPEN_SESSIONS: Final = f"""
 WITH asked AS (
-  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[])
-    AS a (day, token_hash, opened_at, deadline, opener_id)
+  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[])
+    AS a (day, token_hash, opened_at, deadline, opener_id, hint)
 ), {_locked("s.status || '' = 'pending' AND s.opener_id IS NULL AND s.expires_at > a.deadline")}, moved AS (
-  UPDATE sessions s SET opened_at = l.opened_at, opener_id = l.opener_id FROM locked l
+  UPDATE sessions s SET opened_at = l.opened_at, opener_id = l.opener_id, hint = l.hint FROM locked l
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash
   RETURNING s.day, s.token_hash, s.project_id
 ), {_counted("opened")}
@@ -198,11 +200,15 @@ RECORD_EVENT: Final = f"{RECORD_UNLOCKED_EVENT} FOR SHARE"
 
 
 class _Change(NamedTuple):
-    """A call that opens, confirms or cancels a session. `values` are the arguments that follow the deadline."""
+    """A call that opens, confirms or cancels a session. `values` are the arguments that follow the deadline.
+
+    `hint` is announced with the change; None announces a decision.
+    """
 
     key: SessionKey
     now: int
     values: Values
+    hint: Hint | None = None
 
 
 class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
@@ -226,8 +232,8 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
         self._polls = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
         self._openings = self._changes(OPEN_SESSIONS)
-        self._confirmations = self._changes(CONFIRM_SESSIONS, announce=self._announcer.tell)
-        self._cancellations = self._changes(CANCEL_SESSIONS, announce=self._announcer.tell)
+        self._confirmations = self._changes(CONFIRM_SESSIONS)
+        self._cancellations = self._changes(CANCEL_SESSIONS)
         self._consumptions = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
     async def close(self) -> None:
@@ -275,23 +281,27 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         found = {(day, token_hash): PolledSession._make(polled) for day, token_hash, *polled in rows}
         return [found.get(key) for key in items]
 
-    def _changes(
-        self, statement: str, announce: Callable[[Iterable[SessionKey]], None] = lambda _: None
-    ) -> Batcher[_Change, bool]:
-        """Return a batcher for changes. It calls `announce` with the sessions that a batch changed."""
+    def _changes(self, statement: str) -> Batcher[_Change, bool]:
+        """Return a batcher for changes. It announces the sessions that a batch changed."""
 
         async def change(items: list[_Change]) -> list[bool]:
             values = columns((*each.key, each.now, self._deadline(each.now), *each.values) for each in items)
             keys = [each.key for each in items]
             changed = _are_in(await self._database.fetch(statement, set(values[0]), *values), keys)
-            announce(itertools.compress(keys, changed))
+            self._announcer.tell((each.key, each.hint) for each in itertools.compress(items, changed))
             return changed
 
         # A single statement cannot order two calls for the same session.
         return Batcher(change, limit=_WRITES, key=lambda each: each.key)
 
-    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
-        return await self._openings.run(_Change(key, now, (opener_id,)))
+    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
+        return await self._openings.run(_Change(key, now, (opener_id, hint), hint))
+
+    async def set_hint(self, key: SessionKey, hint: Hint) -> bool:
+        changed = await self._database.fetch(queries.SET_HINT, hint, *key)
+        if changed:
+            self._announcer.tell([(key, hint)])
+        return bool(changed)
 
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
@@ -329,7 +339,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
             return None
         moved_to: Status = reported[0][0]
         if moved_to == "cancelled":
-            self._announcer.tell([key])
+            self._announcer.tell([(key, None)])
         return moved_to
 
     async def expire_sessions(self, now: int, limit: int, event_of: Callable[[ExpiredSession], Event]) -> int:
@@ -388,10 +398,15 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         found = await self._database.read(listing.FIND_SESSION, *values)
         return session_from(found[0], now) if found else None
 
-    async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+    async def watch_decisions(
+        self,
+        wake: Callable[[SessionKey], None],
+        needed: asyncio.Event,
+        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
+    ) -> None:
         if not self._hears:
             await asyncio.Event().wait()  # Until it is cancelled.
-        await notify.listen(self._database.connect, wake, needed)
+        await notify.listen(self._database.connect, wake, needed, notice)
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
         await self._partitions.prepare(set(range(first_day, last_day + 1)))

@@ -8,6 +8,7 @@ from taproof.core.deliveries import Event
 from taproof.core.model import (
     ConsumedSession,
     ExpiredSession,
+    Hint,
     MessengerIdentity,
     NewSession,
     PageCursor,
@@ -33,8 +34,14 @@ class SessionStorage(Protocol):
     async def read_session(self, key: SessionKey) -> Session | None:
         """Return the whole session, with the details that only the bot needs."""
 
-    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
-        """Make `opener_id` the owner of a pending session that was not opened before; return whether this succeeded."""
+    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
+        """Make `opener_id` the owner of a pending session that was not opened before; return whether this succeeded.
+
+        `hint` becomes the session's hint.
+        """
+
+    async def set_hint(self, key: SessionKey, hint: Hint) -> bool:
+        """Change the hint of a session whose status is pending; return whether it has changed."""
 
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
@@ -106,11 +113,17 @@ class SessionStorage(Protocol):
     ) -> Session | None:
         """Return the session with this id and time of creation, if it belongs to one of these projects."""
 
-    async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
+    async def watch_decisions(
+        self,
+        wake: Callable[[SessionKey], None],
+        needed: asyncio.Event,
+        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
+    ) -> None:
         """Call `wake` with each session that any process confirms or cancels. Run until cancelled.
 
-        A decision may be missed or announced twice, so callers must also poll from time to time. The store may stop
-        watching while `needed` is not set. Store errors do not end this call.
+        Call `notice` with each session whose hint any process changes, and with the hint. An announcement may be missed
+        or repeated, so callers must also poll from time to time. The store may stop watching while `needed` is not
+        set. Store errors do not end this call.
         """
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:

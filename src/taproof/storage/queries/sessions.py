@@ -13,7 +13,7 @@ INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_
 SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, p.id FROM projects p
 WHERE p.id = $11 AND p.is_active = 1 AND (p.public_access = 1 OR $12 = 0) RETURNING id"""
 POLL_SESSION: Final = """
-SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone
+SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone, s.hint
 FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.token_hash = $2"""
 SESSION_COLUMNS: Final = """
   s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at, s.opener_id,
@@ -25,9 +25,12 @@ SELECT {SESSION_COLUMNS}, s.bot_id, s.context, s.match_code, s.match_choices,
   CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END, p.phone_required
 {OF_SESSIONS} LEFT JOIN developers d ON d.id = p.developer_id WHERE s.day = $1 AND s.token_hash = $2"""
 OPEN_SESSION: Final = """
-UPDATE sessions SET opened_at = $1, opener_id = $2
-WHERE day = $3 AND token_hash = $4 AND status = 'pending' AND opener_id IS NULL AND expires_at > $5
+UPDATE sessions SET opened_at = $1, opener_id = $2, hint = $3
+WHERE day = $4 AND token_hash = $5 AND status = 'pending' AND opener_id IS NULL AND expires_at > $6
 RETURNING project_id"""
+SET_HINT: Final = """
+UPDATE sessions SET hint = $1
+WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND (hint IS NULL OR hint <> $1) RETURNING project_id"""
 CONFIRM_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
   messenger_username = $4, encrypted_phone = $5, context = NULL

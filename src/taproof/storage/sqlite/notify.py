@@ -1,4 +1,4 @@
-"""Announces decisions to other processes on the same SQLite file, with a short table that each process reads.
+"""Announces decisions and hints to other processes on the same SQLite file, with a short table that each process reads.
 
 There is no signal between the processes. While a caller waits, a reader checks a hundred times a second whether
 anything was committed (`PRAGMA data_version`, 2 µs). Only then does it read the table from its last position.
@@ -11,38 +11,44 @@ from typing import Final
 import apsw
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import SessionKey
+from taproof.core.model import Hint, SessionKey
 from taproof.storage.sqlite.database import Read
 
 KEPT: Final = 10_000
-"""The number of decisions kept for other processes. A process that falls further behind still finds decisions by
+"""The number of announcements kept for other processes. A process that falls further behind still finds them by
 polling the sessions."""
 _TRIM_EVERY: Final = 256
 _EVERY: Final = 0.01
 _WHEN_STORE_IS_AWAY: Final = 1.0
 
-_RECORD: Final = "INSERT INTO decisions (day, token_hash) VALUES (?, ?)"
+_RECORD: Final = "INSERT INTO decisions (day, token_hash, hint) VALUES (?, ?, ?)"
 _TRIM: Final = "DELETE FROM decisions WHERE id <= ?"
 _VERSION: Final = "PRAGMA data_version"
 _LAST: Final = "SELECT COALESCE(MAX(id), 0) FROM decisions"
-_AFTER: Final = "SELECT id, day, token_hash FROM decisions WHERE id > ? ORDER BY id"
+_AFTER: Final = "SELECT id, day, token_hash, hint FROM decisions WHERE id > ? ORDER BY id"
 
 
-def record(connection: apsw.Connection, key: SessionKey) -> None:
-    """Announce a decided session to the other processes, in the transaction that decides it."""
-    connection.execute(_RECORD, key)
+def record(connection: apsw.Connection, key: SessionKey, hint: Hint | None = None) -> None:
+    """Announce a decided session, or its new hint, to the other processes, in the transaction that changes it."""
+    connection.execute(_RECORD, (*key, hint))
     last = connection.last_insert_rowid()
     if last % _TRIM_EVERY == 0:
         connection.execute(_TRIM, (last - KEPT,))
 
 
-async def watch(read: Read, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
-    """Call `wake` with every session that is decided from now on, as `storage.protocol.SessionStorage` defines it.
+async def watch(
+    read: Read,
+    wake: Callable[[SessionKey], None],
+    needed: asyncio.Event,
+    notice: Callable[[SessionKey, Hint], None],
+) -> None:
+    """Call `wake` or `notice` for everything announced from now on, as `storage.protocol.SessionStorage` defines it.
 
     Args:
         read: runs a statement on a connection that only reads.
-        wake: called on the event loop; must not raise.
+        wake: called on the event loop for a decision; must not raise.
         needed: while it is not set, nothing is read.
+        notice: the same for a new hint.
     """
     version: int | None = None
     last: int | None = None
@@ -54,9 +60,12 @@ async def watch(read: Read, wake: Callable[[SessionKey], None], needed: asyncio.
             if last is None:
                 last = read(_LAST, ())[0][0]
             elif changed != version:
-                for row in read(_AFTER, (last,)):
-                    last = row[0]
-                    wake(SessionKey(*row[1:]))
+                for number, day, token_hash, hint in read(_AFTER, (last,)):
+                    last = number
+                    if hint is None:
+                        wake(SessionKey(day, token_hash))
+                    else:
+                        notice(SessionKey(day, token_hash), hint)
             version = changed
         except StoreUnavailable:
             await asyncio.sleep(_WHEN_STORE_IS_AWAY)

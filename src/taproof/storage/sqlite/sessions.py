@@ -12,6 +12,7 @@ from taproof.core.deliveries import Event
 from taproof.core.model import (
     ConsumedSession,
     ExpiredSession,
+    Hint,
     MessengerIdentity,
     NewSession,
     PageCursor,
@@ -72,11 +73,21 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         found = self._database.rows(queries.POLL_SESSION, key)
         return PolledSession(*found[0]) if found else None
 
-    async def open_session(self, key: SessionKey, opener_id: str, now: int) -> bool:
+    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
         def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, queries.OPEN_SESSION, (now, opener_id, *key, self._deadline(now)))
+            found = rows(connection, queries.OPEN_SESSION, (now, opener_id, hint, *key, self._deadline(now)))
             for (project_id,) in found:
                 self._counters.add("opened", project_id, key.day)
+                notify.record(connection, key, hint)
+            return bool(found)
+
+        return await self._database.writer.run(write)
+
+    async def set_hint(self, key: SessionKey, hint: Hint) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, queries.SET_HINT, (hint, *key))
+            if found:
+                notify.record(connection, key, hint)
             return bool(found)
 
         return await self._database.writer.run(write)
@@ -191,8 +202,13 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         found = await self._database.look_up(listing_queries.FIND_SESSION, *values)
         return session_from(found[0], now) if found else None
 
-    async def watch_decisions(self, wake: Callable[[SessionKey], None], needed: asyncio.Event) -> None:
-        await notify.watch(self._database.rows, wake, needed)
+    async def watch_decisions(
+        self,
+        wake: Callable[[SessionKey], None],
+        needed: asyncio.Event,
+        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
+    ) -> None:
+        await notify.watch(self._database.rows, wake, needed, notice)
 
     async def prepare_days(self, first_day: int, last_day: int) -> None:
         """Do nothing: one table contains the sessions of all days."""
