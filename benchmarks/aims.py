@@ -102,6 +102,16 @@ AIMS: Final = (
         for processes in (1, 2)
         for share, bound in (("p50", 20), ("p99", 100))
     ),
+    *(
+        _most(
+            f"opened link → hint at a waiting client, {title}",
+            "p50 ≤ 20 ms",
+            _value(f"hints.{store}.1.p50"),
+            20,
+            "{:.1f} ms",
+        )
+        for store, title in _STORES.items()
+    ),
     _most("requests per sign-in with `wait`", "≤ 3", _value("taps.requests"), 3),
     _most("10,000 clients waiting, SQLite", "≤ 400 MB resident", _value("crowd.sqlite.memory"), 400, "{:.0f} MB"),
     _most("", "tap → answer p99 ≤ 500 ms", _value("crowd.sqlite.p99"), 500, "{:.0f} ms"),

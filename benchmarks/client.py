@@ -96,9 +96,16 @@ async def create(connection: Connection, project_id: str) -> str:
     return token
 
 
-async def verify(connection: Connection, project_id: str, token: str, wait: float | None = None) -> dict[str, Any]:
-    """Return the status of a sign-in, waiting for up to this many seconds while it is pending."""
+async def verify(
+    connection: Connection, project_id: str, token: str, wait: float | None = None, *, seen_hint: str | None = None
+) -> dict[str, Any]:
+    """Return the status of a sign-in, waiting for up to this many seconds while it is pending.
+
+    With `seen_hint`, wait only while that is its hint.
+    """
     body: dict[str, Any] = {"project_id": project_id, "session_token": token}
+    if seen_hint is not None:
+        body |= {"hints": True, "seen_hint": seen_hint}
     return await connection.post("/api/v1/verify/public", body if wait is None else body | {"wait": wait})
 
 

@@ -20,7 +20,8 @@ call after the result changes nothing.
 MEANINGS: Final[dict[Status, str]] = {
     "pending": "The user has not decided.",
     "confirmed": "The user tapped Confirm; the application has not received the result yet.",
-    "cancelled": "The user tapped Cancel or a wrong number, gave no phone number, or reported the sign-in.",
+    "cancelled": "The user tapped Cancel or a wrong number, gave no phone number, or reported the sign-in, or the "
+    "application cancelled it.",
     "expired": f"The user did not decide within {SESSION_LIFETIME // MINUTE} minutes.",
     "used": "The application received identity and proof, or the user reported the sign-in. "
     "Create a new session for another sign-in.",
@@ -29,6 +30,7 @@ CAUSES: Final[dict[SessionEvent, str]] = {
     "open": "the user opens the link",
     "confirm": "the user taps Confirm",
     "cancel": "the user taps Cancel",
+    "withdraw": "the application cancels",
     "expire": f"{SESSION_LIFETIME // MINUTE} minutes pass",
     "consume": "verify returns the result",
     "report": "the user taps This wasn't me",

@@ -1,5 +1,6 @@
 """Combine both sides of a sign-in in one object, for tests that act as the application and the user."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 from taproof.core.accounts import Plan
@@ -8,12 +9,16 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
+from taproof.service.sessions.prompts import Prompts
 from taproof.service.sessions.wait import Waiting
 from taproof.storage.protocol import Storage
 
 
 class WholeSignIn(SignInSessions, Decisions):
-    """The actions of applications and users; `waiting` holds the calls that wait for a decision."""
+    """The actions of applications and users; `waiting` holds the calls that wait for a decision.
+
+    `ended` is set when the application cancels a session.
+    """
 
     def __init__(
         self,
@@ -29,6 +34,8 @@ class WholeSignIn(SignInSessions, Decisions):
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
     ) -> None:
         self.waiting = Waiting(storage, clock)
+        self.prompts = Prompts(storage, clock, notice=self.waiting.notice)
+        self.ended = asyncio.Event()
         Decisions.__init__(
             self,
             storage,
@@ -49,4 +56,6 @@ class WholeSignIn(SignInSessions, Decisions):
             project_bot_link_base=project_bot_link_base,
             find_place=find_place,
             require_room=require_room,
+            wake=self.waiting.wake,
+            ended=self.ended.set,
         )

@@ -77,10 +77,40 @@ async def sign_ins(waiting_at: Target, tapped_at: Target, count: int, thinking: 
     return found
 
 
+async def hint(client: Connection, tapper: Connection, project_id: str, thinking: float) -> float:
+    """Return the milliseconds from opening a link elsewhere to the hint at a waiting client, which is checked."""
+    token = await create(client, project_id)
+    waiting = asyncio.create_task(verify(client, project_id, token, _WAIT, seen_hint="waiting"))
+    await asyncio.sleep(thinking)
+    opened_at = time.perf_counter()
+    await tapper.post("/bench/open", {"session_token": token})
+    if await waiting != {"status": "pending", "hint": "opened"}:
+        fail(f"An opened link was told to the waiting client as {waiting.result()}")
+    return (client.answered_at - opened_at) * 1e3
+
+
+async def hints(waiting_at: Target, opened_at: Target, count: int) -> list[float]:
+    """Open this many links, several at once: clients wait on one process, links are opened at the other."""
+    left = iter(range(count))
+    found: list[float] = []
+
+    async def one_after_the_other() -> None:
+        client, tapper = await connect(waiting_at.port), await connect(opened_at.port)
+        for number in left:
+            project_id = waiting_at.projects[number % len(waiting_at.projects)]
+            found.append(await hint(client, tapper, project_id, random.uniform(*_THINKING)))  # noqa: S311 — when people tap.
+        client.close()
+        tapper.close()
+
+    await asyncio.gather(*(one_after_the_other() for _ in range(_AT_ONCE)))
+    return found
+
+
 def measure_taps(plan: Plan, postgres: Postgres | None) -> PartOutcome:
     """Measure on SQLite, and on PostgreSQL if it is available."""
     outcome = PartOutcome()
     rows = [["store", "processes", "p50 ms", "p99 ms", "slowest ms", "requests per sign-in"]]
+    hint_rows = [["store", "processes", "p50 ms", "p99 ms", "slowest ms"]]
     for store in STORES:
         with ExitStack() as stack:
             if store == "sqlite":
@@ -92,6 +122,7 @@ def measure_taps(plan: Plan, postgres: Postgres | None) -> PartOutcome:
             first = stack.enter_context(running(url))
             second = stack.enter_context(running(url))
             rows += [_measure(plan, outcome, store, first, tapped_at) for tapped_at in (first, second)]
+            hint_rows += [_measure_hints(plan, outcome, store, first, opened_at) for opened_at in (first, second)]
             if store == "sqlite":
                 rows.append(_measure_slow(outcome, first))
     note = (
@@ -100,6 +131,8 @@ def measure_taps(plan: Plan, postgres: Postgres | None) -> PartOutcome:
         f"one, taps come in at the other. Requests are the client's: create, and verify until it has the proof."
     )
     outcome.tables.append(Table("From the tap to the waiting client", rows, note))
+    hint_note = "As above, with `hints` and `seen_hint`: from opening the link to the hint `opened`."
+    outcome.tables.append(Table("From the opened link to the waiting client", hint_rows, hint_note))
     return outcome
 
 
@@ -119,6 +152,20 @@ def _measure(plan: Plan, outcome: PartOutcome, store: Store, waiting_at: Target,
     outcome.values |= {f"taps.{store}.{processes}.p50": p50, f"taps.{store}.{processes}.p99": p99}
     outcome.values["taps.requests"] = max(requests, outcome.values.get("taps.requests", 0.0))
     return [STORES[store], str(processes), f"{p50:.1f}", f"{p99:.1f}", f"{max(map(max, times)):.1f}", f"{requests:.2f}"]
+
+
+def _measure_hints(plan: Plan, outcome: PartOutcome, store: Store, waiting_at: Target, opened_at: Target) -> list[str]:
+    processes = 1 if waiting_at is opened_at else 2
+    rounds = []
+    for number in range(plan.repeat + 1):
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            found = runner.run(hints(waiting_at, opened_at, _SIGN_INS if number else _SIGN_INS // 4))
+        if number:
+            rounds.append(found)
+        say(f"{STORES[store]}, {processes} process(es), hints, round {number} of {plan.repeat}")
+    p50, p99 = (statistics.median(percentile(each, share) for each in rounds) for share in (0.5, 0.99))
+    outcome.values[f"hints.{store}.{processes}.p50"] = p50
+    return [STORES[store], str(processes), f"{p50:.1f}", f"{p99:.1f}", f"{max(map(max, rounds)):.1f}"]
 
 
 def _measure_slow(outcome: PartOutcome, service: Target) -> list[str]:

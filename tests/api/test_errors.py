@@ -30,6 +30,7 @@ STATUS_OF_CODE = {
     "origin_not_allowed": 400,
     "plan_limit_reached": 400,
     "code_verifier_missing": 400,
+    "code_challenge_required": 400,
     "https_required": 400,
     "host_required": 400,
     "developer_exists": 400,

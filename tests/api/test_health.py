@@ -138,7 +138,7 @@ def test_the_document_lists_every_address(api: Api) -> None:
     assert document["openapi"].startswith("3.1")
     assert document["info"]["license"]["identifier"] == "Apache-2.0"
     routes: list[Any] = list(api.app.routes)
-    keyed = {"/api/v1/generate", "/api/v1/verify", "/api/v1/mini-app"}
+    keyed = {"/api/v1/generate", "/api/v1/verify", "/api/v1/cancel", "/api/v1/mini-app"}
     sessions = keyed | {f"{path}/public" for path in keyed}
     login = {"/api/v1/login", "/api/v1/login/token"}
     expected = {route.path_format for route in routes} | sessions | login | {"/healthz", "/readyz", "/metrics"}

@@ -109,7 +109,7 @@ async def test_the_session_endpoints_count(at: Running) -> None:
     await at.services.decisions.open_session(made["session_token"], "7")
     assert (await at.services.decisions.confirm_session(made["session_token"], ada)).outcome == "mismatched"
     counted = {each: await value(at, "taproof_decisions_total", outcome=each) for each in get_args(CountedDecision)}
-    assert counted == {"confirmed": 1, "cancelled": 1, "reported": 1, "mismatched": 1}
+    assert counted == {"confirmed": 1, "cancelled": 1, "reported": 1, "mismatched": 1, "withdrawn": 0}
 
 
 async def test_a_mini_app_counts_as_a_session_and_its_confirmation(at: Running) -> None:

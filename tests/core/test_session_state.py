@@ -49,6 +49,11 @@ IN_TIME: dict[tuple[Status, SessionEvent], Status | None] = {
     ("cancelled", "report"): None,
     ("expired", "report"): None,
     ("used", "report"): "used",
+    ("pending", "withdraw"): "cancelled",
+    ("confirmed", "withdraw"): None,
+    ("cancelled", "withdraw"): None,
+    ("expired", "withdraw"): None,
+    ("used", "withdraw"): None,
 }
 """Every state and every event before the edge, written out by hand; None is a refusal."""
 
@@ -58,6 +63,7 @@ TOO_LATE: dict[tuple[Status, SessionEvent], Status | None] = IN_TIME | {
     ("pending", "cancel"): None,
     ("pending", "expire"): "expired",
     ("pending", "report"): None,
+    ("pending", "withdraw"): None,
 }
 """From the instant of expiry on, a pending session can only expire."""
 

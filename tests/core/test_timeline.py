@@ -58,6 +58,12 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         [("requested", START), ("opened", START + 5_000), ("cancelled", START + 9_000)],
         "Cancelled by the user. To try again, start a new session.",
     ),
+    "cancelled by the application": (
+        replace(CANCELLED, withdrawn=True),
+        EDGE,
+        [("requested", START), ("opened", START + 5_000), ("cancelled", START + 9_000)],
+        "Cancelled by your application. To try again, start a new session.",
+    ),
     "reported on the prompt": (
         replace(CANCELLED, reported_at=START + 9 * SECOND),
         EDGE,

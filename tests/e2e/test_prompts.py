@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 from tests.mmdb import place, write_mmdb
+from tests.waiting import wait_until
+
+from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import NewPhone, OwnProject, StartService
@@ -143,3 +146,36 @@ def test_going_on_without_a_number(client: httpx.Client, project: "OwnProject", 
     assert confirmed["status"] == "confirmed"
     assert "messenger_phone" not in confirmed
     assert chat(client, phone.messenger_id)["reply_keyboard"] is None
+
+
+def test_a_cancelled_request_and_a_blocked_bot_are_told(
+    client: httpx.Client, project: "OwnProject", new_phone: "NewPhone"
+) -> None:
+    """The bot edits the prompt of a session that the page cancelled; a page learns that its user blocked the bot."""
+    verifier = new_code_verifier()
+    body = {"project_id": project.id, "code_challenge": code_challenge(verifier)}
+    session = client.post("/api/v1/generate/public", json=body).json()
+    mine = {"project_id": project.id, "session_token": session["session_token"], "code_verifier": verifier}
+    phone = new_phone()
+
+    def hint(seen_hint: str) -> str:
+        """Return the hint after `seen_hint`."""
+        more = {"hints": True, "seen_hint": seen_hint, "wait": 20}
+        told: str = client.post("/api/v1/verify/public", json=mine | more).json()["hint"]
+        return told
+
+    prompt = phone.open(session["deeplink"])[-1]
+    assert hint("waiting") == "opened"
+    act(client, phone.messenger_id, "block")
+    assert hint("opened") == "unreachable"
+    act(client, phone.messenger_id, "unblock")
+    assert hint("unreachable") == "opened"
+    assert client.post("/api/v1/cancel/public", json=mine).json() == {"status": "cancelled"}
+    wait_until(lambda: "cancelled this request" in message(client, phone.messenger_id, prompt["message_id"])["text"])
+    assert not message(client, phone.messenger_id, prompt["message_id"]).get("buttons")
+    assert client.post("/api/v1/verify/public", json=mine).json() == {"status": "cancelled"}
+
+
+def message(client: httpx.Client, user: str, message_id: int) -> dict[str, Any]:
+    found: dict[str, Any] = next(each for each in chat(client, user)["messages"] if each["message_id"] == message_id)
+    return found

@@ -39,6 +39,7 @@ class ModelSession:
     used_at: int | None = None
     used_generation: int = 0
     reported: bool = False
+    withdrawn: bool = False
     event_due: bool = False
     """Whether the webhook event of its decision is still to be sent; the machine sends none."""
 
@@ -60,6 +61,12 @@ class ModelSession:
         except IllegalTransition:
             return False
         return True
+
+    def withdrawn_at(self, now: int) -> bool:
+        """Move on as a cancellation by the application does, which sends no event; tell whether it did."""
+        changed = self.owner.exists and self.after("withdraw", now)
+        self.withdrawn |= changed
+        return changed
 
     def read_by(self, now: int) -> bool:
         """Move on as the one reader does; tell whether there is one."""

@@ -25,7 +25,13 @@ from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import Event, EventType
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, TaproofError
+from taproof.core.errors import (
+    CodeChallengeRequired,
+    ProjectNotFound,
+    ProjectPaused,
+    PublicAccessDisabled,
+    TaproofError,
+)
 from taproof.core.identifiers import new_id
 from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.core.session_state import SESSION_LIFETIME
@@ -41,7 +47,7 @@ ENCRYPTOR = Encryptor(new_master_key(system_entropy))
 NODES = st.integers(0, 1)
 USERS = st.sampled_from(["1001", "1002"])
 FLAGS = st.booleans()
-DECISIONS = ["confirm", "cancel", "report", "sweep"]
+DECISIONS = ["confirm", "cancel", "withdraw", "report", "sweep"]
 VERIFIER = "the-verifier-of-every-session-that-is-bound-to-one"
 
 
@@ -187,6 +193,22 @@ class SessionLife(RuleBasedStateMachine):
         seen = self.run(self.nodes[node].cancel_session(session.token, user))
         self.check_decision(session, user, seen, changed=changed)
 
+    @rule(node=NODES, session=sessions, public=FLAGS)
+    def withdraw_session(self, node: int, session: ModelSession, public: bool) -> None:  # noqa: FBT001 — drawn by Hypothesis.
+        """The application cancels: in public only a session that is bound to its client."""
+        withdraw = self.nodes[node].withdraw_session(
+            session.owner.project.id, session.token, public=public, code_verifier=VERIFIER
+        )
+        refusal = self.refusal(session.owner, public=public)
+        if refusal is None and public and not session.bound:
+            refusal = CodeChallengeRequired
+        if refusal is not None:
+            with pytest.raises(refusal):
+                self.run(withdraw)
+            return
+        changed = session.withdrawn_at(self.now)
+        assert self.run(withdraw) == (session.seen(self.now), changed)
+
     @rule(node=NODES, session=sessions, user=USERS)
     def report_session(self, node: int, session: ModelSession, user: str) -> None:
         """The user says "This wasn't me" of a prompt, or of whatever became of it."""
@@ -235,6 +257,8 @@ class SessionLife(RuleBasedStateMachine):
             expected = "foreign"
         elif status == "pending":
             expected = "unknown" if session.opener is None else "opened"
+        elif session.withdrawn:
+            expected = "withdrawn"
         else:
             expected = "confirmed" if status == "used" else status
         assert (seen.outcome, seen.changed) == (expected, changed)
@@ -265,6 +289,11 @@ class SessionLife(RuleBasedStateMachine):
         session.event_due |= expected and session.owner.webhook_url != ""
         event = self.event(session, "auth.cancelled")
         assert self.run(self.stores[node].sessions.cancel_session(session.key, user, self.now, event)) is expected
+
+    @rule(node=NODES, session=sessions)
+    def withdraw_in_store(self, node: int, session: ModelSession) -> None:
+        expected = session.withdrawn_at(self.now)
+        assert self.run(self.stores[node].sessions.withdraw_session(session.key, self.now)) is expected
 
     @rule(node=NODES, session=sessions)
     def consume_in_store(self, node: int, session: ModelSession) -> None:
@@ -307,6 +336,8 @@ class SessionLife(RuleBasedStateMachine):
         self.go_to_the_edge(session, offset)
         if step == "sweep":
             self.sweep(node, 5)
+        elif step == "withdraw":
+            self.withdraw_in_store(node, session)
         elif session.opener is not None:
             decide = {
                 "confirm": self.confirm_in_store,
@@ -371,8 +402,13 @@ class SessionLife(RuleBasedStateMachine):
             two.deliveries.claim_deliveries(self.now, self.now + 1, 1_000),
         )
         await two.deliveries.release_deliveries(due, self.now)
-        seen = {each.key: (each.status, each.opener_id, each.used_at, each.reported_at is not None) for each in listed}
-        assert seen == {each.key: (each.seen(self.now), each.opener, each.used_at, each.reported) for each in mine}
+        seen = {
+            each.key: (each.status, each.opener_id, each.used_at, each.reported_at is not None, each.withdrawn)
+            for each in listed
+        }
+        assert seen == {
+            each.key: (each.seen(self.now), each.opener, each.used_at, each.reported, each.withdrawn) for each in mine
+        }
         assert sorted(recount(stored)) == sorted((*astuple(row)[:9], row.reported) for row in counted)
         for project in projects:
             decided = [session.status for session in mine if session.owner.project.id == project.id]

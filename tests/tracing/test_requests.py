@@ -64,7 +64,7 @@ async def ask(
     path: str = "/oidc/canary",
     method: str = "GET",
 ) -> None:
-    names = ("verify_public", "generate_public", "verify", "generate")
+    names = ("verify_public", "generate_public", "cancel_public", "verify", "generate", "cancel")
     sessions: Any = SimpleNamespace(**dict.fromkeys(names, application))
     router = Router(sessions, application, application, {"/oidc/*": application})
     headers = [(b"traceparent", each.encode("latin-1")) for each in traceparent]

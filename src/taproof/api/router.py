@@ -26,7 +26,7 @@ class Router:
     """Routes each request to the application for its path, and answers unknown paths with a 404 error.
 
     Args:
-        session_api: the four session endpoints.
+        session_api: the session endpoints generate, verify and cancel.
         developer_api: serves everything below /api/v1/dev/.
         operations: serves /healthz, /readyz, /metrics, /openapi.json and /docs.
         others: further applications by path. A path that ends in `/*` includes everything below it.
@@ -44,6 +44,8 @@ class Router:
             "/api/v1/generate/public": session_api.generate_public,
             "/api/v1/verify": session_api.verify,
             "/api/v1/generate": session_api.generate,
+            "/api/v1/cancel/public": session_api.cancel_public,
+            "/api/v1/cancel": session_api.cancel,
             "/healthz": operations,
             "/readyz": operations,
             "/metrics": operations,

@@ -1,4 +1,4 @@
-"""The four session endpoints. They are plain ASGI, because polling is nine tenths of all traffic.
+"""The endpoints generate, verify and cancel. They are plain ASGI, because polling is nine tenths of all traffic.
 
 Source: service-spec.md, Public and Server-side session endpoints; contract.md, Session endpoints.
 """
@@ -49,7 +49,7 @@ _PREFLIGHT: Final[Headers] = [
 
 
 class SessionApi:
-    """Serves generate and verify, public and server-side. Each public method is an ASGI application."""
+    """Serves generate, verify and cancel, public and server-side. Each public method is an ASGI application."""
 
     def __init__(
         self, sessions: SignInSessions, waiting: Waiting, projects: Projects, metrics: Metrics, limits: RateLimits
@@ -78,6 +78,14 @@ class SessionApi:
     async def verify(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve POST /api/v1/verify."""
         await self.answer("verify", self._verify, scope, receive, send, public=False)
+
+    async def cancel_public(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve POST /api/v1/cancel/public."""
+        await self.answer("cancel", self._cancel, scope, receive, send, public=True)
+
+    async def cancel(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve POST /api/v1/cancel."""
+        await self.answer("cancel", self._cancel, scope, receive, send, public=False)
 
     async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
         if public:
@@ -160,6 +168,27 @@ class SessionApi:
         if hints and result.status == "pending":
             return _HINTED[result.hint]
         return _STATUS_ONLY[result.status] if result.identity is None else to_json(result.to_answer())
+
+    async def _cancel(self, scope: Scope, receive: Receive, *, public: bool) -> bytes:
+        if public:
+            body = await read_json_object(scope, receive)
+            project_id = text_field(body, "project_id")
+        else:
+            project_id, body = await self.read_keyed(scope, receive)
+        session_token, code_verifier = text_field(body, "session_token"), body.get("code_verifier")
+        # A cancellation counts as a poll: a client makes it instead of its next poll.
+        if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=public):
+            raise RateLimited(too_soon)
+        try:
+            status, has_changed = await self._sessions.withdraw_session(
+                project_id, session_token, public=public, code_verifier=code_verifier
+            )
+        except TaproofError as error:
+            self._limits.poll_failed(scope, project_id, session_token, code_verifier, error, public=public)
+            raise
+        if has_changed:
+            self._metrics.count_decision("withdrawn")
+        return json.dumps({"status": status}).encode()
 
     async def read_keyed(self, scope: Scope, receive: Receive) -> tuple[str, dict[str, Any]]:
         """Return the id of the project that a call's secret key names, and the body.

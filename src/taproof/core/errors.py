@@ -205,6 +205,14 @@ class CodeVerifierMissing(TaproofError, code="code_verifier_missing", status=400
     meaning = "The session was created with a code_challenge, and the call has no code_verifier."
 
 
+class CodeChallengeRequired(TaproofError, code="code_challenge_required", status=400):
+    sentence = (
+        "This session was created without a code_challenge, so anyone with its link could cancel it. Cancel it with "
+        "the secret key, or create sessions with a code_challenge."
+    )
+    meaning = "The session was created without a code_challenge, so it cannot be cancelled without the secret key."
+
+
 class AccessTokenNotFound(TaproofError, code="access_token_not_found", status=404):
     sentence = "There is no such access token. List yours with GET /api/v1/dev/tokens."
     meaning = "There is no access token with this token_id, or it is not yours."

@@ -80,6 +80,8 @@ class Session:
     encrypted_phone: bytes | None = None
     """The user's phone number, encrypted for this session: see `service/phones.py`."""
     reported_at: int | None = None
+    withdrawn: bool = False
+    """Whether the application cancelled the session, not its user."""
     prompt: "PromptDetails | None" = field(default=None, compare=False)
     """Details that only the bot needs. Only `read_session` returns them."""
 
@@ -167,6 +169,26 @@ class PhoneRequest:
     encrypted_token: bytes
     asked_at: int
     expires_at: int
+
+
+class ShownPrompt(NamedTuple):
+    """The latest message that shows a session to its owner, or that could not be sent (`message_id` is None).
+
+    `language` is one of the bot's languages.
+    """
+
+    key: SessionKey
+    bot_id: int
+    messenger_id: str
+    message_id: int | None
+    language: str
+
+
+class EndedPrompt(NamedTuple):
+    """A prompt of a session that its application cancelled. The message has to be edited by the claim's holder."""
+
+    prompt: ShownPrompt
+    leased_until: int
 
 
 class NamedProject(NamedTuple):

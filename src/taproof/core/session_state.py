@@ -9,7 +9,7 @@ from typing import Final, Literal
 from taproof.core.clock import MINUTE
 from taproof.core.model import Status
 
-SessionEvent = Literal["open", "confirm", "cancel", "expire", "consume", "report"]
+SessionEvent = Literal["open", "confirm", "cancel", "withdraw", "expire", "consume", "report"]
 
 SESSION_LIFETIME: Final = 10 * MINUTE
 """The time that a session may stay pending, in milliseconds (service-spec.md, Limits)."""
@@ -18,6 +18,8 @@ TRANSITIONS: Final[dict[tuple[Status, SessionEvent], Status]] = {
     ("pending", "open"): "pending",
     ("pending", "confirm"): "confirmed",
     ("pending", "cancel"): "cancelled",
+    # The application has given up.
+    ("pending", "withdraw"): "cancelled",
     ("pending", "expire"): "expired",
     ("confirmed", "consume"): "used",
     # "This wasn't me": after a report, an unused session's proof is never issued.

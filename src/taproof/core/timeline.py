@@ -87,6 +87,8 @@ def _confirmed(session: Session) -> Step:
 
 def _cancelled(session: Session) -> Step:
     """Return the step of a cancelled session. The store does not record how the user declined."""
+    if session.withdrawn:
+        return Step("cancelled", session.cancelled_at, "Your application cancelled the sign-in.")
     prompt = session.prompt
     phone = ", perhaps when asked for their phone number" if prompt is not None and prompt.collect_phone else ""
     number = (
@@ -128,7 +130,7 @@ def outcome_sentence(session: Session, now: int) -> str:
         case "expired":
             return f"Opened, but not answered. After 10 minutes, the user had {_unanswered(session)}. {_AGAIN}"
         case "cancelled":
-            return f"Cancelled by the user. {_AGAIN}"
+            return f"Cancelled by {'your application' if session.withdrawn else 'the user'}. {_AGAIN}"
         case "used":
             return "Confirmed and used."
         case "confirmed" if now < session.expires_at:

@@ -4,7 +4,7 @@
 |---|---|---|
 | `taproof_sessions_created_total` | none | sign-in sessions that were created |
 | `taproof_polls_total` | `status` | answered verify calls, by the status returned |
-| `taproof_decisions_total` | `outcome` | decisions of users, by outcome |
+| `taproof_decisions_total` | `outcome` | decisions of users, and cancellations by applications, by outcome |
 | `taproof_session_errors_total` | `endpoint`, `code` | failed calls of the session endpoints, by error code |
 | `taproof_generate_seconds` | `le` | histogram: generate calls that created a session |
 | `taproof_verify_seconds` | `le` | histogram: answered verify calls, without the time that they waited |
@@ -79,7 +79,7 @@ LimitName = Literal[
     "bot_token",
 ]
 """The limits in `limits/rates.py` and `limits/developers.py`, and the bot token limit (`service/bots.py`)."""
-SessionEndpoint = Literal["generate", "verify", "mini_app"]
+SessionEndpoint = Literal["generate", "verify", "cancel", "mini_app"]
 """A session endpoint, public or server-side."""
 ReadyCheck = Literal["store", "bot_name"]
 LeaderWork = Literal["bot", "own_bots", "housekeeping"]
@@ -141,7 +141,7 @@ class Metrics:
         registry = exposed if shared is None else None
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         self.sessions_created = counter("taproof_sessions_created_total", "Sign-in sessions that were created.")
-        decisions = counter("taproof_decisions_total", "Decisions of users.", ["outcome"])
+        decisions = counter("taproof_decisions_total", "Decisions of users and of applications.", ["outcome"])
         self._decisions = {outcome: decisions.labels(outcome) for outcome in get_args(CountedDecision)}
         self._session_errors = counter(
             "taproof_session_errors_total", "Failed calls of the session endpoints.", ["endpoint", "code"]

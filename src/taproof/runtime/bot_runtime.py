@@ -11,6 +11,8 @@ import structlog
 
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.core.clock import MINUTE, system_clock
+from taproof.core.errors import DecryptionFailed
+from taproof.core.model import SERVICE_BOT
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
@@ -21,6 +23,7 @@ from taproof.messengers.telegram.connection import (
     Reconnection,
     fetch_username,
 )
+from taproof.messengers.telegram.ended_prompts import EndedPrompts
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.polling import LongPolling
 from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks, keep_webhook
@@ -30,6 +33,7 @@ from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
 from taproof.runtime.sandbox_mode import RunningSandbox
+from taproof.service.bots import Bots
 from taproof.service.user_control import UserControl
 
 if TYPE_CHECKING:
@@ -54,6 +58,8 @@ class BotRuntime:
     """Runs the project bots, in the one process that holds the lease."""
     project_bot_webhooks: ProjectBotWebhooks
     """The same as `webhook`, for project bots. It works in any process."""
+    ended_prompts: EndedPrompts
+    """Edits the prompts of sessions that their application cancelled. It works in any process."""
     close: Callable[[], Awaitable[None]]
     _polled: UpdateIntake
     """Handles the updates that are received by long polling."""
@@ -108,7 +114,9 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
     # A developer who tries the sandbox signs in repeatedly, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    conversation = Conversation(decisions, signer, system_clock, handlers, limits, managed_bots=services.managed_bots)
+    conversation = Conversation(
+        decisions, signer, system_clock, handlers, limits, prompts=services.prompts, managed_bots=services.managed_bots
+    )
     react = conversation.on_update
     observe_tap = services.metrics.observe_tap
     intake = UpdateIntake(bot, react, storage.bots, system_clock, observe_tap=observe_tap)
@@ -144,12 +152,28 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
         ProjectBotWebhooks(
             services.bots, lambda project_bot_token: project_bot_intake(connect(project_bot_token)), project_bot_secrets
         ),
+        EndedPrompts(
+            services.prompts, functools.partial(_find_bot, services.bots, bot, connect), services.prompt_ended
+        ),
         close,
         tracing.updates(intake),
         secrets,
         settings,
         services.metrics.show_bot_failing,
     )
+
+
+async def _find_bot(bots: Bots, service_bot: Bot, connect: Callable[[str], Bot], bot_id: int) -> Bot | None:
+    """Return the bot with this id; None if it is a project bot that cannot be used now."""
+    if bot_id == SERVICE_BOT:
+        return service_bot
+    project_bot = await bots.read_bot(bot_id)
+    if project_bot is None or project_bot.broken_at is not None:
+        return None
+    try:
+        return connect(bots.open_token(project_bot))
+    except DecryptionFailed:
+        return None
 
 
 def open_bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:

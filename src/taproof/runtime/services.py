@@ -52,6 +52,7 @@ from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.list import SessionReader
+from taproof.service.sessions.prompts import Prompts
 from taproof.service.sessions.wait import Waiting
 from taproof.service.webhooks import Webhooks
 from taproof.storage.protocol import Storage
@@ -68,6 +69,9 @@ class Services:
     sign_in_sessions: SignInSessions
     waiting: Waiting
     decisions: Decisions
+    prompts: Prompts
+    prompt_ended: asyncio.Event
+    """Set when a prompt must be edited, so that this process's bot does so immediately."""
     developers: Developers
     projects: Projects
     oidc_clients: OidcClients
@@ -105,7 +109,7 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
         await check_mode(storage, sandbox=settings.sandbox)
         encryptor = await open_encryptor(settings, storage)
         deeplinks = _deeplinks(settings)
-        recorded = asyncio.Event()
+        recorded, prompt_ended = asyncio.Event(), asyncio.Event()
         projects = open_projects(settings, storage, encryptor)
         plans = open_plans(settings, storage)
         waiting = Waiting(storage, system_clock)
@@ -118,6 +122,8 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             project_bot_link_base=deeplinks.of_project_bot,
             require_room=plans.require_room,
             find_place=place_finder(settings.geoip_file, system_clock),
+            wake=waiting.wake,
+            ended=prompt_ended.set,
         )
         webhooks = Webhooks(storage, encryptor, system_clock, system_entropy, f"Taproof/{version('taproof')}")
         client = tracing.webhooks(
@@ -155,6 +161,8 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
                 recorded=recorded.set,
                 count=metrics.count_decision,
             ),
+            prompts=Prompts(storage, system_clock, notice=waiting.notice),
+            prompt_ended=prompt_ended,
             developers=Developers(storage, system_clock, system_entropy),
             projects=projects,
             oidc_clients=OidcClients(storage, system_clock, system_entropy),

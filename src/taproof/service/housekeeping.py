@@ -71,6 +71,7 @@ class Housekeeping:
             await self._storage.credentials.purge_console_access(now, now - IDLE_LIFETIME, BATCH) >= BATCH,
             # A contact answers only the latest request. When that request is purged, no earlier session may be pending.
             await self._storage.users.purge_phone_requests(now - SESSION_LIFETIME, BATCH) >= BATCH,
+            await self._storage.prompts.purge_prompts(now, BATCH) >= BATCH,
             await self._storage.signing_keys.purge_signing_keys(now - PUBLISHED_AFTER, BATCH) >= BATCH,
             await self._storage.authorizations.purge_authorizations(now - KEPT_AFTER, BATCH) >= BATCH,
             await self._storage.authorizations.purge_pushed_requests(now, BATCH) >= BATCH,

@@ -124,7 +124,7 @@ def session_from(row: Row, now: int | None = None) -> Session:
     """
     day, token_hash, session_id, project_id, project_name, status, created_at, expires_at, *rest = row
     opened_at, opener_id, confirmed_at, cancelled_at, used_at, *rest = rest
-    messenger_id, name, username, phone, reported_at, *of_prompt = rest
+    messenger_id, name, username, phone, reported_at, withdrawn, *of_prompt = rest
     seen = status if now is None else visible_status(status, expires_at, now)
     identity = None if messenger_id is None else MessengerIdentity(messenger_id, name, username)
     prompt = None
@@ -133,7 +133,7 @@ def session_from(row: Row, now: int | None = None) -> Session:
         prompt = PromptDetails(bot_id, context, code, choices, bool(collect_phone), bool(phone_required))
     named = (SessionKey(day, token_hash), session_id, project_id, project_name)
     moves = (opened_at, opener_id, confirmed_at, cancelled_at, used_at)
-    return Session(*named, seen, created_at, expires_at, *moves, identity, phone, reported_at, prompt)
+    return Session(*named, seen, created_at, expires_at, *moves, identity, phone, reported_at, bool(withdrawn), prompt)
 
 
 def expired_session_from(row: Row) -> ExpiredSession:

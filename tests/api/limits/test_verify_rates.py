@@ -35,6 +35,27 @@ async def test_a_poller_at_the_usual_pace_is_never_refused(edge: Edge, endpoint:
         edge.later(1_500)
 
 
+@pytest.mark.parametrize("endpoint", ["cancel/public", "cancel"])
+async def test_cancellations_count_as_polls(edge: Edge, endpoint: str) -> None:
+    """Ten calls at once of both kinds together; calls that find nothing count as polls of unknown sessions."""
+    verifier = new_code_verifier()
+    session_token = await edge.start(challenge=code_challenge(verifier))
+    verify = endpoint.replace("cancel", "verify")
+    statuses = [
+        (await edge.verify(session_token, endpoint=each, code_verifier=verifier)).status_code
+        for each in (verify, endpoint) * 6
+    ]
+    assert statuses == [200] * 10 + [429] * 2
+    refused = await edge.verify(session_token, endpoint=endpoint, code_verifier=verifier)
+    assert_error(refused, 429, "rate_limited")
+    assert int(refused.headers["retry-after"]) > 0
+    unknown = [
+        (await edge.verify(f"{session_token[:20]}{number:03d}{session_token[23:]}", endpoint=endpoint)).status_code
+        for number in range(201)
+    ]
+    assert unknown == [404] * 200 + [429]
+
+
 @pytest.mark.parametrize("endpoint", ["verify/public", "verify"])
 async def test_who_polls_too_often_is_refused_and_loses_nothing(
     edge: Edge, endpoint: str, monkeypatch: pytest.MonkeyPatch

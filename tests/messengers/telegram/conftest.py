@@ -280,7 +280,9 @@ def intake(
     bot: Bot, signin: WholeSignIn, signer: ButtonSigner, storage: SqliteStorage, clock: HandClock
 ) -> UpdateIntake:
     handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
-    return UpdateIntake(bot, Conversation(signin, signer, clock, handlers).on_update, storage.bots, clock)
+    return UpdateIntake(
+        bot, Conversation(signin, signer, clock, handlers, prompts=signin.prompts).on_update, storage.bots, clock
+    )
 
 
 @pytest.fixture

@@ -192,7 +192,11 @@ async def own(
     await add_project(storage, clock(), "Matching", MATCHING, match_code=True)
     handlers = user_control_handlers(UserControl(storage, signin, clock), signin)
     return UpdateIntake(
-        bot, Conversation(signin, signer, clock, handlers).on_update, storage.bots, clock, bot_id=OWN_BOT
+        bot,
+        Conversation(signin, signer, clock, handlers, prompts=signin.prompts).on_update,
+        storage.bots,
+        clock,
+        bot_id=OWN_BOT,
     )
 
 

@@ -210,7 +210,7 @@ async def test_no_foreign_or_typed_contact_is_accepted(
     """With every kind of them; then the own one is, so it was not the asking that failed."""
     other_bot = UpdateIntake(
         bot,
-        Conversation(asking.phone.signin, asking.phone.signer, clock).on_update,
+        Conversation(asking.phone.signin, asking.phone.signer, clock, prompts=asking.phone.signin.prompts).on_update,
         asking.phone.storage.bots,
         clock,
         bot_id=OTHER_BOT,

@@ -75,14 +75,20 @@ async def test_killed_between_any_two_steps_one_effect(
         mortal = WholeSignIn(dying, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         try:
             await UpdateIntake(
-                bot, Conversation(mortal, asking.phone.signer, clock).on_update, dying.bots, clock
+                bot,
+                Conversation(mortal, asking.phone.signer, clock, prompts=mortal.prompts).on_update,
+                dying.bots,
+                clock,
             ).handle(update)
         except Killed:
             deaths += 1
         else:
             break
         again = UpdateIntake(
-            bot, Conversation(signin, asking.phone.signer, clock).on_update, asking.phone.storage.bots, clock
+            bot,
+            Conversation(signin, asking.phone.signer, clock, prompts=signin.prompts).on_update,
+            asking.phone.storage.bots,
+            clock,
         )
         clock.now += MINUTE  # The claim of the process that was killed is over.
         assert await again.handle(update) == "done"

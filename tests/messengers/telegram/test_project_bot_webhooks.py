@@ -79,7 +79,7 @@ class Hooked:
 
 @pytest.fixture
 async def hooked(farm: Farm, clock: HandClock) -> Hooked:
-    react = Conversation(farm.signin, farm.signer, clock).on_update
+    react = Conversation(farm.signin, farm.signer, clock, prompts=farm.signin.prompts).on_update
     keys = Encryptor(new_master_key(system_entropy))
 
     def secrets(bot_id: int) -> list[str]:

@@ -120,7 +120,7 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
         storage, encryptor, clock, system_entropy, projects=nothing, ask=nothing, is_service_bot=lambda *_: False
     )
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
-    react = Conversation(signin, signer, clock).on_update
+    react = Conversation(signin, signer, clock, prompts=signin.prompts).on_update
     async with BotsServer().serving() as server:
         project_bot_api = BotApiClient(server.base, limit=0)
         service_bot = Bot(BotApiClient(server.base), server.add("Sign_In_Bot").token)
@@ -186,7 +186,10 @@ async def test_the_services_project_bot_shows_no_sign_in_of_an_project_bot(farm:
     service_bot = farm.server.bots[7_000_000_001]
     bot = Bot(BotApiClient(farm.server.base), service_bot.token)
     intake = UpdateIntake(
-        bot, Conversation(farm.signin, farm.signer, farm.clock).on_update, farm.storage.bots, farm.clock
+        bot,
+        Conversation(farm.signin, farm.signer, farm.clock, prompts=farm.signin.prompts).on_update,
+        farm.storage.bots,
+        farm.clock,
     )
     assert await intake.handle(farm.server.message(f"/start {token}")) == "done"
     for choice in ("c", "x", "r"):

@@ -77,7 +77,7 @@ def test_no_name_breaks_out(subtests: pytest.Subtests) -> None:
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("outcome", ["confirmed", "cancelled"])
+@pytest.mark.parametrize("outcome", ["confirmed", "cancelled", "withdrawn"])
 def test_decision_is_shown_with_its_time(language: str, outcome: str) -> None:
     """Outcome and UTC time take the prompt's place; the time cannot be reordered by right-to-left text."""
     seen = SeenSession(outcome, "Acme", 0, DECIDED_AT, changed=True)  # type: ignore[arg-type]

@@ -102,7 +102,7 @@ async def test_the_count_is_of_the_user_over_all_bots(
     phone: Phone, bot: Bot, clock: HandClock, api: ScriptedApi
 ) -> None:
     """All bots share one count for each user, because the limit protects the person."""
-    react = Conversation(phone.signin, phone.signer, clock).on_update
+    react = Conversation(phone.signin, phone.signer, clock, prompts=phone.signin.prompts).on_update
     intakes = [UpdateIntake(bot, react, phone.storage.bots, clock, bot_id=number) for number in range(2)]
     for number in range(REPLIES.number * 2):
         await intakes[number % 2].handle(phone.message("hello"))

@@ -89,7 +89,12 @@ async def test_second_delivery_to_another_process(
     """A handled update is recorded in the store, so every process knows it."""
     update = phone.message("/help")
     for _ in range(2):
-        other = UpdateIntake(bot, Conversation(phone.signin, phone.signer, clock).on_update, storage.bots, clock)
+        other = UpdateIntake(
+            bot,
+            Conversation(phone.signin, phone.signer, clock, prompts=phone.signin.prompts).on_update,
+            storage.bots,
+            clock,
+        )
         assert await other.handle(update) == "done"
     assert len(api.of("sendMessage")) == 1
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.databases import NOW, expired_event
 
 from taproof.core.clock import DAY, MINUTE, day_number
-from taproof.core.model import DailyUsers, NewSession, PhoneRequest
+from taproof.core.model import DailyUsers, NewSession, PhoneRequest, ShownPrompt
 from taproof.storage.protocol import Storage
 from taproof.storage.protocol.erasure import OpenedCursor, OpenedDay
 
@@ -114,12 +114,16 @@ async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Stor
     opened, others = await seed.opened(shop), await seed.opened(shop, "2002")
     await request_phone(storage, opened, "1001")
     await request_phone(storage, others, "2002")
+    for session, user in ((opened, "1001"), (others, "2002")):
+        await storage.prompts.record_prompt(ShownPrompt(session.key, 0, user, 5, "en"))
     await erase_all(storage, "1001", shop.developer_id)
     assert len(await storage.users.list_blocks("1001", 9)) == 2
     assert await storage.users.read_phone_request(opened.key) is None
     await erase_all(storage, "1001", limit=1)
     assert (await storage.users.list_blocks("1001", 9), len(await storage.users.list_blocks("2002", 9))) == ([], 2)
     assert await storage.users.find_phone_request("2002", 0) is not None
+    assert await storage.prompts.mark_unreachable(0, "2002", NOW) == [others.key]
+    assert await storage.prompts.purge_prompts(opened.expires_at, 9) == 1
 
 
 async def test_erase_user_adds_an_entry_when_something_went(storage: Storage, seed: "Seed") -> None:

@@ -70,7 +70,7 @@ async def test_poll_session_says_what_a_poll_needs(storage: Storage, seed: "Seed
     assert await storage.sessions.poll_session(SessionKey(new.key.day, b"?" * 32)) is None
 
 
-async def test_poll_session_has_the_hint_of_the_last_write(storage: Storage, seed: "Seed") -> None:
+async def test_set_hint_changes_a_pending_session_only(storage: Storage, seed: "Seed") -> None:
     """Opening and `set_hint` change it while the session is pending; a decided or unknown session has no new hint."""
     project = await seed.project()
     new = await seed.session(project)

@@ -10,7 +10,7 @@ from tests.databases import NOW, new_postgres
 from tests.waiting import until
 
 from taproof.core.clock import DAY
-from taproof.storage.postgres import database, sessions
+from taproof.storage.postgres import database, prompts, sessions
 from taproof.storage.postgres.partitions import SESSION_TABLES, Partitions
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
@@ -77,7 +77,9 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
     texts, times = ["x"] * 64, [NOW] * 64
     for statement, values in (
         (sessions.POLL_SESSIONS, ()),
-        (sessions.OPEN_SESSIONS, (times, times, texts)),
+        (sessions.OPEN_SESSIONS, (times, times, texts, texts)),
+        (sessions.WITHDRAW_SESSIONS, (times, times)),
+        (prompts.RECORD_PROMPTS, (times, texts, times, texts)),
         (sessions.CANCEL_SESSIONS, (times, times, texts, texts, texts, hashes, times, texts)),
         (sessions.CONSUME_SESSIONS, (times,)),
     ):

@@ -20,6 +20,7 @@ _BAD_REQUEST_ERRORS: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
         errors.SignInBlocked,
     ),
     "BadRead": (errors.CodeVerifierMissing,),
+    "BadCancel": (errors.CodeChallengeRequired, errors.CodeVerifierMissing),
     "BadSend": (errors.WebhookNotSet,),
     "BadResend": (errors.WebhookNotSet, errors.SignInReported),
     "BadRotation": (errors.RotationUnderWay,),

@@ -5,13 +5,15 @@ from typing import Any, Final, get_args
 from taproof.api.openapi.operation import post_operation
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 from taproof.core.mini_apps import INIT_DATA_LIMIT
-from taproof.core.model import Hint
+from taproof.core.model import Hint, Status
 
 _SIGN_IN_FAILURES: Final = {
     "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
     "verify_public": ("BadRead", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
     "generate": ("BadStart", "InvalidSecretKey", "ProjectNotFound", "StoreOrMessengerUnavailable"),
     "verify": ("BadRead", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
+    "cancel_public": ("BadCancel", "PublicAccessDisabled", "ProjectOrSessionNotFound", "StoreUnavailable"),
+    "cancel": ("BadRequest", "InvalidSecretKey", "ProjectOrSessionNotFound", "StoreUnavailable"),
     "mini_app_public": ("BadMiniApp", "PublicAccessDisabled", "ProjectNotFound", "StoreUnavailable"),
     "mini_app": ("BadMiniApp", "InvalidSecretKey", "ProjectNotFound", "StoreUnavailable"),
 }
@@ -67,6 +69,7 @@ _CODE_VERIFIER: Final = {
     "lost.",
     "examples": ["dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"],
 }
+_REQUIRED_VERIFIER: Final = {**_CODE_VERIFIER, "description": "The verifier of the session's code_challenge."}
 _INIT_DATA: Final = {
     "type": "string",
     "minLength": 1,
@@ -157,6 +160,14 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
         },
         "required": ["status", "messenger_id", "messenger_name", "messenger_username", "confirmed_at", "proof"],
     },
+    "Cancellation": {
+        "type": "object",
+        "description": "The session's status. cancelled: this call, an earlier one or the user has cancelled it. Any "
+        "other status: the session was decided or expired before, and nothing has changed.",
+        "properties": {"status": {"enum": list(get_args(Status))}},
+        "required": ["status"],
+        "additionalProperties": False,
+    },
     "Verification": {
         "description": "The status of a session.",
         "oneOf": [{"$ref": "#/components/schemas/UndecidedOrOver"}, {"$ref": "#/components/schemas/Confirmed"}],
@@ -181,7 +192,12 @@ _RATE_LIMIT_FIELDS: Final[dict[str, Any]] = {
 }
 
 
-_ANSWERS: Final = {"generate": "CreatedSession", "verify": "Verification", "mini_app": "Confirmed"}
+_ANSWERS: Final = {
+    "generate": "CreatedSession",
+    "verify": "Verification",
+    "cancel": "Cancellation",
+    "mini_app": "Confirmed",
+}
 
 
 def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -196,7 +212,7 @@ def _operation(verb: str, summary: str, description: str, fields: dict[str, Any]
         answer=answer,
         failed=_SIGN_IN_FAILURES[verb],
         secured_with=None if verb.endswith("_public") else "secretKey",
-        headers=None if answer == "Verification" else _RATE_LIMIT_FIELDS,
+        headers=_RATE_LIMIT_FIELDS if answer in {"CreatedSession", "Confirmed"} else None,
     )
 
 
@@ -232,6 +248,21 @@ SIGN_IN_PATHS: Final = {
             **_WAITING,
             "code_verifier": _CODE_VERIFIER,
         },
+    ),
+    "/api/v1/cancel/public": _operation(
+        "cancel_public",
+        "Cancel a session from a browser or an app",
+        "Call it when the user closes the sign-in or starts again. The message in the messenger then says that the "
+        "request was cancelled. Only a session with a `code_challenge` can be cancelled here. No webhook event is "
+        "sent, because auth.cancelled means that the user cancelled. Accepts any origin (CORS).",
+        {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, "code_verifier": _REQUIRED_VERIFIER},
+    ),
+    "/api/v1/cancel": _operation(
+        "cancel",
+        "Cancel a session from your server",
+        "Like cancel/public, but with the project's secret key, for sessions with or without a `code_challenge`; "
+        "public access can be off.",
+        {"session_token": SESSION_TOKEN, "project_id": _OPTIONAL_PROJECT_ID},
     ),
     "/api/v1/mini-app/public": _operation(
         "mini_app_public",

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, TypeVar
 
 import structlog
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from taproof.messengers.telegram.types import (
     BotCommand,
@@ -251,6 +251,14 @@ _are_objects: Final = TypeAdapter(list[dict[str, Any]]).validate_python
 _are_commands: Final = TypeAdapter(list[BotCommand]).validate_python
 
 
+class _SentMessage(BaseModel):
+    message_id: int
+
+
+def _message_id(result: Any) -> int:
+    return _SentMessage.model_validate(result).message_id
+
+
 class Bot:
     """One bot. Messages are HTML and show no link previews. Several bots may share one client.
 
@@ -304,10 +312,13 @@ class Bot:
 
     async def send_message(
         self, chat_id: int, text: str, markup: Markup | None = None, *, hurry: asyncio.Event | None = None
-    ) -> None:
-        """Send a message: https://core.telegram.org/bots/api#sendmessage; see `BotApiClient.call` for `hurry`."""
-        await self.api.call(
-            self._token, "sendMessage", _is_object, {"chat_id": chat_id, **_html(text, markup)}, hurry=hurry
+    ) -> int:
+        """Send a message and return its id: https://core.telegram.org/bots/api#sendmessage.
+
+        See `BotApiClient.call` for `hurry`.
+        """
+        return await self.api.call(
+            self._token, "sendMessage", _message_id, {"chat_id": chat_id, **_html(text, markup)}, hurry=hurry
         )
 
     async def edit_message_text(

@@ -54,17 +54,21 @@ class PrivateChat:
         """The texts in the user's language."""
         return texts_for(self.user.language_code)
 
-    async def send(self, reply: Reply, *, needed: bool = False) -> None:
-        """Send a message. If it is not `needed` and exceeds the flood limit, it is not sent."""
+    async def send(self, reply: Reply, *, needed: bool = False) -> int | None:
+        """Send a message and return its id, or None if it was not sent.
+
+        If it is not `needed` and exceeds the flood limit, it is not sent.
+        """
         hurry = self.hurry if needed else None
         markup = self._signed(reply, edited=False) or reply.keyboard
         try:
             with _within_flood_limit(hurry):
-                await self.bot.send_message(self.user.id, reply.text, markup, hurry=hurry)
+                return await self.bot.send_message(self.user.id, reply.text, markup, hurry=hurry)
         except TelegramBadRequest as refusal:
             if "chat not found" not in refusal.message:
                 raise
             _log.info("bot_chat_gone")
+        return None
 
     def _signed(self, reply: Reply, *, edited: bool) -> InlineKeyboardMarkup | None:
         """Return a reply's signed buttons, each valid only in this chat and under exactly this text."""

@@ -15,7 +15,7 @@ from taproof.core.clock import Clock
 from taproof.core.model import SERVICE_BOT, MessengerIdentity
 from taproof.messengers.browsers import name_browser
 from taproof.messengers.reply_limits import ReplyLimits
-from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.bot_api import Bot, TelegramForbiddenError
 from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply, answer_tap, send_to_group
 from taproof.messengers.telegram.managed_bots import adopt_managed_bot
 from taproof.messengers.telegram.prompts import (
@@ -43,9 +43,10 @@ from taproof.messengers.telegram.types import (
     User,
 )
 from taproof.messengers.telegram.user_control_replies import commands_help
-from taproof.messengers.texts.catalog import texts_for
+from taproof.messengers.texts.catalog import known_language, texts_for
 from taproof.service.managed_bots import ManagedBots
 from taproof.service.sessions.decide import Decisions, SeenSession
+from taproof.service.sessions.prompts import Prompts
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 _TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
@@ -74,8 +75,10 @@ class Conversation:
         handlers: Handlers | None = None,
         limits: ReplyLimits | None = None,
         *,
+        prompts: Prompts,
         managed_bots: ManagedBots | None = None,
     ) -> None:
+        self._prompts = prompts
         self._managed_bots = managed_bots
         self._decisions = decisions
         self._signer = signer
@@ -90,7 +93,7 @@ class Conversation:
         elif update.callback_query is not None:
             await self.on_tap(update.callback_query, bot, bot_id, hurry)
         elif update.my_chat_member is not None:
-            self.on_membership(update.my_chat_member)
+            await self.on_membership(update.my_chat_member, bot_id)
         elif update.managed_bot is not None and self._managed_bots is not None and bot_id == SERVICE_BOT:
             await adopt_managed_bot(self._managed_bots, update.managed_bot, bot)
 
@@ -148,10 +151,17 @@ class Conversation:
             return
         await self._show_decision(tap, data[1], await self._decide(tap, found[1], data[1], data[2]))
 
-    def on_membership(self, change: ChatMemberUpdated) -> None:
-        """Log that a user blocked the bot, or that a group removed it."""
-        if change.new_chat_member.status == "kicked":
+    async def on_membership(self, change: ChatMemberUpdated, bot_id: int) -> None:
+        """Record that a user blocked or unblocked the bot. Log that a user blocked it, or that a group removed it."""
+        status, user_id = change.new_chat_member.status, str(change.chat.id)
+        if status == "kicked":
             _log.info("bot_blocked", chat_type=change.chat.type)
+        if change.chat.type != "private":
+            return
+        if status == "kicked":
+            await self._prompts.mark_unreachable(bot_id, user_id)
+        elif status == "member":
+            await self._prompts.mark_reachable(bot_id, user_id)
 
     async def _open(self, chat: PrivateChat, session_token: str) -> None:
         """Show the prompt of an opened link, unless this user has seen too many prompts recently."""
@@ -167,7 +177,7 @@ class Conversation:
             browser = await name_browser(seen.context.user_agent)
             reply = opened_reply(chat.texts, seen, session_token, self._clock(), browser)
             if seen.outcome in {"opened", "phone"}:
-                await chat.send(reply, needed=True)
+                await self._send_prompt(chat, session_token, reply)
                 if seen.outcome == "phone":
                     await chat.send(phone_keyboard(chat.texts, seen), needed=True)
                 shown = True
@@ -177,6 +187,18 @@ class Conversation:
             # An update that could not be answered is delivered again and must not be counted twice.
             if not shown:
                 self._limits.give_back_prompt(chat.user.id)
+
+    async def _send_prompt(self, chat: PrivateChat, session_token: str, reply: Reply) -> None:
+        """Send a prompt, and record the message, or that the user has blocked the bot."""
+        shown = (session_token, chat.bot_id, chat.user_id)
+        language = known_language(chat.user.language_code)
+        try:
+            message_id = await chat.send(reply, needed=True)
+        except TelegramForbiddenError:
+            await self._prompts.record_prompt(*shown, None, language)
+            raise
+        if message_id is not None:
+            await self._prompts.record_prompt(*shown, message_id, language)
 
     async def _answer_other_message(self, chat: PrivateChat, message: Message, *, is_command: bool) -> None:
         """Answer a message other than a link or a known command: a contact that a sign-in waits for, or any text."""

@@ -92,6 +92,7 @@ def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
     template = {
         "confirmed": texts.confirmed,
         "cancelled": texts.cancelled,
+        "withdrawn": texts.withdrawn,
         "mismatched": texts.mismatched,
         "expired": texts.expired,
         "foreign": texts.foreign,
@@ -99,11 +100,17 @@ def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
     return Reply(template.format(project=shown_text(seen.project_name), when=_when(seen)))
 
 
+def withdrawn_reply(texts: Texts, project_name: str, cancelled_at: int) -> Reply:
+    """Return the message that replaces the prompt of a session that its application cancelled."""
+    return Reply(texts.withdrawn.format(project=shown_text(project_name), when=shown_time(cancelled_at)))
+
+
 def outcome_notice(texts: Texts, seen: SeenSession) -> str:
     """Return the outcome as a short pop-up in plain text."""
     template = {
         "confirmed": texts.confirmed_notice,
         "cancelled": texts.cancelled_notice,
+        "withdrawn": texts.withdrawn_notice,
         "mismatched": texts.mismatched_notice,
         "expired": texts.expired_notice,
         "blocked": texts.control.blocked_notice,

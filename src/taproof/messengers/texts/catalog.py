@@ -109,10 +109,13 @@ class Texts:
     minutes_ago: Annotated[str, "n"]
     confirmed: Annotated[str, "project", "when"]
     cancelled: Annotated[str, "project", "when"]
+    withdrawn: Annotated[str, "project", "when"]
+    """For a request that the website or app cancelled, and not the user."""
     mismatched: Annotated[str, "project", "when"]
     expired: Annotated[str, "project"]
     confirmed_notice: Annotated[str, "when"]
     cancelled_notice: Annotated[str, "when"]
+    withdrawn_notice: Annotated[str, "when"]
     mismatched_notice: Annotated[str, "when"]
     expired_notice: str
     foreign: str
@@ -150,6 +153,12 @@ LANGUAGES: Final = _load_languages()
 """The texts by language code, which is the first part of an IETF language tag. English comes first."""
 
 
+def known_language(language_code: str | None) -> str:
+    """Return the key in `LANGUAGES` for a user's `language_code`, such as `pt-br`; `en` if it is missing or unknown."""
+    language = (language_code or "").partition("-")[0].lower()
+    return language if language in LANGUAGES else FALLBACK
+
+
 def texts_for(language_code: str | None) -> Texts:
-    """Return the texts for a user's `language_code`, such as `pt-br`; English if it is missing or unknown."""
-    return LANGUAGES.get((language_code or "").partition("-")[0].lower(), LANGUAGES[FALLBACK])
+    """Return the texts for a user's `language_code`, as `known_language` defines it."""
+    return LANGUAGES[known_language(language_code)]

@@ -16,6 +16,7 @@ from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
     BotBroken,
+    CodeChallengeRequired,
     CodeVerifierMissing,
     InvalidRequest,
     OriginNotAllowed,
@@ -110,6 +111,8 @@ class SignInSessions:
             MessengerUnavailable while the URL is unknown.
         project_bot_link_base: returns this URL for a project bot, given the bot's username.
         find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
+        wake: called with a session that its application cancelled, so that the calls that wait for it respond.
+        ended: called after such a cancellation, so that the session's prompt is edited immediately.
         require_room: raises PlanLimitReached if a developer's plan allows no more sign-ins.
     """
 
@@ -124,6 +127,8 @@ class SignInSessions:
         project_bot_link_base: Callable[[str], str] = lambda username: f"https://t.me/{username}",
         find_place: Callable[[str], str] = lambda _address: "",
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
+        wake: Callable[[SessionKey], None] = lambda _key: None,
+        ended: Callable[[], None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
@@ -133,6 +138,8 @@ class SignInSessions:
         self._project_bot_link_base = project_bot_link_base
         self._find_place = find_place
         self._require_room = require_room
+        self._wake = wake
+        self._ended = ended
 
     async def create_session(
         self,
@@ -229,16 +236,7 @@ class SignInSessions:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: nothing is
                 changed.
         """
-        key = session_key(session_token)
-        if key is None:
-            _require_project_id(project_id)
-            raise InvalidRequest("session_token is not a token of this service. A token has 43 characters; see /docs.")
-        session = await self._storage.sessions.poll_session(key)
-        if session is None or session.project_id != project_id:
-            _require_project_id(project_id)
-            raise await self._refusal(project_id, SessionNotFound(), public=public)
-        if public and not session.public_access:
-            raise PublicAccessDisabled
+        key, session = await self._poll(project_id, session_token, public=public)
         if session.code_challenge is not None:
             _require_verifier(session.code_challenge, code_verifier)
         now = self._clock()
@@ -254,6 +252,52 @@ class SignInSessions:
         if consumed is None and session.code_challenge is not None:
             consumed = await self._storage.sessions.reread_session(key, now - REREAD_WINDOW)
         return _STATUS_ONLY["used"] if consumed is None else self.confirmed(consumed, session_token)
+
+    async def withdraw_session(
+        self, project_id: str, session_token: str, *, public: bool, code_verifier: object = None
+    ) -> tuple[Status, bool]:
+        """Cancel a pending session for its application; return its status, and whether this call has changed it.
+
+        A public caller needs the `code_verifier`. The secret key is enough for a server.
+
+        Raises:
+            InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeChallengeRequired,
+                CodeVerifierMissing: nothing is changed.
+        """
+        key, session = await self._poll(project_id, session_token, public=public)
+        if public:
+            if session.code_challenge is None:
+                raise CodeChallengeRequired
+            _require_verifier(session.code_challenge, code_verifier)
+        now = self._clock()
+        status = visible_status(session.status, session.expires_at, now)
+        if status != "pending":
+            return status, False
+        if await self._storage.sessions.withdraw_session(key, now):
+            self._wake(key)
+            self._ended()
+            return "cancelled", True
+        # The session was decided, expired or deleted meanwhile.
+        _, session = await self._poll(project_id, session_token, public=public)
+        return visible_status(session.status, session.expires_at, self._clock()), False
+
+    async def _poll(self, project_id: str, session_token: str, *, public: bool) -> tuple[SessionKey, PolledSession]:
+        """Return a project's session with this token.
+
+        Raises:
+            InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound: the caller may not read it.
+        """
+        key = session_key(session_token)
+        if key is None:
+            _require_project_id(project_id)
+            raise InvalidRequest("session_token is not a token of this service. A token has 43 characters; see /docs.")
+        session = await self._storage.sessions.poll_session(key)
+        if session is None or session.project_id != project_id:
+            _require_project_id(project_id)
+            raise await self._refusal(project_id, SessionNotFound(), public=public)
+        if public and not session.public_access:
+            raise PublicAccessDisabled
+        return key, session
 
     async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
         """Decrypt the signing secret and the phone number before the session is used up.

@@ -39,6 +39,7 @@ DecisionOutcome = Literal[
     "phone",
     "confirmed",
     "cancelled",
+    "withdrawn",
     "mismatched",
     "reported",
     "blocked",
@@ -49,14 +50,15 @@ DecisionOutcome = Literal[
 """The state of a session for the user who opened or decided it.
 
 "opened": it waits for this user's decision. "phone": they confirmed, and it waits for their phone number. "confirmed"
-and "cancelled": it was decided, now or earlier. "mismatched": the user tapped a wrong match code, which cancelled it.
-"reported": the user tapped "This wasn't me". "blocked": the user has blocked its project. "expired": it has expired.
-"foreign": another account opened it first. "unknown": there is no such session, or this bot may not show it.
+and "cancelled": it was decided, now or earlier. "withdrawn": its application cancelled it. "mismatched": the user
+tapped a wrong match code, which cancelled it. "reported": the user tapped "This wasn't me". "blocked": the user has
+blocked its project. "expired": it has expired. "foreign": another account opened it first. "unknown": there is no such
+session, or this bot may not show it.
 """
 
 
-CountedDecision = Literal["confirmed", "cancelled", "mismatched", "reported"]
-"""A decision as it is counted, once. "mismatched" and "reported" are not counted as "cancelled" too."""
+CountedDecision = Literal["confirmed", "cancelled", "mismatched", "reported", "withdrawn"]
+"""A decision as it is counted, once. The last three are not counted as "cancelled" too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +379,8 @@ class Decisions:
             current = await self._storage.sessions.read_session(key)
             collects = current is not None and current.prompt is not None and current.prompt.collect_phone
             if current is None or collects or identity is None or identity.messenger_phone is None:
-                return _seen(current, user_id, now)
+                # The session may have expired since `now`.
+                return _seen(current, user_id, self._clock())
             # The developer's plan or the project has just stopped collecting phone numbers.
             without = dataclasses.replace(identity, messenger_phone=None)
             return await self._decide(current, session_token, user_id, without, now)
@@ -413,7 +416,7 @@ def _seen(session: Session | None, user_id: str, now: int) -> SeenSession:
     status = visible_status(session.status, session.expires_at, now)
     if status == "pending" and session.opener_id is None:
         return _seen_as("unknown", session)
-    return _seen_as(_OUTCOMES[status], session)
+    return _seen_as("withdrawn" if session.withdrawn else _OUTCOMES[status], session)
 
 
 def _seen_as(outcome: DecisionOutcome, session: Session) -> SeenSession:

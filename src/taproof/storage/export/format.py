@@ -96,7 +96,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "
         "opener_id:text? confirmed_at:int? cancelled_at:int? used_at:int? messenger_id:text? messenger_name:text? "
         "messenger_username:text? code_challenge:bytes? secrets_version:small? bot_id:int context:text? "
-        "match_code:text? match_choices:text? encrypted_phone:bytes? reported_at:int? hint:text?"
+        "match_code:text? match_choices:text? encrypted_phone:bytes? reported_at:int? hint:text? withdrawn:small"
     ),
     "daily_counts": _columns(
         "project_id:text day:day requested:small opened:small confirmed:small used:small cancelled:small "
@@ -116,6 +116,10 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "phone_requests": _columns(
         "day:day token_hash:bytes session_id:text messenger_id:text bot_id:int encrypted_token:bytes asked_at:int "
         "expires_at:int"
+    ),
+    "prompts": _columns(
+        "day:day token_hash:bytes bot_id:int messenger_id:text message_id:int? language:text expires_at:int hint:text? "
+        "ended_at:int? leased_until:int"
     ),
     "oidc_authorizations": _columns(
         "id:text client_id:text project_id:text request:text created_at:int expires_at:int browser_hash:bytes? "

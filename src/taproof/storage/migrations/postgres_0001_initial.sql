@@ -207,6 +207,7 @@ CREATE TABLE sessions (
   encrypted_phone BYTEA,
   reported_at BIGINT, -- When the user tapped "This wasn't me".
   hint TEXT COLLATE "C", -- What a pending session waits for; null until its link is opened.
+  withdrawn INTEGER NOT NULL DEFAULT 0, -- 1 if the application cancelled the session, not the user.
   -- The hash comes first: without statistics the planner expects two hundred days in a partition, not one.
   PRIMARY KEY (token_hash, day)
 ) PARTITION BY LIST (day);
@@ -230,6 +231,24 @@ CREATE TABLE phone_requests (
 );
 CREATE INDEX phone_requests_by_messenger ON phone_requests (messenger_id, bot_id, asked_at);
 CREATE INDEX phone_requests_by_age ON phone_requests (expires_at);
+
+-- The message that shows a session to its owner. There is no row until the bot has sent the message, or failed to.
+CREATE TABLE prompts (
+  day INTEGER NOT NULL,
+  token_hash BYTEA NOT NULL,
+  bot_id BIGINT NOT NULL,
+  messenger_id TEXT COLLATE "C" NOT NULL,
+  message_id BIGINT, -- Null if the user had blocked the bot.
+  language TEXT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  hint TEXT COLLATE "C", -- The session's hint before the user blocked the bot.
+  ended_at BIGINT, -- When the application cancelled the session. The message must be edited.
+  leased_until BIGINT NOT NULL, -- Until then, one process edits it.
+  PRIMARY KEY (day, token_hash)
+);
+CREATE INDEX prompts_by_messenger ON prompts (messenger_id, bot_id);
+CREATE INDEX prompts_by_age ON prompts (expires_at);
+CREATE INDEX prompts_ended ON prompts (leased_until) WHERE ended_at IS NOT NULL;
 
 -- Sign-ins through the OpenID provider, and the codes and access tokens that they give.
 CREATE TABLE oidc_authorizations (

@@ -208,6 +208,7 @@ CREATE TABLE sessions (
   encrypted_phone BLOB,
   reported_at INTEGER, -- When the user tapped "This wasn't me".
   hint TEXT, -- What a pending session waits for; null until its link is opened.
+  withdrawn INTEGER NOT NULL DEFAULT 0, -- 1 if the application cancelled the session, not the user.
   PRIMARY KEY (day, token_hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_by_project ON sessions (project_id, status, created_at, id);
@@ -230,6 +231,24 @@ CREATE TABLE phone_requests (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX phone_requests_by_messenger ON phone_requests (messenger_id, bot_id, asked_at);
 CREATE INDEX phone_requests_by_age ON phone_requests (expires_at);
+
+-- The message that shows a session to its owner. There is no row until the bot has sent the message, or failed to.
+CREATE TABLE prompts (
+  day INTEGER NOT NULL,
+  token_hash BLOB NOT NULL,
+  bot_id INTEGER NOT NULL,
+  messenger_id TEXT NOT NULL,
+  message_id INTEGER, -- Null if the user had blocked the bot.
+  language TEXT NOT NULL,
+  expires_at INTEGER NOT NULL,
+  hint TEXT, -- The session's hint before the user blocked the bot.
+  ended_at INTEGER, -- When the application cancelled the session. The message must be edited.
+  leased_until INTEGER NOT NULL, -- Until then, one process edits it.
+  PRIMARY KEY (day, token_hash)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX prompts_by_messenger ON prompts (messenger_id, bot_id);
+CREATE INDEX prompts_by_age ON prompts (expires_at);
+CREATE INDEX prompts_ended ON prompts (leased_until) WHERE ended_at IS NOT NULL;
 
 -- Sign-ins through the OpenID provider, and the codes and access tokens that they give.
 CREATE TABLE oidc_authorizations (

@@ -9,8 +9,8 @@ sessions' distinct days, so that the planner considers only the partitions of th
 All code locks rows in one order, so that nodes cannot deadlock: first the tables of sign-ins, then those of the
 console.
 
-- sessions by day and hash; oidc_authorizations; people; daily_counts by project and day; daily_users by developer and
-  day; projects by id; oidc_clients; webhook_events by id; webhook_endpoints by project.
+- sessions by day and hash; prompts of these sessions; oidc_authorizations; people; daily_counts by project and day;
+  daily_users by developer and day; projects by id; oidc_clients; webhook_events by id; webhook_endpoints by project.
 - the table developers; one developer; invitations; console_sessions by id; access_tokens.
 
 These rules complete the order:

@@ -33,6 +33,7 @@ _ERASE_EVENTS: Final = """
 WITH held AS MATERIALIZED (SELECT id FROM webhook_events WHERE id = ANY ($1::TEXT[]) ORDER BY id FOR UPDATE)
 DELETE FROM webhook_events e USING held h WHERE e.id = h.id"""
 _ERASE_PHONE_REQUESTS: Final = "DELETE FROM phone_requests WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
+_ERASE_PROMPTS: Final = "DELETE FROM prompts WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
 _ERASE_SESSIONS: Final = "DELETE FROM sessions WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
 
 
@@ -63,5 +64,6 @@ class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
         for day, found in held:
             hashes = [row[0] for row in found]
             await transaction.fetch(_ERASE_PHONE_REQUESTS, day, hashes)
+            await transaction.fetch(_ERASE_PROMPTS, day, hashes)
             await transaction.fetch(_ERASE_SESSIONS, day, hashes)
         return len(sessions)

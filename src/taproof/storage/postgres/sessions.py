@@ -26,6 +26,7 @@ from taproof.storage.postgres import listing, notify
 from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
+from taproof.storage.postgres.prompts import END_PROMPTS
 from taproof.storage.protocol.users import PROJECTS_OF_USER
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.deliveries import RECORD_EVENT as RECORD_UNLOCKED_EVENT
@@ -126,6 +127,19 @@ WITH asked AS (
   JOIN hooked h ON h.id = a.project_id AND h.webhook_events LIKE '%' || a.type || '%'
 )
 SELECT day, token_hash FROM moved"""
+# Of a pending session, only one that waits for its return code has an identity.
+WITHDRAW_SESSIONS: Final = f"""
+WITH asked AS (
+  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[])
+    AS a (day, token_hash, cancelled_at, deadline)
+), {_locked("s.status || '' = 'pending' AND s.expires_at > a.deadline")}, moved AS (
+  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, withdrawn = 1, context = NULL,
+    confirmed_at = NULL, messenger_id = NULL, messenger_name = NULL, messenger_username = NULL, encrypted_phone = NULL
+  FROM locked l, projects p
+  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
+  RETURNING s.day, s.token_hash, s.project_id, s.cancelled_at
+), {_counted("cancelled")}
+SELECT day, token_hash, cancelled_at FROM moved"""
 CONSUME_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[]) AS a (day, token_hash, used_at)
@@ -217,16 +231,25 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
     Args:
         database: runs statements.
         partitions: the partitions of sessions, one per day.
+        announcer: announces decisions and hints to other nodes.
         clock: see `SessionQueries`.
         hears: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so
             it does not work behind a PgBouncer in transaction mode.
     """
 
-    def __init__(self, database: PostgresDatabase, partitions: Partitions, clock: Clock | None, *, hears: bool) -> None:
+    def __init__(
+        self,
+        database: PostgresDatabase,
+        partitions: Partitions,
+        announcer: Announcer,
+        clock: Clock | None,
+        *,
+        hears: bool,
+    ) -> None:
         super().__init__(database, clock)
         self._partitions = partitions
         self._hears = hears
-        self._announcer = Announcer(database)
+        self._announcer = announcer
         self._looked_back: int | None = None
         self._overlooked: list[int] = []
         self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
@@ -234,12 +257,15 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         self._openings = self._changes(OPEN_SESSIONS)
         self._confirmations = self._changes(CONFIRM_SESSIONS)
         self._cancellations = self._changes(CANCEL_SESSIONS)
+        # As for `_changes`, a session cannot be in one statement twice.
+        self._withdrawals = Batcher[_Change, bool](self._withdraw, limit=_WRITES, key=lambda each: each.key)
         self._consumptions = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
     async def close(self) -> None:
         """Finish the waiting calls."""
         for batcher in (self._creations, self._polls, self._openings, self._confirmations, self._cancellations):
             await batcher.close()
+        await self._withdrawals.close()
         await self._consumptions.close()
         await self._announcer.close()
 
@@ -311,6 +337,23 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
         return await self._cancellations.run(_Change(key, now, (opener_id, *event_values(event))))
+
+    async def withdraw_session(self, key: SessionKey, now: int) -> bool:
+        return await self._withdrawals.run(_Change(key, now, ()))
+
+    async def _withdraw(self, items: list[_Change]) -> list[bool]:
+        values = columns((*each.key, each.now, self._deadline(each.now)) for each in items)
+
+        async def withdraw(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+            moved: list[asyncpg.Record] = await connection.fetch(WITHDRAW_SESSIONS, set(values[0]), *values)
+            if moved:
+                await connection.execute(END_PROMPTS, *columns(moved))
+            return moved
+
+        moved = await self._database.transact(withdraw)
+        keys = [SessionKey(row[0], row[1]) for row in moved]
+        self._announcer.tell((key, None) for key in keys)
+        return [each.key in keys for each in items]
 
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
         consumed = await self._consumptions.run((key, now))

@@ -10,10 +10,12 @@ from taproof.storage.postgres.deliveries import PostgresDeliveries
 from taproof.storage.postgres.encrypted_values import PostgresEncryptedValues
 from taproof.storage.postgres.erasure import PostgresErasure
 from taproof.storage.postgres.mini_apps import PostgresMiniApps
+from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.oidc.authorizations import PostgresAuthorizations
 from taproof.storage.postgres.oidc.clients import PostgresOidcClients
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.projects import PostgresProjects
+from taproof.storage.postgres.prompts import PostgresPrompts
 from taproof.storage.postgres.sessions import PostgresSessions
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.audit import AuditQueries
@@ -34,18 +36,21 @@ class PostgresStorage(Storage):
         """Use `open`."""
         self.database = database
         partitions = Partitions(database)
-        sessions = PostgresSessions(database, partitions, clock, hears=not pgbouncer)
+        announcer = Announcer(database)
+        prompts = PostgresPrompts(database, announcer)
+        sessions = PostgresSessions(database, partitions, announcer, clock, hears=not pgbouncer)
         projects = PostgresProjects(database)
         clients = PostgresOidcClients(database)
         bots = PostgresBots(database)
         deliveries = PostgresDeliveries(database)
-        self._batching = (sessions, projects, clients, bots, deliveries)
+        self._batching = (prompts, sessions, projects, clients, bots, deliveries)
         self.sessions = sessions
         self.mini_apps = PostgresMiniApps(database, partitions, clock)
         self.projects = projects
         self.oidc_clients = clients
         self.bots = bots
         self.users = UserQueries(database)
+        self.prompts = prompts
         self.deliveries = deliveries
         self.developers = DeveloperQueries(database)
         self.credentials = CredentialQueries(database)

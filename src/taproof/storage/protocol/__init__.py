@@ -32,6 +32,7 @@ from taproof.storage.protocol.oidc.clients import OidcClientStorage
 from taproof.storage.protocol.oidc.signing_keys import SigningKeyStorage
 from taproof.storage.protocol.plans import PlanStorage
 from taproof.storage.protocol.projects import ProjectStorage
+from taproof.storage.protocol.prompts import PromptStorage
 from taproof.storage.protocol.sessions import SessionStorage
 from taproof.storage.protocol.users import UserStorage
 
@@ -45,6 +46,7 @@ class Storage(Protocol):
     oidc_clients: OidcClientStorage
     bots: BotStorage
     users: UserStorage
+    prompts: PromptStorage
     deliveries: DeliveryStorage
     developers: DeveloperStorage
     credentials: CredentialStorage

@@ -55,6 +55,12 @@ class SessionStorage(Protocol):
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
         """Move a session from pending to cancelled if `opener_id` opened it; record `event` if a webhook is set."""
 
+    async def withdraw_session(self, key: SessionKey, now: int) -> bool:
+        """Move a session from pending to cancelled for its application; return whether this succeeded.
+
+        In the same transaction, the prompt is ended, so that the bot edits its message. No event is recorded.
+        """
+
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
         """Move a session from confirmed to used. Only the caller that made the change gets the identity."""
 

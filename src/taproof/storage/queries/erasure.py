@@ -43,9 +43,11 @@ WHERE project_id = $1 AND state IN ('due', 'delivered', 'failed', 'ended')
   AND type IN ('auth.confirmed', 'auth.cancelled', 'auth.expired', 'auth.reported') AND session_id = $2
   AND created_at IN ($3, $4, $5, $6)"""
 ERASE_PHONE_REQUEST: Final = "DELETE FROM phone_requests WHERE day = $1 AND token_hash = $2"
+ERASE_PROMPT: Final = "DELETE FROM prompts WHERE day = $1 AND token_hash = $2"
 RENAME_PERSON: Final = """
 UPDATE user_days SET messenger_id = $1 WHERE developer_id = $2 AND messenger_id = $3 RETURNING day"""
 ERASE_PHONE_REQUESTS_OF_USER: Final = "DELETE FROM phone_requests WHERE messenger_id = $1 RETURNING day"
+ERASE_PROMPTS_OF_USER: Final = "DELETE FROM prompts WHERE messenger_id = $1 RETURNING day"
 ERASE_BLOCKS_OF_USER: Final = """
 DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
   SELECT project_id FROM blocks WHERE messenger_id = $1 LIMIT $2) RETURNING project_id"""
@@ -120,12 +122,13 @@ class ErasureQueries(Queries[AnyDatabase]):
     async def _erase_sessions(
         self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
     ) -> int:
-        """Erase the sessions that still belong to the account, with their events and phone requests."""
+        """Erase the sessions that still belong to the account, with their events, phone requests and prompts."""
         erased = 0
         for key in keys:
             for session in await transaction.fetch(ERASE_SESSION, *key, messenger_id):
                 await transaction.fetch(ERASE_EVENTS_OF_SESSION, *session)
                 await transaction.fetch(ERASE_PHONE_REQUEST, *key)
+                await transaction.fetch(ERASE_PROMPT, *key)
                 erased += 1
         return erased
 
@@ -158,6 +161,7 @@ async def _forget_person(
 
 async def _erase_rest(transaction: Transaction, messenger_id: str, limit: int) -> int:
     requests = await transaction.fetch(ERASE_PHONE_REQUESTS_OF_USER, messenger_id)
+    requests += await transaction.fetch(ERASE_PROMPTS_OF_USER, messenger_id)
     return len(requests) + len(await transaction.fetch(ERASE_BLOCKS_OF_USER, messenger_id, limit))
 
 

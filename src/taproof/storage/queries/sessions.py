@@ -18,7 +18,7 @@ FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.to
 SESSION_COLUMNS: Final = """
   s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at, s.opener_id,
   s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username, s.encrypted_phone,
-  s.reported_at"""
+  s.reported_at, s.withdrawn"""
 OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
 READ_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS}, s.bot_id, s.context, s.match_code, s.match_choices,
@@ -43,6 +43,13 @@ UPDATE sessions SET status = 'cancelled', cancelled_at = $1, context = NULL
 WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id"""
+# Of a pending session, only one that waits for its return code has an identity.
+WITHDRAW_SESSION: Final = """
+UPDATE sessions SET status = 'cancelled', cancelled_at = $1, withdrawn = 1, context = NULL, confirmed_at = NULL,
+  messenger_id = NULL, messenger_name = NULL, messenger_username = NULL, encrypted_phone = NULL
+WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND expires_at > $4
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+RETURNING project_id"""
 CONSUME_SESSION: Final = """
 UPDATE sessions SET status = 'used', used_at = $1,
   secrets_version = (SELECT p.secrets_version FROM projects p WHERE p.id = sessions.project_id)

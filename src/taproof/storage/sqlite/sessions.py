@@ -28,6 +28,7 @@ from taproof.storage.queries import listing as listing_queries
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.database import Purge
 from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.prompts import END_PROMPT
 from taproof.storage.rows import (
     consumed_from,
     event_values,
@@ -115,6 +116,17 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
                 self._counters.add("cancelled", project_id, key.day)
                 notify.record(connection, key)
                 connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
+            return bool(found)
+
+        return await self._database.writer.run(write)
+
+    async def withdraw_session(self, key: SessionKey, now: int) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, queries.WITHDRAW_SESSION, (now, *key, self._deadline(now)))
+            for (project_id,) in found:
+                self._counters.add("cancelled", project_id, key.day)
+                notify.record(connection, key)
+                connection.execute(END_PROMPT, (now, *key))
             return bool(found)
 
         return await self._database.writer.run(write)

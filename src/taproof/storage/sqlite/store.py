@@ -26,6 +26,7 @@ from taproof.storage.sqlite.group_commit import GroupCommit
 from taproof.storage.sqlite.mini_apps import SqliteMiniApps
 from taproof.storage.sqlite.oidc.authorizations import SqliteAuthorizations
 from taproof.storage.sqlite.projects import SqliteProjects
+from taproof.storage.sqlite.prompts import SqlitePrompts
 from taproof.storage.sqlite.sessions import SqliteSessions
 
 
@@ -41,6 +42,7 @@ class SqliteStorage(Storage):
         self.oidc_clients = OidcClientQueries(database)
         self.bots = BotQueries(database)
         self.users = UserQueries(database)
+        self.prompts = SqlitePrompts(database)
         self.deliveries = SqliteDeliveries(database)
         self.developers = DeveloperQueries(database)
         self.credentials = CredentialQueries(database)

@@ -1,0 +1,87 @@
+"""The messages that show sessions to their owners: whether they can be sent, and which of them must be edited.
+
+The bot records each prompt that it sends. A prompt is needed for two purposes:
+
+- If the user blocks the bot, their pending sessions get the hint "unreachable" until the user unblocks it.
+- If the application cancels a session, the bot edits the prompt. A claim is a lease, so another process edits the
+  message if this one ends.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from taproof.core.clock import SECOND, Clock
+from taproof.core.identifiers import session_key
+from taproof.core.model import EndedPrompt, Hint, SessionKey, ShownPrompt
+from taproof.storage.protocol import Storage
+
+LEASE: Final = 90 * SECOND
+"""The time (ms) for which a claim prevents other processes from editing a message. An edit takes less than that."""
+
+
+class PromptToEdit(NamedTuple):
+    """A claimed prompt, with what its message must say. `phone_asked`: a keyboard for the contact may be showing."""
+
+    ended: EndedPrompt
+    project_name: str
+    cancelled_at: int
+    phone_asked: bool
+
+
+class Prompts:
+    """Records the prompts of one store. `notice` is called with each new hint, for calls that wait in this process."""
+
+    def __init__(
+        self, storage: Storage, clock: Clock, *, notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None
+    ) -> None:
+        self._storage = storage
+        self._clock = clock
+        self._notice = notice
+
+    async def record_prompt(
+        self, session_token: str, bot_id: int, user_id: str, message_id: int | None, language: str
+    ) -> None:
+        """Record the message that shows a session to its owner. `message_id` is None if the user has blocked the bot.
+
+        A message that was sent shows that the user can be reached again. Repeating the call is safe.
+        """
+        key = session_key(session_token)
+        if key is None:
+            return
+        hint = await self._storage.prompts.record_prompt(ShownPrompt(key, bot_id, user_id, message_id, language))
+        if message_id is None:
+            await self.mark_unreachable(bot_id, user_id)
+        elif hint == "unreachable":
+            await self.mark_reachable(bot_id, user_id)
+
+    async def mark_unreachable(self, bot_id: int, user_id: str) -> None:
+        """Record that a user has blocked a bot."""
+        for key in await self._storage.prompts.mark_unreachable(bot_id, user_id, self._clock()):
+            self._notice(key, "unreachable")
+
+    async def mark_reachable(self, bot_id: int, user_id: str) -> None:
+        """Record that a user has unblocked a bot."""
+        for key, hint in await self._storage.prompts.mark_reachable(bot_id, user_id, self._clock()):
+            self._notice(key, hint)
+
+    async def claim_ended_prompts(self, limit: int) -> list[PromptToEdit]:
+        """Claim at most `limit` messages that must be edited. Prompts whose session is gone are erased."""
+        now = self._clock()
+        found: list[PromptToEdit] = []
+        for ended in await self._storage.prompts.claim_ended_prompts(now, now + LEASE, limit):
+            key = ended.prompt.key
+            session = await self._storage.sessions.read_session(key)
+            if session is None or session.cancelled_at is None or ended.prompt.message_id is None:
+                await self.finish(ended)
+                continue
+            phone_asked = await self._storage.users.read_phone_request(key) is not None
+            found.append(PromptToEdit(ended, session.project_name, session.cancelled_at, phone_asked))
+        return found
+
+    async def finish(self, ended: EndedPrompt) -> None:
+        """Record that a claimed message is edited, or that it never can be."""
+        await self._storage.prompts.finish_prompt(ended)
+
+    async def postpone(self, ended: EndedPrompt, seconds: int) -> None:
+        """Let a process try again after this time."""
+        await self._storage.prompts.postpone_prompt(ended, self._clock() + seconds * SECOND)

@@ -1,0 +1,93 @@
+"""The messages that show sessions to their owners."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
+
+from taproof.core.clock import HOUR
+from taproof.core.model import EndedPrompt, Hint, SessionKey, ShownPrompt
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.transaction import Transaction
+
+REPLACE_PROMPT: Final = """
+ON CONFLICT (day, token_hash) DO UPDATE SET bot_id = excluded.bot_id, messenger_id = excluded.messenger_id,
+  message_id = excluded.message_id, language = excluded.language, ended_at = excluded.ended_at, leased_until = 0"""
+RECORD_PROMPT: Final = f"""
+INSERT INTO prompts (day, token_hash, bot_id, messenger_id, message_id, language, expires_at, ended_at, leased_until)
+SELECT s.day, s.token_hash, $1, $2, $3, $4, s.expires_at, CASE WHEN s.withdrawn = 1 THEN s.cancelled_at END, 0
+FROM sessions s WHERE s.day = $5 AND s.token_hash = $6 AND s.opener_id = $2 {REPLACE_PROMPT}
+RETURNING (SELECT s.hint FROM sessions s WHERE s.day = prompts.day AND s.token_hash = prompts.token_hash)"""
+END_PROMPT: Final = "UPDATE prompts SET ended_at = $1, leased_until = 0 WHERE day = $2 AND token_hash = $3"
+FIND_PROMPTS: Final = """
+SELECT day, token_hash, hint FROM prompts WHERE messenger_id = $1 AND bot_id = $2 AND expires_at > $3
+ORDER BY day, token_hash"""
+READ_REACHABLE: Final = """
+SELECT hint FROM sessions
+WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND hint <> 'unreachable'"""
+KEEP_HINT: Final = "UPDATE prompts SET hint = $1 WHERE day = $2 AND token_hash = $3"
+SET_UNREACHABLE: Final = "UPDATE sessions SET hint = 'unreachable' WHERE day = $1 AND token_hash = $2"
+SET_REACHABLE: Final = """
+UPDATE sessions SET hint = $1
+WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND hint = 'unreachable' RETURNING hint"""
+ANY_DUE_PROMPT: Final = "SELECT 1 FROM prompts WHERE ended_at IS NOT NULL AND leased_until <= $1 LIMIT 1"
+CLAIM_PROMPTS: Final = """
+UPDATE prompts SET leased_until = $1 WHERE (day, token_hash) IN
+  (SELECT day, token_hash FROM prompts WHERE ended_at IS NOT NULL AND leased_until <= $2 ORDER BY leased_until LIMIT $3)
+RETURNING day, token_hash, bot_id, messenger_id, message_id, language, leased_until"""
+FINISH_PROMPT: Final = "DELETE FROM prompts WHERE day = $1 AND token_hash = $2 AND leased_until = $3 RETURNING day"
+POSTPONE_PROMPT: Final = """
+UPDATE prompts SET leased_until = $1 WHERE day = $2 AND token_hash = $3 AND leased_until = $4 RETURNING day"""
+PURGE_PROMPTS: Final = Purge(
+    "prompts", "day, token_hash", f"expires_at <= $1 AND (ended_at IS NULL OR expires_at <= $1 - {HOUR})"
+)
+
+Announce = Callable[[Sequence[tuple[SessionKey, Hint]]], Awaitable[None]]
+"""Announces new hints to the other processes."""
+
+
+class PromptQueries(Queries[AnyDatabase]):
+    """See `storage.protocol.PromptStorage`."""
+
+    def __init__(self, database: AnyDatabase, announce: Announce) -> None:
+        super().__init__(database)
+        self._announce = announce
+
+    async def mark_unreachable(self, bot_id: int, messenger_id: str, now: int) -> Sequence[SessionKey]:
+        async def mark(transaction: Transaction) -> list[SessionKey]:
+            changed: list[SessionKey] = []
+            for *key, _ in await transaction.fetch(FIND_PROMPTS, messenger_id, bot_id, now):
+                for (hint,) in await transaction.lock(READ_REACHABLE, *key):
+                    await transaction.fetch(KEEP_HINT, hint, *key)
+                    await transaction.fetch(SET_UNREACHABLE, *key)
+                    changed.append(SessionKey(*key))
+            return changed
+
+        changed = await self._database.in_transaction(mark)
+        await self._announce([(key, "unreachable") for key in changed])
+        return changed
+
+    async def mark_reachable(self, bot_id: int, messenger_id: str, now: int) -> Sequence[tuple[SessionKey, Hint]]:
+        async def mark(transaction: Transaction) -> list[tuple[SessionKey, Hint]]:
+            changed: list[tuple[SessionKey, Hint]] = []
+            for *key, hint in await transaction.fetch(FIND_PROMPTS, messenger_id, bot_id, now):
+                for (restored,) in await transaction.fetch(SET_REACHABLE, hint or "opened", *key):
+                    changed.append((SessionKey(*key), restored))
+            return changed
+
+        changed = await self._database.in_transaction(mark)
+        await self._announce(changed)
+        return changed
+
+    async def finish_prompt(self, ended: EndedPrompt) -> bool:
+        return bool(await self._database.change(FINISH_PROMPT, *ended.prompt.key, ended.leased_until))
+
+    async def postpone_prompt(self, ended: EndedPrompt, until: int) -> bool:
+        return bool(await self._database.change(POSTPONE_PROMPT, until, *ended.prompt.key, ended.leased_until))
+
+    async def purge_prompts(self, now: int, limit: int) -> int:
+        return await self._database.purge(PURGE_PROMPTS, now, limit)
+
+
+def ended_prompt_from(row: Sequence[Any]) -> EndedPrompt:
+    """Return the prompt of a row of `CLAIM_PROMPTS`."""
+    day, token_hash, *shown, leased_until = row
+    return EndedPrompt(ShownPrompt(SessionKey(day, token_hash), *shown), leased_until)

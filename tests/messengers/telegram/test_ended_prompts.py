@@ -1,0 +1,233 @@
+"""Prompts of sessions that the application cancelled, and users who block the bot while a session waits for them."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, Phone, ScriptedApi, opened
+from tests.messengers.telegram.phone_asking import Asking
+from tests.waiting import until
+
+from taproof.core.clock import MINUTE, SECOND
+from taproof.core.identifiers import session_key
+from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.ended_prompts import RETRY_SECONDS, EndedPrompts
+from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.texts.catalog import LANGUAGES
+from taproof.service.sessions.prompts import LEASE
+
+EN = LANGUAGES["en"]
+
+
+@pytest.fixture
+def editor(phone: Phone, bot: Bot) -> EndedPrompts:
+    return editor_of(phone, bot)
+
+
+def editor_of(phone: Phone, bot: Bot | None) -> EndedPrompts:
+    async def find_bot(_: int) -> Bot | None:
+        return bot
+
+    return EndedPrompts(phone.signin.prompts, find_bot, phone.signin.ended)
+
+
+async def withdraw(phone: Phone, session_token: str) -> None:
+    session = await phone.session(session_token)
+    answer = await phone.signin.withdraw_session(session.project_id, session_token, public=False)
+    assert answer == ("cancelled", True)
+
+
+async def hint_of(phone: Phone, session_token: str) -> str | None:
+    key = session_key(session_token)
+    assert key is not None
+    polled = await phone.storage.sessions.poll_session(key)
+    assert polled is not None
+    return polled.hint
+
+
+def membership(phone: Phone, status: str, chat_type: str = "private", user_id: int = 11) -> dict[str, Any]:
+    chat = {"id": user_id, "type": chat_type, "first_name": "Ada"}
+    robot = {"id": 7000000001, "is_bot": True, "first_name": "Sign in"}
+    change = {"chat": chat, "from": phone.user(user_id), "date": 1795214643, "old_chat_member": {"status": "x"}}
+    return phone.update(my_chat_member={**change, "new_chat_member": {"user": robot, "status": status}})
+
+
+# ---- the edit
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_prompt_is_edited_in_the_users_language(
+    language: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts
+) -> None:
+    """The latest message of the session says who cancelled and when, once, without buttons."""
+    session_token = await phone.create_session()
+    user = {"from": phone.user(language_code=f"{language}-XX")}
+    for _ in range(2):
+        await intake.handle(phone.message(f"/start {session_token}", 11, **user))
+    message_id = len(api.calls)
+    assert await editor.edit_some() == 0
+    await withdraw(phone, session_token)
+    assert [await editor.edit_some() for _ in range(2)] == [1, 0]
+    [edit] = api.of("editMessageText")
+    assert (edit["chat_id"], edit["message_id"]) == (11, message_id)
+    assert edit["text"] == LANGUAGES[language].withdrawn.format(project=ACME, when=WHEN)
+    assert "reply_markup" not in edit
+
+
+async def test_taps_and_links_tell_the_same(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts
+) -> None:
+    """A tap before the edit changes nothing and says what became of it; so does the link, opened or not."""
+    session_token = await opened(phone, intake)
+    await withdraw(phone, session_token)
+    for button in ("c", "x", "w"):
+        assert await intake.handle(phone.tap(f"{button}:{session_token}")) == "done"
+    assert {each["text"] for each in api.of("answerCallbackQuery")} == {EN.withdrawn_notice.format(when=WHEN)}
+    assert {each["text"] for each in api.of("editMessageText")} == {EN.withdrawn.format(project=ACME, when=WHEN)}
+    await intake.handle(phone.message(f"/start {session_token}"))
+    unopened = await phone.create_session()
+    await withdraw(phone, unopened)
+    await intake.handle(phone.message(f"/start {unopened}", 12))
+    assert [each["text"] for each in api.of("sendMessage")[1:]] == [EN.withdrawn.format(project=ACME, when=WHEN)] * 2
+    assert (await phone.session(session_token)).status == "cancelled"
+
+
+async def test_contact_keyboard_is_removed(asking: Asking, bot: Bot) -> None:
+    """A user who was asked for their number gets the prompt edited and the button removed."""
+    session_token = await asking.begin()
+    asking.api.calls.clear()
+    await withdraw(asking.phone, session_token)
+    assert await editor_of(asking.phone, bot).edit_some() == 1
+    assert [method for method, _ in asking.api.calls] == ["editMessageText", "sendMessage"]
+    [sent] = asking.api.of("sendMessage")
+    assert (sent["text"], sent["reply_markup"]) == (EN.phone.over, {"remove_keyboard": True})
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_final"),
+    [
+        (Fault(400, "Bad Request: message to edit not found"), True),
+        (Fault(400, "Bad Request: message is not modified"), True),
+        (Fault(403, "Forbidden: bot was blocked by the user"), True),
+        (Fault(500, "Internal Server Error"), False),
+        (Fault(502, raw="<html>"), False),
+        (Fault(429, "Too Many Requests: retry after 3", {"retry_after": 3}), False),
+        (Fault(401, "Unauthorized"), False),
+    ],
+)
+async def test_edit_is_tried_again_unless_it_can_never_work(
+    fault: Fault,
+    is_final: bool,  # noqa: FBT001 — a table's column.
+    phone: Phone,
+    intake: UpdateIntake,
+    api: ScriptedApi,
+    editor: EndedPrompts,
+    clock: HandClock,
+) -> None:
+    """Trouble postpones the edit by a few seconds; a message that is gone, or a user who blocked the bot, ends it."""
+    await withdraw(phone, await opened(phone, intake))
+    api.fail("editMessageText", fault)
+    assert await editor.edit_some() == 1
+    clock.now += RETRY_SECONDS * SECOND - 1
+    assert await editor.edit_some() == 0
+    clock.now += 1
+    assert await editor.edit_some() == (0 if is_final else 1)
+    assert len(api.of("editMessageText")) == (1 if is_final else 2)
+
+
+async def test_bot_that_cannot_be_used_now_edits_later(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts, clock: HandClock
+) -> None:
+    """A project bot whose token is refused gets a new one; until then its prompts wait."""
+    await withdraw(phone, await opened(phone, intake))
+    assert await editor_of(phone, None).edit_some() == 1
+    clock.now += RETRY_SECONDS * SECOND
+    assert await editor.edit_some() == 1
+    assert len(api.of("editMessageText")) == 1
+
+
+async def test_process_that_is_killed_leaves_its_prompts_to_others(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts, clock: HandClock
+) -> None:
+    """After kill -9 between claim and edit, or between edit and record, another process edits when the claim lapses."""
+    await withdraw(phone, await opened(phone, intake))
+    assert len(await phone.signin.prompts.claim_ended_prompts(10)) == 1
+    clock.now += LEASE - 1
+    assert await editor.edit_some() == 0
+    clock.now += 1
+    assert await editor.edit_some() == 1
+    assert len(api.of("editMessageText")) == 1
+
+
+async def test_a_deleted_project_needs_no_edit(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts
+) -> None:
+    """Nothing is left to say, and nothing is tried again."""
+    session_token = await opened(phone, intake)
+    await withdraw(phone, session_token)
+    await phone.storage.projects.delete_project("dev_1", (await phone.session(session_token)).project_id)
+    assert [await editor.edit_some() for _ in range(2)] == [0, 0]
+    assert phone.storage.database.rows("SELECT COUNT(*) FROM prompts") == [(0,)]
+    assert api.of("editMessageText") == []
+
+
+async def test_it_runs_until_it_is_stopped(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cancellation in this process is edited at once; a bug ends neither the part nor later edits."""
+    stopping = asyncio.Event()
+    claim, failures = phone.signin.prompts.claim_ended_prompts, [RuntimeError("bug")]
+
+    async def failing(limit: int) -> Any:
+        if failures:
+            raise failures.pop()
+        return await claim(limit)
+
+    monkeypatch.setattr(phone.signin.prompts, "claim_ended_prompts", failing)
+    with capture_logs() as logs:
+        running = asyncio.create_task(editor.run_until(stopping))
+        await until(lambda: not failures)
+        for user in range(11, 26):
+            await withdraw(phone, await opened(phone, intake, user))
+        await until(lambda: len(api.of("editMessageText")) == 15)
+        stopping.set()
+        await asyncio.wait_for(running, 20)
+    assert [each["event"] for each in logs if each["log_level"] == "error"] == ["prompt_edit_failed"]
+
+
+# ---- users who block the bot
+
+
+async def test_blocking_the_bot_is_told_until_it_is_unblocked(phone: Phone, intake: UpdateIntake) -> None:
+    """All pending sessions of that user get the hint, and their own ones back; groups and others change nothing."""
+    mine, second = await opened(phone, intake), await opened(phone, intake)
+    other = await opened(phone, intake, 12)
+    await intake.handle(membership(phone, "kicked", "supergroup"))
+    assert await hint_of(phone, mine) == "opened"
+    for _ in range(2):
+        assert await intake.handle(membership(phone, "kicked")) == "done"
+    assert [await hint_of(phone, each) for each in (mine, second, other)] == ["unreachable", "unreachable", "opened"]
+    await intake.handle(membership(phone, "member", "group"))
+    assert await hint_of(phone, mine) == "unreachable"
+    for _ in range(2):
+        assert await intake.handle(membership(phone, "member")) == "done"
+    assert [await hint_of(phone, each) for each in (mine, second, other)] == ["opened"] * 3
+
+
+async def test_prompt_that_is_refused_is_told(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock, editor: EndedPrompts
+) -> None:
+    """A 403 on the prompt; a prompt that arrives later shows that the user can be reached again."""
+    session_token = await phone.create_session()
+    api.fail("sendMessage", Fault(403, "Forbidden: bot was blocked by the user"))
+    assert await intake.handle(phone.message(f"/start {session_token}")) == "done"
+    assert await hint_of(phone, session_token) == "unreachable"
+    clock.now += MINUTE
+    await intake.handle(phone.message(f"/start {session_token}"))
+    assert await hint_of(phone, session_token) == "opened"
+    api.fail("sendMessage", Fault(403, "Forbidden: bot was blocked by the user"))
+    await intake.handle(phone.message(f"/start {session_token}"))
+    await withdraw(phone, session_token)
+    assert [await editor.edit_some() for _ in range(2)] == [0, 0]
+    assert api.of("editMessageText") == []

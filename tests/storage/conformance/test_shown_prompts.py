@@ -1,0 +1,223 @@
+"""Conformance: the messages that show sessions, and cancellation by the application, which ends them."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import NOW
+
+from taproof.core.clock import HOUR, MINUTE
+from taproof.core.model import EndedPrompt, Hint, NewSession, SessionKey, ShownPrompt, Status
+from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
+
+BOT = 7_000_000_001
+LEASE = NOW + MINUTE
+
+
+def prompt_of(session: NewSession, message_id: int | None = 5, user: str = "1001") -> ShownPrompt:
+    return ShownPrompt(session.key, BOT, user, message_id, "uk")
+
+
+async def hints(storage: Storage, *sessions: NewSession) -> list[Hint | None]:
+    found = [await storage.sessions.poll_session(each.key) for each in sessions]
+    return [None if each is None else each.hint for each in found]
+
+
+async def status_of(storage: Storage, key: SessionKey) -> Status | None:
+    found = await storage.sessions.poll_session(key)
+    return None if found is None else found.status
+
+
+# ---- withdraw_session
+
+
+@pytest.mark.parametrize("is_opened", [False, True])
+async def test_withdraw_session_cancels_a_pending_one(storage: Storage, seed: "Seed", *, is_opened: bool) -> None:
+    """Once, with its time and count, without an event, whether or not somebody has opened it."""
+    project = await seed.project(webhook_url="https://example.com/")
+    new = await (seed.opened(project) if is_opened else seed.session(project))
+    assert [await storage.sessions.withdraw_session(new.key, NOW + at) for at in (1, 2)] == [True, False]
+    session = await storage.sessions.read_session(new.key)
+    assert session is not None
+    assert (session.status, session.cancelled_at, session.withdrawn) == ("cancelled", NOW + 1, True)
+    assert (session.identity, session.confirmed_at) == (None, None)
+    assert session.prompt is not None
+    assert session.prompt.context is None
+    (counts,) = await storage.counts.read_daily_counts([project.id], 0)
+    assert (counts.cancelled, counts.expired) == (1, 0)
+    assert await storage.deliveries.claim_deliveries(NOW + 5, NOW + 6, 10) == []
+    assert not await storage.sessions.open_session(new.key, "1002", NOW)
+    assert not await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project))
+
+
+async def test_withdraw_session_changes_no_other_state(storage: Storage, seed: "Seed") -> None:
+    """A session that is confirmed, used, cancelled by the user, expired or unknown stays as it is."""
+    project = await seed.project()
+    confirmed, used, cancelled = (
+        await seed.confirmed(project),
+        await seed.confirmed(project),
+        await seed.opened(project),
+    )
+    await storage.sessions.consume_session(used.key, NOW)
+    await storage.sessions.cancel_session(cancelled.key, "1001", NOW, seed.event(project))
+    late = await seed.session(project)
+    gone = await seed.session(doomed := await seed.project())
+    await storage.projects.delete_project(doomed.developer_id, doomed.id)
+    keys = [confirmed.key, used.key, cancelled.key, gone.key, SessionKey(confirmed.key.day, b"?" * 32)]
+    assert not any(await asyncio.gather(*(storage.sessions.withdraw_session(key, NOW) for key in keys)))
+    assert not await storage.sessions.withdraw_session(late.key, late.expires_at)
+    assert await storage.sessions.withdraw_session(late.key, late.expires_at - 1)
+    session = await storage.sessions.read_session(cancelled.key)
+    assert session is not None
+    assert not session.withdrawn
+
+
+async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """At the same instant on two nodes: one outcome for each session, counted once, and an event only of the user's."""
+    project = await seed.project(webhook_url="https://example.com/")
+    sessions = [await seed.opened(project, f"{number}") for number in range(30)]
+
+    async def race(number: int, session: NewSession) -> tuple[bool, ...]:
+        one, two = (storage, other_node) if number % 2 else (other_node, storage)
+        user = f"{number}"
+        return await asyncio.gather(
+            one.sessions.withdraw_session(session.key, NOW),
+            two.sessions.confirm_session(session.key, seed.identity(user), NOW, seed.event(project)),
+            one.sessions.cancel_session(session.key, user, NOW, seed.event(project, "auth.cancelled")),
+            two.sessions.withdraw_session(session.key, NOW),
+        )
+
+    won = await asyncio.gather(*(race(number, session) for number, session in enumerate(sessions)))
+    assert [sum(each) for each in won] == [1] * len(sessions)
+    (counts,) = await storage.counts.read_daily_counts([project.id], 0)
+    confirmed = sum(each[1] for each in won)
+    assert (counts.confirmed, counts.cancelled) == (confirmed, len(sessions) - confirmed)
+    events = await storage.deliveries.claim_deliveries(NOW, LEASE, 100)
+    assert len(events) == sum(each[1] + each[2] for each in won)
+
+
+# ---- record_prompt, and what becomes of it
+
+
+async def test_record_prompt_keeps_the_latest_message(storage: Storage, seed: "Seed") -> None:
+    """Only of the session's owner; the answer is the hint. Two nodes at once leave one row."""
+    project = await seed.project()
+    new = await seed.session(project)
+    assert await storage.prompts.record_prompt(prompt_of(new)) is None
+    assert await storage.sessions.open_session(new.key, "1001", NOW, "choosing")
+    assert await storage.prompts.record_prompt(prompt_of(new, 4, user="1002")) is None
+    assert (
+        await asyncio.gather(*(storage.prompts.record_prompt(prompt_of(new, 7)) for _ in range(3))) == ["choosing"] * 3
+    )
+    assert await storage.prompts.record_prompt(prompt_of(new, 8)) == "choosing"
+    assert await storage.sessions.withdraw_session(new.key, NOW)
+    assert await storage.prompts.claim_ended_prompts(NOW, LEASE, 10) == [EndedPrompt(prompt_of(new, 8), LEASE)]
+
+
+async def test_record_prompt_at_the_instant_of_a_withdrawal(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Whichever comes first, the message must be edited: no prompt of a withdrawn session is left with its buttons."""
+    project = await seed.project()
+    sessions = [await seed.opened(project) for _ in range(40)]
+    await asyncio.gather(
+        *(storage.prompts.record_prompt(prompt_of(each)) for each in sessions),
+        *(other_node.sessions.withdraw_session(each.key, NOW) for each in sessions),
+    )
+    claimed = await storage.prompts.claim_ended_prompts(NOW, LEASE, 100)
+    assert {each.prompt.key for each in claimed} == {each.key for each in sessions}
+
+
+async def test_mark_unreachable_and_back(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """All pending sessions of this user and bot, and no others, get the hint; each gets its earlier one back."""
+    project = await seed.project()
+    opened, choosing, decided = [await seed.opened(project) for _ in range(3)]
+    await storage.sessions.set_hint(choosing.key, "choosing")
+    other = await seed.opened(project, "1002")
+    for each in (opened, choosing, decided):
+        await storage.prompts.record_prompt(prompt_of(each, None if each is opened else 5))
+    await storage.prompts.record_prompt(prompt_of(other, user="1002"))
+    await storage.sessions.cancel_session(decided.key, "1001", NOW, seed.event(project))
+    assert await storage.prompts.mark_unreachable(BOT + 1, "1001", NOW) == []
+    assert await storage.prompts.mark_unreachable(BOT, "1001", opened.expires_at) == []
+    marked = await asyncio.gather(
+        *(each.prompts.mark_unreachable(BOT, "1001", NOW) for each in (storage, other_node) * 2)
+    )
+    assert sorted(key for keys in marked for key in keys) == sorted([opened.key, choosing.key])
+    assert await hints(storage, opened, choosing, other) == ["unreachable", "unreachable", "opened"]
+    assert await storage.prompts.record_prompt(prompt_of(opened)) == "unreachable"
+
+
+async def test_mark_reachable_restores_the_hints(storage: Storage, seed: "Seed") -> None:
+    """Once each, as they were before the user blocked the bot; sessions that were decided meanwhile stay decided."""
+    project = await seed.project()
+    opened, asked, decided = [await seed.opened(project) for _ in range(3)]
+    await storage.sessions.set_hint(asked.key, "phone_asked")
+    for each in (opened, asked, decided):
+        await storage.prompts.record_prompt(prompt_of(each))
+    assert await storage.prompts.mark_reachable(BOT, "1001", NOW) == []
+    assert len(await storage.prompts.mark_unreachable(BOT, "1001", NOW)) == 3
+    await storage.sessions.withdraw_session(decided.key, NOW)
+    restored = await storage.prompts.mark_reachable(BOT, "1001", NOW)
+    assert sorted(restored) == sorted([(opened.key, "opened"), (asked.key, "phone_asked")])
+    assert await storage.prompts.mark_reachable(BOT, "1001", NOW) == []
+    assert await hints(storage, opened, asked) == ["opened", "phone_asked"]
+
+
+async def withdrawn(storage: Storage, seed: "Seed", count: int) -> list[NewSession]:
+    project = await seed.project()
+    sessions = [await seed.opened(project) for _ in range(count)]
+    for each in sessions:
+        await storage.prompts.record_prompt(prompt_of(each))
+        assert await storage.sessions.withdraw_session(each.key, NOW)
+    return sessions
+
+
+async def test_claim_ended_prompts_gives_each_to_one(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Of many claims on two nodes each prompt goes to one; a claim lapses at its end. Others are not claimed."""
+    await storage.prompts.record_prompt(prompt_of(await seed.opened(await seed.project())))
+    sessions = await withdrawn(storage, seed, 12)
+    stores = (storage, other_node) * 3
+    claimed = await asyncio.gather(*(each.prompts.claim_ended_prompts(NOW, LEASE, 3) for each in stores))
+    for _ in range(4):  # PostgreSQL skips what another claim is just locking.
+        claimed.append(await storage.prompts.claim_ended_prompts(NOW, LEASE, 3))
+    keys = [each.prompt.key for found in claimed for each in found]
+    assert sorted(keys) == sorted(each.key for each in sessions)
+    assert await storage.prompts.claim_ended_prompts(LEASE - 1, LEASE + 1, 100) == []
+    assert len(await other_node.prompts.claim_ended_prompts(LEASE, LEASE + 1, 100)) == 12
+
+
+async def test_finish_prompt_needs_the_claim(storage: Storage, seed: "Seed") -> None:
+    """A process that was suspended for too long changes nothing."""
+    await withdrawn(storage, seed, 1)
+    (lost,) = await storage.prompts.claim_ended_prompts(NOW, NOW + 1, 1)
+    (held,) = await storage.prompts.claim_ended_prompts(NOW + 1, LEASE, 1)
+    assert not await storage.prompts.finish_prompt(lost)
+    assert [await storage.prompts.finish_prompt(held) for _ in range(2)] == [True, False]
+    assert await storage.prompts.claim_ended_prompts(LEASE, LEASE + 1, 1) == []
+
+
+async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: "Seed") -> None:
+    """From the given time on, by anybody, and not before."""
+    await withdrawn(storage, seed, 1)
+    (held,) = await storage.prompts.claim_ended_prompts(NOW, LEASE, 1)
+    assert await storage.prompts.postpone_prompt(held, NOW + 9)
+    assert not await storage.prompts.postpone_prompt(held, NOW)
+    assert await storage.prompts.claim_ended_prompts(NOW + 8, LEASE, 1) == []
+    assert len(await storage.prompts.claim_ended_prompts(NOW + 9, LEASE, 1)) == 1
+
+
+async def test_purge_prompts_in_bounded_steps(storage: Storage, seed: "Seed") -> None:
+    """A prompt goes when its session expires; one that must still be edited goes an hour later."""
+    await withdrawn(storage, seed, 3)
+    opened = [await seed.opened(await seed.project()) for _ in range(5)]
+    for each in opened:
+        await storage.prompts.record_prompt(prompt_of(each))
+    end = opened[0].expires_at
+    assert await storage.prompts.purge_prompts(end - 1, 10) == 0
+    assert [await storage.prompts.purge_prompts(end, 3) for _ in range(3)] == [3, 2, 0]
+    assert await storage.prompts.purge_prompts(end + HOUR - 1, 10) == 0
+    assert await storage.prompts.purge_prompts(end + HOUR, 10) == 3
