@@ -18,6 +18,8 @@ from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.sessions.prompts import LEASE
 
 EN = LANGUAGES["en"]
+TAPPED = 501
+"""The id of every message in which `Phone` taps."""
 
 
 @pytest.fixture
@@ -97,9 +99,12 @@ async def test_contact_keyboard_is_removed(asking: Asking, bot: Bot) -> None:
     """A user who was asked for their number gets the prompt edited and the button removed."""
     session_token = await asking.begin()
     asking.api.calls.clear()
+    assert await hint_of(asking.phone, session_token) == "phone_asked"
     await withdraw(asking.phone, session_token)
     assert await editor_of(asking.phone, bot).edit_some() == 1
     assert [method for method, _ in asking.api.calls] == ["editMessageText", "sendMessage"]
+    [edit] = asking.api.of("editMessageText")
+    assert edit["message_id"] == TAPPED
     [sent] = asking.api.of("sendMessage")
     assert (sent["text"], sent["reply_markup"]) == (EN.phone.over, {"remove_keyboard": True})
 

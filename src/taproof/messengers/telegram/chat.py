@@ -84,8 +84,8 @@ class ButtonTap(PrivateChat):
     query_id: str = field(repr=False)
     message_id: int
 
-    async def replace(self, reply: Reply, *, needed: bool = False) -> None:
-        """Replace the message and its buttons with a reply.
+    async def replace(self, reply: Reply, *, needed: bool = False) -> int | None:
+        """Replace the message and its buttons with a reply; return the id of the message that shows it, if one does.
 
         If the message cannot be edited and the reply is needed, the reply is sent as a separate message.
         """
@@ -95,11 +95,10 @@ class ButtonTap(PrivateChat):
             with _within_flood_limit(hurry):
                 await self.bot.edit_message_text(self.user.id, self.message_id, reply.text, buttons, hurry=hurry)
         except TelegramBadRequest as refusal:
-            if "message is not modified" in refusal.message:
-                return
-            _log.info("bot_prompt_gone", reason=refusal.message)
-            if needed:
-                await self.send(reply, needed=True)
+            if "message is not modified" not in refusal.message:
+                _log.info("bot_prompt_gone", reason=refusal.message)
+                return await self.send(reply, needed=True) if needed else None
+        return self.message_id
 
     async def answer(self, notice: str, *, alert: bool = False) -> None:
         """Show a pop-up of at most 200 characters of plain text. With `alert`, the user has to close it."""

@@ -190,15 +190,19 @@ class Conversation:
 
     async def _send_prompt(self, chat: PrivateChat, session_token: str, reply: Reply) -> None:
         """Send a prompt, and record the message, or that the user has blocked the bot."""
-        shown = (session_token, chat.bot_id, chat.user_id)
         language = known_language(chat.user.language_code)
         try:
             message_id = await chat.send(reply, needed=True)
         except TelegramForbiddenError:
-            await self._prompts.record_prompt(*shown, None, language)
+            await self._prompts.record_prompt(session_token, chat.bot_id, chat.user_id, None, language)
             raise
+        await self._record_prompt(chat, session_token, message_id)
+
+    async def _record_prompt(self, chat: PrivateChat, session_token: str, message_id: int | None) -> None:
+        """Record the message that now shows a session, if one does."""
         if message_id is not None:
-            await self._prompts.record_prompt(*shown, message_id, language)
+            language = known_language(chat.user.language_code)
+            await self._prompts.record_prompt(session_token, chat.bot_id, chat.user_id, message_id, language)
 
     async def _answer_other_message(self, chat: PrivateChat, message: Message, *, is_command: bool) -> None:
         """Answer a message other than a link or a known command: a contact that a sign-in waits for, or any text."""
@@ -247,13 +251,15 @@ class Conversation:
         if seen.outcome == "foreign":
             await tap.answer(outcome_notice(texts, seen), alert=True)
         elif seen.outcome == "phone":
-            await tap.replace(phone_reply(texts, seen, session_token), needed=True)
+            shown = await tap.replace(phone_reply(texts, seen, session_token), needed=True)
+            await self._record_prompt(tap, session_token, shown)
             await tap.send(phone_keyboard(texts, seen), needed=True)
             await tap.answer(texts.phone.notice)
         elif seen.outcome == "opened":
             # The project has stopped asking for phone numbers in the meantime, so the prompt returns.
             browser = await name_browser(seen.context.user_agent)
-            await tap.replace(opened_reply(texts, seen, session_token, self._clock(), browser), needed=True)
+            shown = await tap.replace(opened_reply(texts, seen, session_token, self._clock(), browser), needed=True)
+            await self._record_prompt(tap, session_token, shown)
             await tap.answer(texts.phone.over)
         else:
             await tap.replace(outcome_reply(texts, seen), needed=seen.changed)
