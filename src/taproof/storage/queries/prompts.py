@@ -10,7 +10,8 @@ from taproof.storage.queries.transaction import Transaction
 
 REPLACE_PROMPT: Final = """
 ON CONFLICT (day, token_hash) DO UPDATE SET bot_id = excluded.bot_id, messenger_id = excluded.messenger_id,
-  message_id = excluded.message_id, language = excluded.language, ended_at = excluded.ended_at, leased_until = 0"""
+  message_id = excluded.message_id, language = excluded.language, expires_at = excluded.expires_at,
+  ended_at = excluded.ended_at, leased_until = 0"""
 RECORD_PROMPT: Final = f"""
 INSERT INTO prompts (day, token_hash, bot_id, messenger_id, message_id, language, expires_at, ended_at, leased_until)
 SELECT s.day, s.token_hash, $1, $2, $3, $4, s.expires_at, CASE WHEN s.withdrawn = 1 THEN s.cancelled_at END, 0
