@@ -6,8 +6,7 @@ from typing import Final
 from scripts.docs_markdown import cell, table
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import Status
-from taproof.core.session_state import SESSION_LIFETIME, TRANSITIONS, SessionEvent
+from taproof.core.session_state import SESSION_LIFETIME, TRANSITIONS, SessionEvent, State
 
 STATES_INTRO: Final = """\
 # Session states
@@ -17,7 +16,7 @@ STATES_INTRO: Final = """\
 A session starts as `pending`. Only the transitions in the table exist: a second tap, a late tap or another `verify`
 call after the result changes nothing.
 """
-MEANINGS: Final[dict[Status, str]] = {
+MEANINGS: Final[dict[State, str]] = {
     "pending": "The user has not decided.",
     "confirmed": "The user tapped Confirm; the application has not received the result yet.",
     "cancelled": "The user tapped Cancel or a wrong number, gave no phone number, or reported the sign-in.",
@@ -44,7 +43,7 @@ checks both databases against this table.
 seconds after the first one. A lost response therefore does not lose a sign-in. The state is `used` from the first
 response on.
 """
-_PLACES: Final[dict[Status, tuple[int, int]]] = {
+_PLACES: Final[dict[State, tuple[int, int]]] = {
     "pending": (110, 150),
     "confirmed": (480, 60),
     "cancelled": (480, 150),
@@ -79,15 +78,15 @@ def states_page() -> str:
     )
 
 
-def _moves() -> dict[tuple[Status, Status], list[SessionEvent]]:
+def _moves() -> dict[tuple[State, State], list[SessionEvent]]:
     """Return the events of each transition from one state to another, or back to itself."""
-    moves: dict[tuple[Status, Status], list[SessionEvent]] = {}
+    moves: dict[tuple[State, State], list[SessionEvent]] = {}
     for (source, event), target in TRANSITIONS.items():
         moves.setdefault((source, target), []).append(event)
     return moves
 
 
-def _leaves() -> set[Status]:
+def _leaves() -> set[State]:
     """Return the states that lead to another."""
     return {source for source, target in _moves() if source != target}
 
@@ -110,7 +109,7 @@ def states_picture() -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-def _arrow(source: Status, events: list[SessionEvent], target: Status) -> str:
+def _arrow(source: State, events: list[SessionEvent], target: State) -> str:
     (x1, y1), (x2, y2) = _PLACES[source], _PLACES[target]
     causes = [escape(CAUSES[event]) for event in events]
     if source == target:  # A loop above the box.

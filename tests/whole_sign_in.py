@@ -8,6 +8,7 @@ from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
+from taproof.service.sessions.returns import Returns
 from taproof.service.sessions.wait import Waiting
 from taproof.storage.protocol import Storage
 
@@ -40,4 +41,5 @@ class WholeSignIn(SignInSessions, Decisions):
             project_bot_link_base=project_bot_link_base,
             find_place=find_place,
             require_room=require_room,
+            returns=Returns(storage, encryptor, clock, entropy, wake=self.waiting.wake, recorded=recorded),
         )

@@ -7,7 +7,7 @@ from typing import Any
 from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.identifiers import session_key
 from taproof.core.model import Project, Session, SessionKey, Status
-from taproof.core.session_state import IllegalTransition, SessionEvent, next_status, visible_status
+from taproof.core.session_state import IllegalTransition, SessionEvent, State, next_status, visible_status
 
 
 @dataclass
@@ -32,7 +32,7 @@ class ModelSession:
     token: str
     owner: ModelProject
     expires_at: int
-    status: Status = "pending"
+    status: State = "pending"
     opener: str | None = None
     bound: bool = False
     """Made with a code challenge: its answer may be read again for a while."""

@@ -32,7 +32,7 @@ from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import CreatedSession, VerifyResult
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 from taproof.storage.protocol import Storage
 
 T = TypeVar("T")

@@ -51,6 +51,22 @@ class OriginNotAllowed(TaproofError, code="origin_not_allowed", status=400):
     meaning = "The page's origin is not among the project's allowed_origins."
 
 
+class ReturnUrlNotAllowed(TaproofError, code="return_url_not_allowed", status=400):
+    sentence = (
+        "return_url must be an absolute https:// URL without a fragment, whose origin is in the project's "
+        "allowed_origins, or which is in its return_urls."
+    )
+    meaning = "return_url is malformed, or neither its origin nor the URL itself is allowed by the project."
+
+
+class SameDeviceRequired(TaproofError, code="same_device_required", status=400):
+    sentence = (
+        "This project's sign-ins must end in the browser in which they began, so send a code_challenge and a "
+        "return_url. Its developer can change same_device."
+    )
+    meaning = "The project's same_device is require, and the request has no code_challenge or no return_url."
+
+
 class BotBroken(TaproofError, code="bot_broken", status=400):
     sentence = (
         "The messenger no longer accepts the token of this project's bot, so no sign-in can be started. Its developer "

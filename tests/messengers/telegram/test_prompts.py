@@ -7,7 +7,7 @@ import pytest
 from taproof.core.clock import MINUTE, SECOND
 from taproof.messengers.telegram.prompts import opened_reply, outcome_notice, outcome_reply
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 ENGLISH = LANGUAGES["en"]
 SESSION_TOKEN = "A" * 43

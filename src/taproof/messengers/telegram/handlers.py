@@ -45,7 +45,8 @@ from taproof.messengers.telegram.types import (
 from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import texts_for
 from taproof.service.managed_bots import ManagedBots
-from taproof.service.sessions.decide import Decisions, SeenSession
+from taproof.service.sessions.decide import Decisions
+from taproof.service.sessions.seen import SeenSession
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 _TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)

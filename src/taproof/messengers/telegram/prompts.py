@@ -17,7 +17,7 @@ from taproof.messengers.telegram.types import (
 )
 from taproof.messengers.telegram.user_control_replies import blocked_link_reply, not_me_button
 from taproof.messengers.texts.catalog import Texts
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 CONFIRM: Final = "c"
 """Data of the Confirm button: `c:<session token>`. The next two have the same form."""

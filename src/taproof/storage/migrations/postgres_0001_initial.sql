@@ -146,6 +146,8 @@ CREATE TABLE projects (
   match_code INTEGER NOT NULL DEFAULT 0,
   allowed_origins TEXT NOT NULL DEFAULT '', -- Separated by spaces; '' allows any.
   webhook_events TEXT NOT NULL DEFAULT 'auth.confirmed auth.cancelled', -- Separated by spaces.
+  same_device TEXT NOT NULL DEFAULT 'off', -- off, offer or require.
+  return_urls TEXT NOT NULL DEFAULT '', -- Separated by spaces.
   bot_id BIGINT, -- The project bot; null without one.
   bot_username TEXT,
   encrypted_bot_token BYTEA,
@@ -206,6 +208,9 @@ CREATE TABLE sessions (
   match_choices TEXT, -- Three codes separated by spaces, in the order shown.
   encrypted_phone BYTEA,
   reported_at BIGINT, -- When the user tapped "This wasn't me".
+  return_url TEXT, -- The page of the *Back to* button; null without one.
+  return_required INTEGER NOT NULL DEFAULT 0, -- 1: Confirm waits for the return code, in the status pending.
+  return_hash BYTEA, -- The SHA-256 of the return code, from Confirm on.
   -- The hash comes first: without statistics the planner expects two hundred days in a partition, not one.
   PRIMARY KEY (token_hash, day)
 ) PARTITION BY LIST (day);
