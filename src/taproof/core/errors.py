@@ -53,10 +53,10 @@ class OriginNotAllowed(TaproofError, code="origin_not_allowed", status=400):
 
 class ReturnUrlNotAllowed(TaproofError, code="return_url_not_allowed", status=400):
     sentence = (
-        "return_url must be an absolute https:// URL without a fragment, whose origin is in the project's "
-        "allowed_origins, or which is in its return_urls."
+        "This project's sign-ins cannot return to this return_url. Its developer can add the page's origin to "
+        "allowed_origins, or the whole URL to return_urls."
     )
-    meaning = "return_url is malformed, or neither its origin nor the URL itself is allowed by the project."
+    meaning = "return_url is malformed, or the project allows neither its origin nor the URL itself."
 
 
 class SameDeviceRequired(TaproofError, code="same_device_required", status=400):

@@ -136,7 +136,6 @@ class ReturningUser(NamedTuple):
 
     session_id: str
     identity: MessengerIdentity
-    confirmed_at: int
     encrypted_phone: bytes | None = None
 
 

@@ -9,8 +9,10 @@ from taproof.core.origins import NotAnOrigin, read_origin
 
 RETURN_URL_LENGTH: Final = 2048
 """The maximum number of characters in a return URL."""
-RETURN_URLS_LIMIT: Final = 20
-"""The maximum number of return URLs per project."""
+RETURN_URLS_LIMIT: Final = 10
+"""The maximum number of entries in a project's return_urls."""
+ENTRY_LENGTH: Final = 300
+"""The maximum number of characters in such an entry, so that all fit into a request and into the console's form."""
 
 
 class NotAReturnUrl(ValueError):
@@ -48,6 +50,10 @@ def read_return_urls(texts: Sequence[str]) -> tuple[str, ...]:
     if len(texts) > RETURN_URLS_LIMIT:
         raise InvalidRequest(f"return_urls must contain at most {RETURN_URLS_LIMIT} URLs.")
     for place, text in enumerate(texts, 1):
+        if len(text) > ENTRY_LENGTH:
+            raise InvalidRequest(
+                f"return_urls: number {place} of the list must have at most {ENTRY_LENGTH} characters."
+            )
         try:
             read_return_url(text)
         except NotAReturnUrl as error:

@@ -57,8 +57,8 @@ class Returns:
         if user.encrypted_phone is not None:
             phone = self._encryptor.decrypt(user.encrypted_phone, associated_data_of("phone", user.session_id))
             identity = dataclasses.replace(identity, messenger_phone=phone)
-        event = self._events.confirmed(session.project_id, session_token, identity, user.confirmed_at)
         now = self._clock()
+        event = self._events.confirmed(session.project_id, session_token, identity, now)
         if not await self._storage.sessions.return_session(key, session.return_hash, user, now, event):
             return False
         self._wake(key)

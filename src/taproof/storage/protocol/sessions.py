@@ -71,7 +71,7 @@ class SessionStorage(Protocol):
     async def return_session(
         self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
     ) -> bool:
-        """Confirm a session that waits for the return code with this hash, as `confirm_session` does.
+        """Confirm a session that waits for the return code with this hash, as `confirm_session` does, at `now`.
 
         `user` is the result of `read_returning_user`, from which the caller makes `event`.
         """

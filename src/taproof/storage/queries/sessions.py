@@ -46,27 +46,28 @@ UPDATE sessions SET confirmed_at = $1, expires_at = $2, messenger_id = $3, messe
 WHERE day = $8 AND token_hash = $9 AND status || '' = 'pending' AND return_required = 1 AND confirmed_at IS NULL
   AND opener_id = $3 AND expires_at > $10
   AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
-    AND ($7 IS NULL OR (p.collect_phone = 1 AND d.plan <> 'free')))
+    AND ($11 = 0 OR (p.collect_phone = 1 AND d.plan <> 'free')))
 RETURNING id"""
 RENEW_RETURN: Final = """
 UPDATE sessions SET return_hash = $1
 WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NOT NULL AND opener_id = $4
   AND expires_at > $5 RETURNING id"""
 READ_RETURNING_USER: Final = """
-SELECT id, messenger_id, messenger_name, messenger_username, confirmed_at, encrypted_phone FROM sessions
-WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND confirmed_at IS NOT NULL AND return_hash = $3"""
+SELECT id, messenger_id, messenger_name, messenger_username, encrypted_phone FROM sessions
+WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND return_hash = $3"""
 RETURN_SESSION: Final = """
-UPDATE sessions SET status = 'confirmed'
-WHERE day = $1 AND token_hash = $2 AND status = 'pending' AND confirmed_at IS NOT NULL AND return_hash = $3
-  AND expires_at > $4 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+UPDATE sessions SET status = 'confirmed', confirmed_at = $1
+WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND return_hash = $4 AND expires_at > $5
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id), id"""
-_OF_RETURN: Final = (
+OF_RETURN: Final = (
     *("confirmed_at", "messenger_id", "messenger_name", "messenger_username", "encrypted_phone", "return_hash"),
 )
-FORGET_RETURN: Final = ", ".join(f"{column} = NULL" for column in _OF_RETURN)
+"""The columns that Confirm fills although the session stays pending until its return code is used."""
+FORGET_RETURN: Final = ", ".join(f"{column} = NULL" for column in OF_RETURN)
 """The assignments with which a pending session ends: without its return code, nobody has signed in."""
 FORGET_RETURN_IF_PENDING: Final = ", ".join(
-    f"{column} = CASE sessions.status WHEN 'pending' THEN NULL ELSE sessions.{column} END" for column in _OF_RETURN
+    f"{column} = CASE s.status WHEN 'pending' THEN NULL ELSE s.{column} END" for column in OF_RETURN
 )
 CANCEL_SESSION: Final = f"""
 UPDATE sessions SET status = 'cancelled', cancelled_at = $1, context = NULL, {FORGET_RETURN}
@@ -93,13 +94,13 @@ WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.us
 # Every assignment sees the old row. `used_at` does not change: it is the time at which an application received the
 # proof.
 REPORT_SESSION: Final = f"""
-UPDATE sessions SET reported_at = $1, context = NULL,
+UPDATE sessions AS s SET reported_at = $1, context = NULL,
   status = CASE status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
   cancelled_at = CASE status WHEN 'pending' THEN $1 ELSE cancelled_at END,
   {FORGET_RETURN_IF_PENDING}
 WHERE day = $2 AND token_hash = $3 AND opener_id = $4 AND reported_at IS NULL
   AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5)) AND status = $6
-  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = s.project_id)
 RETURNING project_id, id, status, confirmed_at"""
 # After the report, no application may be told that this user signed in, not even if the event is resent. Only an
 # attempt in progress may still arrive.
@@ -159,7 +160,8 @@ class SessionQueries(Queries[AnyDatabase]):
         encrypted_phone: bytes | None = None,
     ) -> bool:
         confirmed = (now, next_expiry("await_return", 0, now), *identity_values(identity), return_hash, encrypted_phone)
-        return bool(await self._database.change(AWAIT_RETURN, *confirmed, *key, self._deadline(now)))
+        has_phone = int(encrypted_phone is not None)
+        return bool(await self._database.change(AWAIT_RETURN, *confirmed, *key, self._deadline(now), has_phone))
 
     async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
         found = await self._database.read(READ_RETURNING_USER, *key, return_hash)

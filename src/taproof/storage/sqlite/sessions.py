@@ -99,7 +99,7 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, queries.RETURN_SESSION, (*key, return_hash, self._deadline(now)))
+            found = rows(connection, queries.RETURN_SESSION, (now, *key, return_hash, self._deadline(now)))
             self._confirmed(connection, key, found, user.identity, event)
             return bool(found)
 
