@@ -167,7 +167,7 @@ class Conversation:
             _log_seen("sign_in_opened", seen)
             browser = await name_browser(seen.context.user_agent)
             reply = opened_reply(chat.texts, seen, session_token, self._clock(), browser)
-            if seen.outcome in {"opened", "phone"}:
+            if seen.outcome in {"opened", "phone", "returning"}:
                 await chat.send(reply, needed=True)
                 if seen.outcome == "phone":
                     await chat.send(phone_keyboard(chat.texts, seen), needed=True)
@@ -235,7 +235,8 @@ class Conversation:
             await tap.replace(opened_reply(texts, seen, session_token, self._clock(), browser), needed=True)
             await tap.answer(texts.phone.over)
         else:
-            await tap.replace(outcome_reply(texts, seen), needed=seen.changed)
+            # A repeated tap has made another return code, so its button is needed too.
+            await tap.replace(outcome_reply(texts, seen), needed=seen.changed or seen.return_link is not None)
             if seen.phone_asked:
                 await tap.send(keyboard_gone(texts), needed=seen.changed)
             await tap.answer(outcome_notice(texts, seen))

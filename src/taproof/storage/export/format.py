@@ -169,12 +169,11 @@ _NAMES: Final = {table: ", ".join(column.name for column in columns) for table, 
 # The statements are built only from the constants above.
 SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABLES}  # noqa: S608
 # Nobody has signed in to a session that waits for its return code, so its user is not exported.
-SELECT["sessions"] = "SELECT {} FROM sessions".format(
-    ", ".join(
-        f"CASE WHEN status = 'pending' THEN NULL ELSE {column.name} END" if column.name in OF_RETURN else column.name
-        for column in TABLES["sessions"]
-    )
-)
+_SESSION_VALUES: Final = [
+    f"CASE WHEN status = 'pending' THEN NULL ELSE {column.name} END" if column.name in OF_RETURN else column.name
+    for column in TABLES["sessions"]
+]
+SELECT["sessions"] = f"SELECT {', '.join(_SESSION_VALUES)} FROM sessions"  # noqa: S608
 INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
 COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
 ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # noqa: S608
