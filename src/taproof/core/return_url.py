@@ -41,6 +41,12 @@ def read_return_url(text: str) -> str:
         raise NotAReturnUrl("must be a URL, such as https://shop.example/sign-in") from None
 
 
+def is_openable(origin: str) -> bool:
+    """Tell whether Telegram accepts links to an origin: it refuses host names without a dot, such as `localhost`."""
+    host = urlsplit(origin).hostname or ""
+    return "." in host or ":" in host
+
+
 def read_return_urls(texts: Sequence[str]) -> tuple[str, ...]:
     """Return a project's return URLs without duplicates.
 

@@ -51,12 +51,15 @@ from taproof.core.request_context import (
     origin_domain,
 )
 from taproof.core.return_code import has_returned
-from taproof.core.return_url import NotAReturnUrl, read_return_url
+from taproof.core.return_url import NotAReturnUrl, is_openable, read_return_url
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
 from taproof.service.sessions.returns import Returns
 from taproof.storage.protocol import Storage
 
 NOBODY_KNOWN: Final = Requester()
+_NOT_OPENABLE: Final = (
+    "Telegram opens no page whose host has no dot, such as localhost. Open the page as http://127.0.0.1, with its port."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +251,8 @@ class SignInSessions:
             origin = read_return_url(return_url)
         except NotAReturnUrl as error:
             raise ReturnUrlNotAllowed(f"return_url {error}.") from None
+        if project.same_device != "off" and not is_openable(origin):
+            raise ReturnUrlNotAllowed(_NOT_OPENABLE)
         if return_url in project.return_urls.split() or origin == self._own_origin:
             return
         origins = project.allowed_origins.split()
