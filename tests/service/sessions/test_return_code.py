@@ -109,8 +109,8 @@ async def test_hostile_codes_give_nothing(node: "Node") -> None:
     assert await events_of(node) == []
     with pytest.raises(CodeVerifierMissing):
         await node.signin.verify_session(project.id, token, public=True, return_code=code)
+    wrong = secrets.token_urlsafe(32)
     with pytest.raises(SessionNotFound):
-        wrong = secrets.token_urlsafe(32)
         await node.signin.verify_session(project.id, token, public=True, code_verifier=wrong, return_code=code)
     assert (await read(node, project, token, code)).status == "confirmed"
     node.clock.now += RETURN_LIFETIME
@@ -194,7 +194,7 @@ async def test_a_phone_number_travels_with_the_return(node: "Node") -> None:
 
 @pytest.mark.parametrize("policy", ["off", "offer"])
 async def test_without_require_the_code_is_not_needed(node: "Node", policy: SameDevice) -> None:
-    """ "offer" shows the button, and "off" changes nothing; verify gives the proof with any code or none."""
+    """The policy "offer" shows the button, and "off" changes nothing; verify gives the proof with any code or none."""
     project = await project_with(node, policy)
     for code in (None, "wrong", secrets.token_urlsafe(24)):
         token = await start(node, project)
@@ -206,13 +206,13 @@ async def test_without_require_the_code_is_not_needed(node: "Node", policy: Same
 
 
 async def test_require_needs_a_challenge_and_a_page(node: "Node") -> None:
-    """On both endpoints, also for sessions of the secret key. A later change of the policy does not change a session."""
+    """On both endpoints. A later change of the policy does not change a session."""
     project = await project_with(node, "require")
     challenge = code_challenge(VERIFIER)
-    for given in ({}, {"code_challenge": challenge}, {"return_url": PAGE}):
+    for given, page in ((None, None), (challenge, None), (None, PAGE)):
         for public in (True, False):
             with pytest.raises(SameDeviceRequired):
-                await node.signin.create_session(project.id, public=public, **given)
+                await node.signin.create_session(project.id, public=public, code_challenge=given, return_url=page)
     token = await start(node, project)
     await node.storage.projects.update_project(
         project.developer_id, project.id, ProjectChanges(same_device="off"), node.clock.now
