@@ -131,9 +131,7 @@ async def test_of_many_polls_one_gets_tokens(provider: Provider, shop: Shop) -> 
 
 
 async def test_what_begins_no_grant(provider: Provider, shop: Shop) -> None:
-    """A paused project, a required device and a scope without openid begin nothing; unknown codes are told apart
-    by nobody.
-    """
+    """A paused project, a required device, a scope without openid; and nobody tells unknown codes apart."""
     assert await error_of(shop.begin_device("profile")) == "invalid_scope"
     assert await error_of(shop.begin_device("")) == "invalid_scope"
     await shop.change_project(same_device="require", allowed_origins=("https://shop.example",))
