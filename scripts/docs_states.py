@@ -6,8 +6,8 @@ from typing import Final
 from scripts.docs_markdown import cell, table
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import Status
-from taproof.core.session_state import SESSION_LIFETIME, TRANSITIONS, SessionEvent
+from taproof.core.return_code import RETURN_LIFETIME
+from taproof.core.session_state import SESSION_LIFETIME, TRANSITIONS, SessionEvent, State
 
 STATES_INTRO: Final = """\
 # Session states
@@ -17,12 +17,14 @@ STATES_INTRO: Final = """\
 A session starts as `pending`. Only the transitions in the table exist: a second tap, a late tap or another `verify`
 call after the result changes nothing.
 """
-MEANINGS: Final[dict[Status, str]] = {
+MEANINGS: Final[dict[State, str]] = {
     "pending": "The user has not decided.",
+    "returning": "The user tapped Confirm and must return to the browser. Readers see `pending` and no identity.",
     "confirmed": "The user tapped Confirm; the application has not received the result yet.",
     "cancelled": "The user tapped Cancel or a wrong number, gave no phone number, or reported the sign-in, or the "
     "application cancelled it.",
-    "expired": f"The user did not decide within {SESSION_LIFETIME // MINUTE} minutes.",
+    "expired": f"The user did not decide within {SESSION_LIFETIME // MINUTE} minutes, or did not return within "
+    f"{RETURN_LIFETIME // MINUTE} minutes.",
     "used": "The application received identity and proof, or the user reported the sign-in. "
     "Create a new session for another sign-in.",
 }
@@ -31,7 +33,10 @@ CAUSES: Final[dict[SessionEvent, str]] = {
     "confirm": "the user taps Confirm",
     "cancel": "the user taps Cancel",
     "withdraw": "the application cancels",
-    "expire": f"{SESSION_LIFETIME // MINUTE} minutes pass",
+    "await_return": "Confirm (code required)",
+    "renew_return": "another tap: a new return code",
+    "return": "verify gets the return code",
+    "expire": "its time is over",
     "consume": "verify returns the result",
     "report": "the user taps This wasn't me",
 }
@@ -42,16 +47,21 @@ not housekeeping has recorded that. A tap at that instant or later does not conf
 **Each change is one guarded statement.** Of many concurrent readers, taps or nodes, exactly one wins. A property test
 checks both databases against this table.
 
+**`returning` is not a status.** With `same_device` set to `require`, Confirm begins it, for at most five minutes. Until
+`verify` gets the return code, the session is `pending` for every reader, nothing is counted, and no event is sent. If
+the session ends without the code, the identity is erased. See [Same device](../how-to/same-device.md).
+
 **With a `code_challenge`**, the holder of the verifier gets the same `confirmed` response again, byte for byte, for 60
 seconds after the first one. A lost response therefore does not lose a sign-in. The state is `used` from the first
 response on.
 """
-_PLACES: Final[dict[Status, tuple[int, int]]] = {
+_PLACES: Final[dict[State, tuple[int, int]]] = {
     "pending": (110, 150),
+    "returning": (480, -50),
     "confirmed": (480, 60),
     "cancelled": (480, 150),
     "expired": (480, 240),
-    "used": (830, 60),
+    "used": (900, 60),
 }
 _WIDTH: Final = 130
 _HEIGHT: Final = 44
@@ -81,15 +91,15 @@ def states_page() -> str:
     )
 
 
-def _moves() -> dict[tuple[Status, Status], list[SessionEvent]]:
+def _moves() -> dict[tuple[State, State], list[SessionEvent]]:
     """Return the events of each transition from one state to another, or back to itself."""
-    moves: dict[tuple[Status, Status], list[SessionEvent]] = {}
+    moves: dict[tuple[State, State], list[SessionEvent]] = {}
     for (source, event), target in TRANSITIONS.items():
         moves.setdefault((source, target), []).append(event)
     return moves
 
 
-def _leaves() -> set[Status]:
+def _leaves() -> set[State]:
     """Return the states that lead to another."""
     return {source for source, target in _moves() if source != target}
 
@@ -98,11 +108,11 @@ def states_picture() -> str:
     """Return the picture as SVG. Its background is opaque, because the page around it may be light or dark."""
     leaves = _leaves()
     parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -60 950 360" role="img">',
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -130 1010 430" role="img">',
         "<title>The states of a session</title>",
         f"<style>{_STYLE}</style>",
         _ARROWHEAD,
-        '<rect y="-60" width="950" height="360" rx="8" fill="#fff"/>',
+        '<rect y="-130" width="1010" height="430" rx="8" fill="#fff"/>',
     ]
     parts += [_arrow(source, events, target) for (source, target), events in _moves().items()]
     for state, (x, y) in _PLACES.items():
@@ -112,13 +122,16 @@ def states_picture() -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-def _arrow(source: Status, events: list[SessionEvent], target: Status) -> str:
+def _arrow(source: State, events: list[SessionEvent], target: State) -> str:
     (x1, y1), (x2, y2) = _PLACES[source], _PLACES[target]
     causes = [escape(CAUSES[event]) for event in events]
     if source == target:  # A loop above the box.
         top = y1 - _HEIGHT // 2
         path = f"M{x1 - 25} {top}C{x1 - 35} {top - 50} {x1 + 35} {top - 50} {x1 + 25} {top}"
         return f'<path d="{path}"/>{_lines(causes, x1, top - 44)}'
+    if x1 == x2:  # An arc from the right side of one box to that of another.
+        side, far = x1 + _WIDTH // 2, x1 + _WIDTH // 2 + (y2 - y1) // 3
+        return f'<path d="M{side} {y1}C{far} {y1} {far} {y2} {side} {y2}"/>{_lines(causes, side + 170, y2 - 58)}'
     start, end = x1 + _WIDTH // 2, x2 - _WIDTH // 2
     middle = (start + (60 if y1 != y2 else 0) + end) // 2
     # The line is level near its end, so the label fits above it.

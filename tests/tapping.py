@@ -4,7 +4,7 @@ from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, PromptDetails
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 
 async def tap_right(signin: WholeSignIn, session_token: str, identity: MessengerIdentity) -> SeenSession:

@@ -10,6 +10,7 @@ from taproof.core.entropy import Entropy
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.prompts import Prompts
+from taproof.service.sessions.returns import Returns
 from taproof.service.sessions.wait import Waiting
 from taproof.storage.protocol import Storage
 
@@ -58,4 +59,5 @@ class WholeSignIn(SignInSessions, Decisions):
             require_room=require_room,
             wake=self.waiting.wake,
             ended=self.ended.set,
+            returns=Returns(storage, encryptor, clock, entropy, wake=self.waiting.wake, recorded=recorded),
         )

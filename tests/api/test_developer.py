@@ -23,6 +23,8 @@ PROJECT_FIELDS = [
     "show_context",
     "match_code",
     "allowed_origins",
+    "same_device",
+    "return_urls",
     "created_at",
     "sessions_count",
     "confirmed_count",

@@ -65,6 +65,24 @@ async def test_each_can_be_changed_and_changed_back(visitor: Visitor, console: I
     assert await the_project(visitor, console) == project
 
 
+async def test_the_policy_is_chosen_in_the_form(visitor: Visitor, console: Installation) -> None:
+    """With a page to return to. Without one, the form says what is missing and keeps the input."""
+    project, _ = await visitor.create_project("Shop")
+    path = f"{LIST}/{project.id}/settings"
+    fields = (await visitor.get(path)).fields(path)
+    refused = await visitor.post(path, fields | {"same_device": "require"})
+    assert refused.status == 400
+    [sentence] = refused.texts(".//p[@role='alert']")
+    assert sentence.startswith("Same device cannot be offer or require")
+    await visitor.post(path, fields | {"same_device": "require", "return_urls": "https://app.example/back\r\n"})
+    changed = await the_project(visitor, console)
+    assert (changed.same_device, changed.return_urls) == ("require", ("https://app.example/back",))
+    shown = await visitor.get(path)
+    assert shown.one(".//select[@id='same_device']/option[@selected]").get("value") == "require"
+    await visitor.post(path, fields | {"was_same_device": "require", "was_return_urls": "https://app.example/back"})
+    assert await the_project(visitor, console) == project
+
+
 async def test_a_wrong_origin_stays_in_the_form(visitor: Visitor, console: Installation) -> None:
     """The sentence names the field as the page does, and the line; nothing is changed."""
     project, _ = await visitor.create_project("Shop")

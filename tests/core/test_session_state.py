@@ -5,20 +5,23 @@ from typing import get_args
 
 import pytest
 
-from taproof.core.model import Status
 from taproof.core.session_state import (
     SESSION_LIFETIME,
     TRANSITIONS,
     IllegalTransition,
     SessionEvent,
+    State,
+    next_expiry,
     next_status,
     visible_status,
 )
 
+DECIDED: list[State] = ["confirmed", "cancelled", "expired", "used"]
+RETURN_EVENTS: list[SessionEvent] = ["await_return", "renew_return", "return"]
 EDGE = 1_795_214_643_127
 """The instant at which the sessions of these tests expire."""
 
-IN_TIME: dict[tuple[Status, SessionEvent], Status | None] = {
+IN_TIME: dict[tuple[State, SessionEvent], State | None] = {
     ("pending", "open"): "pending",
     ("pending", "confirm"): "confirmed",
     ("pending", "cancel"): "cancelled",
@@ -54,16 +57,26 @@ IN_TIME: dict[tuple[Status, SessionEvent], Status | None] = {
     ("cancelled", "withdraw"): None,
     ("expired", "withdraw"): None,
     ("used", "withdraw"): None,
+    ("returning", "withdraw"): "cancelled",
+    ("pending", "await_return"): "returning",
+    ("pending", "renew_return"): None,
+    ("pending", "return"): None,
+    ("returning", "open"): None,
+    ("returning", "confirm"): None,
+    ("returning", "await_return"): None,
+    ("returning", "renew_return"): "returning",
+    ("returning", "return"): "confirmed",
+    ("returning", "cancel"): "cancelled",
+    ("returning", "expire"): None,
+    ("returning", "consume"): None,
+    ("returning", "report"): "cancelled",
+    **dict.fromkeys(itertools.product(DECIDED, RETURN_EVENTS)),
 }
 """Every state and every event before the edge, written out by hand; None is a refusal."""
 
-TOO_LATE: dict[tuple[Status, SessionEvent], Status | None] = IN_TIME | {
-    ("pending", "open"): None,
-    ("pending", "confirm"): None,
-    ("pending", "cancel"): None,
-    ("pending", "expire"): "expired",
-    ("pending", "report"): None,
-    ("pending", "withdraw"): None,
+TOO_LATE: dict[tuple[State, SessionEvent], State | None] = {
+    (state, event): after if state in DECIDED else "expired" if event == "expire" else None
+    for (state, event), after in IN_TIME.items()
 }
 """From the instant of expiry on, a pending session can only expire."""
 
@@ -77,7 +90,7 @@ CASES = [
 
 def test_the_tables_have_every_state_and_every_event() -> None:
     """A new state or event must be added to this test, with each of its transitions."""
-    pairs = set(itertools.product(get_args(Status), get_args(SessionEvent)))
+    pairs = set(itertools.product(["pending", "returning", *DECIDED], get_args(SessionEvent)))
     assert set(IN_TIME) == set(TOO_LATE) == pairs
     assert set(TRANSITIONS) <= pairs
 
@@ -96,10 +109,10 @@ def test_each_event_in_each_state(subtests: pytest.Subtests) -> None:
 def test_only_a_pending_session_is_seen_to_expire(subtests: pytest.Subtests) -> None:
     """A pending session is seen as expired from the instant of its expiry. Other states do not change with time."""
     for offset in [-SESSION_LIFETIME, -1, 0, 1, SESSION_LIFETIME]:
-        for stored in get_args(Status):
+        for stored in ("pending", "returning", *DECIDED):
             with subtests.test(stored=stored, offset=offset):
                 seen = visible_status(stored, EDGE, EDGE + offset)
-                assert seen == ("expired" if stored == "pending" and offset >= 0 else stored)
+                assert seen == (stored if stored in DECIDED else "expired" if offset >= 0 else "pending")
 
 
 def test_a_session_may_be_pending_for_ten_minutes() -> None:
@@ -107,8 +120,14 @@ def test_a_session_may_be_pending_for_ten_minutes() -> None:
     assert SESSION_LIFETIME == 600_000
 
 
+def test_confirm_leaves_five_minutes_to_return() -> None:
+    """contract.md, Policy: they begin with Confirm, and another code does not prolong them."""
+    assert next_expiry("await_return", EDGE, EDGE - 1) == EDGE - 1 + 300_000
+    assert {next_expiry(event, EDGE, EDGE - 1) for event in get_args(SessionEvent) if event != "await_return"} == {EDGE}
+
+
 def test_terminal_states_stay() -> None:
     """cancelled, expired and used lead nowhere else: a new attempt needs a new session."""
     terminal = {"cancelled", "expired", "used"}
     assert {after for (stored, _), after in TRANSITIONS.items() if stored in terminal} <= {"used"}
-    assert {stored for (stored, event) in TRANSITIONS if event != "report"} == {"pending", "confirmed"}
+    assert {stored for (stored, event) in TRANSITIONS if event != "report"} == {"pending", "returning", "confirmed"}

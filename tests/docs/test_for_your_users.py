@@ -10,7 +10,7 @@ from taproof.messengers.browsers import Browser
 from taproof.messengers.telegram.prompts import opened_reply
 from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.service.console.sign_in import CONSOLE, INVITATION, TERMINAL
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 PAGE = "how-to/for-your-users.md"
 EN = LANGUAGES["en"]

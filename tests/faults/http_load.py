@@ -14,7 +14,7 @@ from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 USERS = 8
 USER = "1001"

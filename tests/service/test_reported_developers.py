@@ -19,7 +19,7 @@ from taproof.service.console.sessions import ConsoleSessions
 from taproof.service.console.sign_in import CONSOLE, TERMINAL, DeveloperSignIns, Purpose, StartedSignIn
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.invitations import Invitations
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 from taproof.service.user_control import UserControl
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Any
 from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.identifiers import session_key
 from taproof.core.model import Hint, Project, Session, SessionKey, Status
-from taproof.core.session_state import IllegalTransition, SessionEvent, next_status, visible_status
+from taproof.core.return_code import SameDevice
+from taproof.core.session_state import IllegalTransition, SessionEvent, State, next_expiry, next_status, visible_status
 
 
 @dataclass
@@ -19,6 +20,7 @@ class ModelProject:
     is_active: bool = True
     public_access: bool = True
     webhook_url: str = ""
+    same_device: SameDevice = "off"
     exists: bool = True
     created: int = 0
     generation: int = 0
@@ -32,10 +34,14 @@ class ModelSession:
     token: str
     owner: ModelProject
     expires_at: int
-    status: Status = "pending"
+    status: State = "pending"
     opener: str | None = None
     bound: bool = False
     """Made with a code challenge: its answer may be read again for a while."""
+    required: bool = False
+    """Made under the policy "require": nobody gets its proof without the return code."""
+    code: str = ""
+    """The latest return code."""
     used_at: int | None = None
     used_generation: int = 0
     reported: bool = False
@@ -46,6 +52,8 @@ class ModelSession:
     @property
     def hint(self) -> Hint:
         """The hint while it is pending."""
+        if self.status == "returning":
+            return "return"
         return "waiting" if self.opener is None else "opened"
 
     @property
@@ -60,6 +68,7 @@ class ModelSession:
             self.status = next_status(self.status, event, self.expires_at, now)
         except IllegalTransition:
             return False
+        self.expires_at = next_expiry(event, self.expires_at, now)
         return True
 
     def withdrawn_at(self, now: int) -> bool:
@@ -67,6 +76,11 @@ class ModelSession:
         changed = self.owner.exists and self.after("withdraw", now)
         self.withdrawn |= changed
         return changed
+
+    def confirmed_by(self, user: str, now: int) -> bool:
+        """Move on as the owner's Confirm does; tell whether it did."""
+        event: SessionEvent = "await_return" if self.required else "confirm"
+        return self.owner.exists and self.opener == user and self.after(event, now)
 
     def read_by(self, now: int) -> bool:
         """Move on as the one reader does; tell whether there is one."""
@@ -82,6 +96,17 @@ class ModelSession:
         self.reported = True
         self.event_due = self.status == "cancelled" and self.owner.webhook_url != ""
         return True
+
+    def returned_by(self, code: str | None, now: int) -> bool:
+        """Move on as the holder of the return code does; tell whether it did."""
+        if not self.owner.exists or code is None or code != self.code or not self.after("return", now):
+            return False
+        self.event_due = self.owner.webhook_url != ""
+        return True
+
+    def hides_from(self, code: str | None) -> bool:
+        """Tell whether a reader with this return code does not learn who confirmed."""
+        return self.required and code != self.code
 
     def may_be_reread(self, now: int) -> bool:
         is_recent = self.used_at is not None and self.used_at > now - REREAD_WINDOW

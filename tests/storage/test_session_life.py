@@ -30,15 +30,17 @@ from taproof.core.errors import (
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
+    SameDeviceRequired,
     TaproofError,
 )
 from taproof.core.identifiers import new_id
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.model import MessengerIdentity, ProjectChanges, ReturningUser
+from taproof.core.return_code import SameDevice, new_return_code, return_code_hash
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import CreatedSession, VerifyResult
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 from taproof.storage.protocol import Storage
 
 T = TypeVar("T")
@@ -47,7 +49,10 @@ ENCRYPTOR = Encryptor(new_master_key(system_entropy))
 NODES = st.integers(0, 1)
 USERS = st.sampled_from(["1001", "1002"])
 FLAGS = st.booleans()
-DECISIONS = ["confirm", "cancel", "withdraw", "report", "sweep"]
+DECISIONS = ["confirm", "renew", "return", "cancel", "withdraw", "report", "sweep"]
+POLICIES = st.sampled_from(["off", "offer", "require", "require"])
+PAGE = "https://shop.example/sign-in"
+CODES = st.sampled_from(["right", "right", "wrong", "none"])
 VERIFIER = "the-verifier-of-every-session-that-is-bound-to-one"
 
 
@@ -86,7 +91,11 @@ class SessionLife(RuleBasedStateMachine):
         )
         self.actor = Actor(Developer("dev_1", "ada@example.com", "free", START), "command_line")
         self.run(self.stores[0].developers.create_developer(self.actor.developer))
-        self.projects = [self.make_project(url) for url in ("", "https://example.com/", "https://example.com/")]
+        self.projects = [
+            self.make_project("", "require"),
+            self.make_project("https://example.com/", "off"),
+            self.make_project("https://example.com/", "require"),
+        ]
         self.all_sessions: list[ModelSession] = []
         self.proofs: Counter[str] = Counter()
         self.blocks: set[tuple[str, str]] = set()
@@ -99,11 +108,12 @@ class SessionLife(RuleBasedStateMachine):
     def run(self, step: Coroutine[Any, Any, T]) -> T:
         return self.runner.run(step)
 
-    def make_project(self, webhook_url: str) -> ModelProject:
-        project, secrets = self.run(
-            self.management.create_project(self.actor, ProjectChanges(name="Shop", webhook_url=webhook_url))
+    def make_project(self, webhook_url: str, same_device: SameDevice) -> ModelProject:
+        changes = ProjectChanges(
+            name="Shop", webhook_url=webhook_url, same_device=same_device, allowed_origins=("https://shop.example",)
         )
-        return ModelProject(project, secrets.webhook_secret, webhook_url=webhook_url)
+        project, secrets = self.run(self.management.create_project(self.actor, changes))
+        return ModelProject(project, secrets.webhook_secret, webhook_url=webhook_url, same_device=same_device)
 
     def refusal(self, owner: ModelProject, *, public: bool) -> type[TaproofError] | None:
         """Return why a call for this project is refused, whatever it asks."""
@@ -117,8 +127,13 @@ class SessionLife(RuleBasedStateMachine):
     def create_session(self, node: int, project: int, public: bool, bound: bool) -> Any:  # noqa: FBT001 — drawn by Hypothesis.
         owner = self.projects[project]
         challenge = code_challenge(VERIFIER) if bound else None
-        create = self.nodes[node].create_session(owner.project.id, public=public, code_challenge=challenge)
-        refusal = self.refusal(owner, public=public) or (None if owner.is_active else ProjectPaused)
+        create = self.nodes[node].create_session(
+            owner.project.id, public=public, code_challenge=challenge, return_url=PAGE
+        )
+        refusal = self.refusal(owner, public=public)
+        if refusal is None and owner.same_device == "require" and not bound:
+            refusal = SameDeviceRequired
+        refusal = refusal or (None if owner.is_active else ProjectPaused)
         if refusal is not None:
             with pytest.raises(refusal):
                 self.run(create)
@@ -127,25 +142,33 @@ class SessionLife(RuleBasedStateMachine):
 
     def add_session(self, owner: ModelProject, created: CreatedSession, *, bound: bool = False) -> ModelSession:
         assert created.expires_at == self.now + SESSION_LIFETIME
-        session = ModelSession(created.session_token, owner, created.expires_at, bound=bound)
+        required = owner.same_device == "require"
+        assert created.return_required is required
+        session = ModelSession(created.session_token, owner, created.expires_at, bound=bound, required=required)
         owner.created += 1
         self.all_sessions.append(session)
         return session
 
-    @rule(node=NODES, session=sessions, public=FLAGS)
-    def verify_session(self, node: int, session: ModelSession, public: bool) -> None:  # noqa: FBT001 — drawn by Hypothesis.
+    @rule(node=NODES, session=sessions, public=FLAGS, which=CODES)
+    def verify_session(self, node: int, session: ModelSession, public: bool, which: str) -> None:  # noqa: FBT001 — drawn by Hypothesis.
         project_id = session.owner.project.id
-        verify = self.nodes[node].verify_session(project_id, session.token, public=public, code_verifier=VERIFIER)
+        code = {"right": session.code, "wrong": new_return_code(system_entropy), "none": None}[which]
+        verify = self.nodes[node].verify_session(
+            project_id, session.token, public=public, code_verifier=VERIFIER, return_code=code
+        )
         refusal = self.refusal(session.owner, public=public)
         if refusal is not None:
             with pytest.raises(refusal):
                 self.run(verify)
             return
         answer = self.run(verify)
-        if session.read_by(self.now):
+        session.returned_by(code, self.now)
+        if session.status == "confirmed" and session.hides_from(code):
+            assert answer == VerifyResult("pending", hint="return")
+        elif session.read_by(self.now):
             self.check_proof(session, answer)
             self.proofs[session.token] += 1
-        elif session.may_be_reread(self.now):
+        elif session.may_be_reread(self.now) and not session.hides_from(code):
             self.check_proof(session, answer)
         else:
             status = session.seen(self.now)
@@ -184,7 +207,7 @@ class SessionLife(RuleBasedStateMachine):
         if self.is_blocked(session, user) and session.opener == user and session.seen(self.now) == "pending":
             assert self.run(confirm).outcome == "blocked"
             return
-        changed = session.owner.exists and session.opener == user and session.after("confirm", self.now)
+        changed = session.confirmed_by(user, self.now)
         self.check_decision(session, user, self.run(confirm), changed=changed)
 
     @rule(node=NODES, session=sessions, user=USERS)
@@ -244,7 +267,7 @@ class SessionLife(RuleBasedStateMachine):
         return session.owner.exists and (user, session.owner.project.id) in self.blocks
 
     def check_decision(self, session: ModelSession, user: str, seen: SeenSession, *, changed: bool) -> None:
-        if changed:
+        if changed and session.status != "returning":
             session.event_due = session.owner.webhook_url != ""
             assert seen.decided_at == self.now
         self.check_seen(session, user, seen, changed=changed)
@@ -255,6 +278,12 @@ class SessionLife(RuleBasedStateMachine):
             expected = "unknown"
         elif session.opener not in {None, user}:
             expected = "foreign"
+        elif session.status == "returning" and status == "pending":
+            expected = "returning"
+            # Each answer replaces the code.
+            assert seen.return_link is not None
+            page, _, session.code = seen.return_link.partition("#taproof_return=")
+            assert page == PAGE
         elif status == "pending":
             expected = "unknown" if session.opener is None else "opened"
         elif session.withdrawn:
@@ -276,12 +305,31 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, session=sessions, user=USERS)
     def confirm_in_store(self, node: int, session: ModelSession, user: str) -> None:
-        expected = session.owner.exists and session.opener == user and session.after("confirm", self.now)
-        session.event_due |= expected and session.owner.webhook_url != ""
-        confirm = self.stores[node].sessions.confirm_session(
-            session.key, MessengerIdentity(user, "Name", ""), self.now, self.event(session, "auth.confirmed")
-        )
-        assert self.run(confirm) is expected
+        expected = session.confirmed_by(user, self.now)
+        session.event_due |= expected and not session.required and session.owner.webhook_url != ""
+        store, identity = self.stores[node].sessions, MessengerIdentity(user, "Name", "")
+        confirm = store.confirm_session(session.key, identity, self.now, self.event(session, "auth.confirmed"))
+        assert self.run(confirm) is (expected and not session.required)
+        code = new_return_code(system_entropy)
+        await_return = self.run(store.await_return(session.key, identity, self.now, return_code_hash(code)))
+        assert await_return is (expected and session.required)
+        session.code = code if await_return else session.code
+
+    @rule(node=NODES, session=sessions, user=USERS)
+    def renew_in_store(self, node: int, session: ModelSession, user: str) -> None:
+        code = new_return_code(system_entropy)
+        expected = session.opener == user and session.after("renew_return", self.now)
+        renew = self.stores[node].sessions.renew_return(session.key, user, self.now, return_code_hash(code))
+        assert self.run(renew) is expected or not session.owner.exists
+        session.code = code if expected else session.code
+
+    @rule(node=NODES, session=sessions)
+    def return_in_store(self, node: int, session: ModelSession) -> None:
+        expected = session.returned_by(session.code, self.now)
+        store, code_hash = self.stores[node].sessions, return_code_hash(session.code)
+        user = ReturningUser(session.key.token_hash.hex(), MessengerIdentity(session.opener or "", "Name", ""))
+        event = self.event(session, "auth.confirmed")
+        assert self.run(store.return_session(session.key, code_hash, user, self.now, event)) is expected
 
     @rule(node=NODES, session=sessions, user=USERS)
     def cancel_in_store(self, node: int, session: ModelSession, user: str) -> None:
@@ -304,8 +352,8 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, session=sessions, user=USERS)
     def report_in_store(self, node: int, session: ModelSession, user: str) -> None:
-        before = session.status
-        expected = session.status if session.reported_by(user, self.now) else None
+        before = session.seen(0)  # As it is written down.
+        expected = session.seen(0) if session.reported_by(user, self.now) else None
         kinds: list[EventType] = ["auth.cancelled", "auth.reported"] if before == "pending" else ["auth.reported"]
         events = [self.event(session, kind) for kind in kinds]
         report = self.stores[node].sessions.report_session(session.key, user, self.now, before, events)
@@ -341,23 +389,41 @@ class SessionLife(RuleBasedStateMachine):
         elif session.opener is not None:
             decide = {
                 "confirm": self.confirm_in_store,
+                "renew": self.renew_in_store,
+                "return": lambda node, session, _: self.return_in_store(node, session),
                 "cancel": self.cancel_in_store,
                 "report": self.report_in_store,
             }
             decide[step](node, session, session.opener)
 
     @rule(
-        project=st.integers(0, 2), is_active=FLAGS, public_access=FLAGS, url=st.sampled_from(["", "https://a.example/"])
+        project=st.integers(0, 2),
+        is_active=FLAGS,
+        public_access=FLAGS,
+        url=st.sampled_from(["", "https://a.example/"]),
+        policy=POLICIES,
     )
-    def change_project(self, project: int, is_active: bool, public_access: bool, url: str) -> None:  # noqa: FBT001 — drawn by Hypothesis.
+    def change_project(
+        self,
+        project: int,
+        is_active: bool,  # noqa: FBT001 — drawn by Hypothesis.
+        public_access: bool,  # noqa: FBT001 — drawn by Hypothesis.
+        url: str,
+        policy: SameDevice,
+    ) -> None:
         owner = self.projects[project]
-        changes = ProjectChanges(None, url, is_active, public_access)
+        changes = ProjectChanges(None, url, is_active, public_access, same_device=policy)
         try:
             self.run(self.management.update_project(self.actor, owner.project.id, changes))
         except ProjectNotFound:
             assert not owner.exists
             return
-        owner.is_active, owner.public_access, owner.webhook_url = is_active, public_access, url
+        owner.is_active, owner.public_access, owner.webhook_url, owner.same_device = (
+            is_active,
+            public_access,
+            url,
+            policy,
+        )
         for session in self.all_sessions:
             session.event_due &= url != "" or session.owner is not owner
 
@@ -409,6 +475,7 @@ class SessionLife(RuleBasedStateMachine):
         assert seen == {
             each.key: (each.seen(self.now), each.opener, each.used_at, each.reported, each.withdrawn) for each in mine
         }
+        assert all(each.identity is None for each in listed if each.status == "pending")
         assert sorted(recount(stored)) == sorted((*astuple(row)[:9], row.reported) for row in counted)
         for project in projects:
             decided = [session.status for session in mine if session.owner.project.id == project.id]

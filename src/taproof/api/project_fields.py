@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from taproof.api.schemas import Name, ProjectId, StrictRequest, Time
 from taproof.core.model import PROJECT_DEFAULTS, ProjectChanges, ProjectEvent, TurnOffReason
 from taproof.core.origins import ORIGIN_LENGTH, ORIGINS_LIMIT
+from taproof.core.return_url import ENTRY_LENGTH, RETURN_URLS_LIMIT
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
 
@@ -20,6 +21,7 @@ _WEBHOOK_URL: Final = (
 _ORIGIN: Final = (
     r"^(https://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))(:[0-9]{1,5})?$"
 )
+_RETURN_URL: Final = _ORIGIN.removesuffix("$") + r"([/?][!-\[\]-~]*)?$"
 
 
 def _default_events() -> list[str]:
@@ -93,6 +95,30 @@ AllowedOrigins = Annotated[
         examples=[["https://shop.example"]],
     ),
 ]
+SameDevice = Annotated[
+    Literal["off", "offer", "require"],
+    Field(
+        description="offer: after Confirm, the messenger has a button back to the page, if generate was called with a "
+        "return_url. require: sign-ins give no proof without the return code of that button, and generate needs a "
+        "code_challenge and a return_url. offer and require need allowed_origins or return_urls.",
+        examples=["off"],
+    ),
+]
+ReturnUrls = Annotated[
+    list[str],
+    WithJsonSchema(
+        {
+            "type": "array",
+            "items": {"type": "string", "maxLength": ENTRY_LENGTH, "pattern": _RETURN_URL},
+            "maxItems": RETURN_URLS_LIMIT,
+        }
+    ),
+    Field(
+        description="The URLs that a return_url can be besides the pages of allowed_origins, such as the link that "
+        "opens an app. They match exactly.",
+        examples=[["https://app.example/return"]],
+    ),
+]
 BotToken = Annotated[
     str,
     WithJsonSchema({"type": "string", "maxLength": 117, "pattern": "^$|^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{30,100}$"}),
@@ -110,7 +136,7 @@ class _ProjectRequest(StrictRequest):
         fields: dict[str, Any] = self.model_dump(exclude_unset=True, exclude={"bot_token"})
         if "match_code" in fields:
             fields["match_code"] = fields["match_code"] == "on"
-        for name in ("allowed_origins", "webhook_events"):
+        for name in ("allowed_origins", "webhook_events", "return_urls"):
             if name in fields:
                 fields[name] = tuple(fields[name])
         return ProjectChanges(**fields)
@@ -130,6 +156,8 @@ class CreateProject(_ProjectRequest):
     show_context: ShowContext = True
     match_code: MatchCode = "off"
     allowed_origins: AllowedOrigins = Field(default_factory=list)
+    same_device: SameDevice = "off"
+    return_urls: ReturnUrls = Field(default_factory=list)
     bot_token: BotToken = ""
 
 
@@ -150,6 +178,8 @@ class UpdateProject(_ProjectRequest):
     show_context: ShowContext = Field(default_factory=bool)
     match_code: MatchCode = Field(default_factory=lambda: "off")
     allowed_origins: AllowedOrigins = Field(default_factory=list)
+    same_device: SameDevice = Field(default_factory=lambda: "off")
+    return_urls: ReturnUrls = Field(default_factory=list)
     bot_token: BotToken = Field(default_factory=str)
 
     def new_bot_token(self) -> str | None:
@@ -191,6 +221,8 @@ class ProjectAnswer(BaseModel):
     show_context: ShowContext
     match_code: MatchCode
     allowed_origins: AllowedOrigins
+    same_device: SameDevice
+    return_urls: ReturnUrls
     created_at: Time
     sessions_count: int = Field(description="All sessions that were ever started.", examples=[1200])
     confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])

@@ -99,12 +99,14 @@ class SessionApi:
             raise InvalidRequest(f"code_challenge_method must be {METHOD}, the only supported method. You can omit it.")
         if "code_challenge_method" in body and code_challenge is None:
             raise InvalidRequest("code_challenge is missing, but code_challenge_method was sent.")
+        return_url = text_field(body, "return_url") if "return_url" in body else None
         call.count(project_id)
         try:
             session = await self._sessions.create_session(
                 project_id,
                 public=public,
                 code_challenge=code_challenge,
+                return_url=return_url,
                 requester=requester_of(scope) if public else NOBODY_KNOWN,
             )
         except TaproofError:
@@ -112,13 +114,15 @@ class SessionApi:
             raise
         self._metrics.sessions_created.inc()
         self._metrics.observe_generate(perf_counter() - began)
-        answer = {
+        answer: dict[str, Any] = {
             "session_token": session.session_token,
             "deeplink": session.deeplink,
             "expires_at": iso8601(session.expires_at),
         }
         if session.match_code is not None:
             answer["match_code"] = session.match_code
+        if session.return_required:
+            answer["return_required"] = True
         return to_json(answer)
 
     async def _verify(self, scope: Scope, receive: Receive, *, public: bool) -> bytes:
@@ -132,6 +136,7 @@ class SessionApi:
         seconds = wait_field(body, WAIT_LIMIT) if "wait" in body else 0
         hints = "hints" in body and flag_field(body, "hints")
         seen_hint = _seen_hint(body) if "seen_hint" in body else None
+        return_code = text_field(body, "return_code") if "return_code" in body else None
         if too_soon := self._limits.refuse_poll(scope, project_id, session_token, code_verifier, public=public):
             # `answer` sends this body with status 429: `_READY_STARTS` has a start message for each refusal. An
             # exception would cost more on the polled path.
@@ -148,6 +153,7 @@ class SessionApi:
                         public=public,
                         code_verifier=code_verifier,
                         seen_hint=seen_hint if hints else None,
+                        return_code=return_code,
                     )
                 if end == "gone":
                     return _NOBODY_READS
@@ -158,7 +164,7 @@ class SessionApi:
                     # The key can be replaced during the wait, and a replaced key is invalid immediately.
                     await self._projects.authenticate(bearer_token(scope))
             result = await self._sessions.verify_session(
-                project_id, session_token, public=public, code_verifier=code_verifier
+                project_id, session_token, public=public, code_verifier=code_verifier, return_code=return_code
             )
         except TaproofError as error:
             self._limits.poll_failed(scope, project_id, session_token, code_verifier, error, public=public)

@@ -6,12 +6,15 @@ from taproof.console.forms import Form
 from taproof.core.errors import TaproofError
 from taproof.core.model import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, ProjectChanges, ProjectEvent
 from taproof.core.names import visible_name
+from taproof.core.return_code import SameDevice
 
 _IN_WORDS: Final = {
     "name ": "The name ",
     "webhook_url ": "The webhook URL ",
     "collect_phone ": "Phone collection ",
     "allowed_origins": "Pages that may start sign-ins",
+    "return_urls": "Other addresses to return to",
+    "same_device ": "Same device ",
     "webhook_events ": "The webhook events ",
     "bot_token ": "The token ",
 }
@@ -25,7 +28,8 @@ NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
 def shown(project: Project) -> dict[str, Any]:
     """Return the form values for a project."""
     flags = {flag: getattr(project, flag) for flag in PROJECT_FLAGS}
-    others = {name: getattr(project, name) for name in ("webhook_url", "allowed_origins", "webhook_events")}
+    names = ("webhook_url", "allowed_origins", "webhook_events", "same_device", "return_urls")
+    others = {name: getattr(project, name) for name in names}
     return {"name": visible_name(project.name), **others, **flags}
 
 
@@ -36,6 +40,8 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
         "name": visible_name(form[f"{prefix}name"]),
         "webhook_url": form[f"{prefix}webhook_url"],
         "allowed_origins": tuple(form[f"{prefix}allowed_origins"].split()),
+        "same_device": form[f"{prefix}same_device"] if form[f"{prefix}same_device"] in get_args(SameDevice) else "off",
+        "return_urls": tuple(form[f"{prefix}return_urls"].split()),
         "webhook_events": tuple(event for event in get_args(ProjectEvent) if form.is_checked(prefix + event)),
         **flags,
     }

@@ -17,7 +17,14 @@ from taproof.console.access import HOME, Access, Visitor, requester_on_page
 from taproof.console.rendering import PageRenderer
 from taproof.console.waiting import COOKIE_SECONDS, show_state
 from taproof.core.clock import SECOND, Clock
-from taproof.core.errors import BotBroken, MessengerUnavailable, PlanLimitReached, ProjectPaused, SignInNotFound
+from taproof.core.errors import (
+    BotBroken,
+    MessengerUnavailable,
+    PlanLimitReached,
+    ProjectPaused,
+    SameDeviceRequired,
+    SignInNotFound,
+)
 from taproof.core.model import MessengerIdentity, Project, Status
 from taproof.http.cookies import delete_cookie, read_cookie, set_cookie
 from taproof.sdk.proof import ProofError, verify_proof
@@ -97,7 +104,7 @@ class TryItPages:
         try:
             requester = requester_on_page(request, self.base_url)
             started = await self.sign_ins.start(Trial(project.id, visitor.session.id), requester)
-        except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
+        except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable, SameDeviceRequired) as error:
             # The page itself says that the project is paused.
             sentence = "" if isinstance(error, ProjectPaused) else error.sentence
             project = await self.projects.read_project(visitor.developer, project.id)

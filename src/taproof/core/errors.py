@@ -51,6 +51,22 @@ class OriginNotAllowed(TaproofError, code="origin_not_allowed", status=400):
     meaning = "The page's origin is not among the project's allowed_origins."
 
 
+class ReturnUrlNotAllowed(TaproofError, code="return_url_not_allowed", status=400):
+    sentence = (
+        "This project's sign-ins cannot return to this return_url. Its developer can add the page's origin to "
+        "allowed_origins, or the whole URL to return_urls."
+    )
+    meaning = "return_url is malformed, or the project allows neither its origin nor the URL itself."
+
+
+class SameDeviceRequired(TaproofError, code="same_device_required", status=400):
+    sentence = (
+        "This project's sign-ins must end in the browser in which they began, so send a code_challenge and a "
+        "return_url. Its developer can change same_device."
+    )
+    meaning = "The project's same_device is require, and the request has no code_challenge or no return_url."
+
+
 class BotBroken(TaproofError, code="bot_broken", status=400):
     sentence = (
         "The messenger no longer accepts the token of this project's bot, so no sign-in can be started. Its developer "

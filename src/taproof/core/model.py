@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from taproof.core.accounts import AuditEntry, Plan
+from taproof.core.return_code import SameDevice
 
 Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
@@ -92,6 +93,8 @@ class PromptDetails(NamedTuple):
     `bot_id` is the only bot that may show the session and accept its decision. `context` is a JSON object; None if
     nothing is known. `match_choices` are three codes, of which `match_code` is the right one; both are None without
     match codes. `collect_phone` is true if the project collects phone numbers and its developer's plan allows it.
+    `return_url` is the page to return to after Confirm, if there is one. `is_returning`: the user has confirmed, and
+    the session waits for its return code.
     """
 
     bot_id: int = SERVICE_BOT
@@ -100,6 +103,9 @@ class PromptDetails(NamedTuple):
     match_choices: str | None = None
     collect_phone: bool = False
     phone_required: bool = True
+    return_url: str | None = None
+    return_required: bool = False
+    is_returning: bool = False
 
 
 class SignInProject(NamedTuple):
@@ -117,6 +123,9 @@ class SignInProject(NamedTuple):
     bot_username: str | None
     bot_broken_at: int | None
     requires_phone: bool = False
+    same_device: SameDevice = "off"
+    return_urls: str = ""
+    """URLs separated by spaces."""
 
 
 class PolledSession(NamedTuple):
@@ -130,6 +139,16 @@ class PolledSession(NamedTuple):
     encrypted_phone: bytes | None = None
     hint: Hint | None = None
     """None stands for "waiting". It has no meaning once the session has left pending."""
+    return_required: bool = False
+    return_hash: bytes | None = None
+
+
+class ReturningUser(NamedTuple):
+    """The user who confirmed a session that waits for its return code."""
+
+    session_id: str
+    identity: MessengerIdentity
+    encrypted_phone: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +165,8 @@ class NewSession:
     context: str | None = None
     match_code: str | None = None
     match_choices: str | None = None
+    return_url: str | None = None
+    return_required: bool = False
 
 
 class ExpiredSession(NamedTuple):
@@ -262,6 +283,10 @@ class Project:
     """The time (ms) since which the messenger has refused the project bot's token."""
     webhook_events: tuple[ProjectEvent, ...] = ("auth.confirmed", "auth.cancelled")
     """The events that are sent to `webhook_url`."""
+    same_device: SameDevice = "off"
+    """Whether a sign-in may, or must, end in the browser in which it began."""
+    return_urls: tuple[str, ...] = ()
+    """URLs to which a sign-in may return, besides the pages of `allowed_origins`."""
 
     @property
     def webhook_secrets(self) -> EncryptedWebhookSecrets:
@@ -285,6 +310,8 @@ class ProjectChanges:
     match_code: bool | None = None
     allowed_origins: tuple[str, ...] | None = None
     webhook_events: tuple[ProjectEvent, ...] | None = None
+    same_device: SameDevice | None = None
+    return_urls: tuple[str, ...] | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the fields that are not None."""
@@ -301,6 +328,8 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
     match_code=False,
     allowed_origins=(),
     webhook_events=("auth.confirmed", "auth.cancelled"),
+    same_device="off",
+    return_urls=(),
 )
 """The default settings of a new project."""
 

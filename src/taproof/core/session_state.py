@@ -8,13 +8,19 @@ from typing import Final, Literal
 
 from taproof.core.clock import MINUTE
 from taproof.core.model import Status
+from taproof.core.return_code import RETURN_LIFETIME
 
-SessionEvent = Literal["open", "confirm", "cancel", "withdraw", "expire", "consume", "report"]
+State = Status | Literal["returning"]
+"""A status, or the part of pending between Confirm and the return code: readers see "pending", and no identity."""
+SessionEvent = Literal[
+    "open", "confirm", "await_return", "renew_return", "return", "cancel", "withdraw", "expire", "consume", "report"
+]
+""""await_return" is a Confirm that requires a return code, and "return" its use. Without one, "confirm" is Confirm."""
 
 SESSION_LIFETIME: Final = 10 * MINUTE
-"""The time that a session may stay pending, in milliseconds (service-spec.md, Limits)."""
+"""The time that a session may stay pending before Confirm, in milliseconds (service-spec.md, Limits)."""
 
-TRANSITIONS: Final[dict[tuple[Status, SessionEvent], Status]] = {
+TRANSITIONS: Final[dict[tuple[State, SessionEvent], State]] = {
     ("pending", "open"): "pending",
     ("pending", "confirm"): "confirmed",
     ("pending", "cancel"): "cancelled",
@@ -22,32 +28,48 @@ TRANSITIONS: Final[dict[tuple[Status, SessionEvent], Status]] = {
     ("pending", "withdraw"): "cancelled",
     ("pending", "expire"): "expired",
     ("confirmed", "consume"): "used",
+    # With a required return code: Confirm begins `RETURN_LIFETIME`, and another tap only makes another code.
+    ("pending", "await_return"): "returning",
+    ("returning", "renew_return"): "returning",
+    ("returning", "return"): "confirmed",
+    ("returning", "cancel"): "cancelled",
+    ("returning", "withdraw"): "cancelled",
+    ("returning", "expire"): "expired",
     # "This wasn't me": after a report, an unused session's proof is never issued.
     ("pending", "report"): "cancelled",
+    ("returning", "report"): "cancelled",
     ("confirmed", "report"): "used",
     ("used", "report"): "used",
 }
+_PENDING: Final[frozenset[State]] = frozenset({"pending", "returning"})
 
 
 class IllegalTransition(Exception):
     """The event is not allowed in that state."""
 
 
-def visible_status(stored: Status, expires_at: int, now: int) -> Status:
+def visible_status(stored: State, expires_at: int, now: int) -> Status:
     """Return the status that a reader sees at `now`: a pending session is expired from `expires_at` on."""
-    return "expired" if stored == "pending" and now >= expires_at else stored
+    if stored == "pending" or stored == "returning":  # noqa: PLR1714 — this is the polled path.
+        return "expired" if now >= expires_at else "pending"
+    return stored
 
 
-def next_status(stored: Status, event: SessionEvent, expires_at: int, now: int) -> Status:
+def next_status(stored: State, event: SessionEvent, expires_at: int, now: int) -> State:
     """Return the state after `event` at `now`.
 
     Raises:
         IllegalTransition: the table has no such row; the session does not change.
     """
-    seen = "pending" if event == "expire" and stored == "pending" else visible_status(stored, expires_at, now)
-    if event == "expire" and now < expires_at:
-        raise IllegalTransition(f"{event} before its time")
+    is_overdue = stored in _PENDING and now >= expires_at
+    if is_overdue is not (event == "expire"):
+        raise IllegalTransition(f"{event} when {visible_status(stored, expires_at, now)}")
     try:
-        return TRANSITIONS[seen, event]
+        return TRANSITIONS[stored, event]
     except KeyError:
-        raise IllegalTransition(f"{event} when {seen}") from None
+        raise IllegalTransition(f"{event} when {stored}") from None
+
+
+def next_expiry(event: SessionEvent, expires_at: int, now: int) -> int:
+    """Return the expiry of a session after `event` at `now`."""
+    return now + RETURN_LIFETIME if event == "await_return" else expires_at

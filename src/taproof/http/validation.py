@@ -16,6 +16,7 @@ _SENTENCES: Final = {
 }
 _MUST_BE: Final = {
     "allowed_origins": 'a list of strings, such as ["https://shop.example.com"]; [] allows any page',
+    "return_urls": 'a list of strings, such as ["https://app.example.com/return"]',
     "webhook_events": 'a list of strings, such as ["auth.confirmed"]',
     "bot_token": 'a string: the token from @BotFather, or "" to use the service\'s own bot again',
 }

@@ -16,6 +16,7 @@ from taproof.core.errors import (
     ProjectNotFound,
     ProjectPaused,
     RateLimited,
+    SameDeviceRequired,
     TaproofError,
 )
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
@@ -50,6 +51,7 @@ WAIT_SECONDS: Final = 25
 COOKIE_SECONDS: Final = (AUTHORIZATION_LIFETIME + KEPT_AFTER) // SECOND
 COOKIES_LIMIT: Final = 20
 """The maximum number of sign-ins that one browser can have open. The next one replaces the oldest."""
+_SAME_DEVICE: Final = "The project's sign-ins must end in the browser in which they began, which this page cannot do."
 _UNAVAILABLE: Final[dict[type[TaproofError], UnavailableReason]] = {
     ProjectPaused: "paused",
     BotBroken: "bot_broken",
@@ -128,6 +130,8 @@ class AuthorizationPages:
         except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
             description = _DESCRIPTIONS[_UNAVAILABLE.get(type(error), "try_later")]
             return self._refuse(request, wanted, OAuthError("temporarily_unavailable", description))
+        except SameDeviceRequired:
+            return self._refuse(request, wanted, OAuthError("unauthorized_client", _SAME_DEVICE))
         self._metrics.sessions_created.inc()
         return self.lead_to_page(request, begun)
 

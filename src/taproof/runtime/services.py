@@ -53,6 +53,7 @@ from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.list import SessionReader
 from taproof.service.sessions.prompts import Prompts
+from taproof.service.sessions.returns import Returns
 from taproof.service.sessions.wait import Waiting
 from taproof.service.webhooks import Webhooks
 from taproof.storage.protocol import Storage
@@ -112,6 +113,7 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
         recorded, prompt_ended = asyncio.Event(), asyncio.Event()
         projects = open_projects(settings, storage, encryptor)
         plans = open_plans(settings, storage)
+        metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
         waiting = Waiting(storage, system_clock)
         sign_in_sessions = SignInSessions(
             storage,
@@ -124,6 +126,16 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             find_place=place_finder(settings.geoip_file, system_clock),
             wake=waiting.wake,
             ended=prompt_ended.set,
+            returns=Returns(
+                storage,
+                encryptor,
+                system_clock,
+                system_entropy,
+                wake=waiting.wake,
+                recorded=recorded.set,
+                count=partial(metrics.count_decision, "confirmed"),
+            ),
+            own_origin=settings.base_url,
         )
         webhooks = Webhooks(storage, encryptor, system_clock, system_entropy, f"Taproof/{version('taproof')}")
         client = tracing.webhooks(
@@ -131,7 +143,6 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
                 open_webhook_client(settings.address_rules, settings.webhook_ports, allow_http=settings.sandbox)
             )
         )
-        metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
         bot_api = tracing.bot_api(open_bot_api(settings))
         stack.push_async_callback(bot_api.close)
         bots = Bots(

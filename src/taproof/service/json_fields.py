@@ -42,6 +42,8 @@ def project(found: Project) -> dict[str, Any]:
         **{flag: getattr(found, flag) for flag in PROJECT_FLAGS},
         "match_code": "on" if found.match_code else "off",
         "allowed_origins": list(found.allowed_origins),
+        "same_device": found.same_device,
+        "return_urls": list(found.return_urls),
         "created_at": iso8601(found.created_at),
         "sessions_count": found.sessions_count,
         "confirmed_count": found.confirmed_count,

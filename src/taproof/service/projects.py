@@ -1,7 +1,7 @@
 """Projects and their secrets (service-spec.md, Project; contract.md, Developer endpoints)."""
 
 import dataclasses
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -9,7 +9,6 @@ from typing import Final
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
-from taproof.core.deliveries import read_events
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
@@ -41,11 +40,15 @@ from taproof.core.model import (
     ProjectChanges,
     RemovedBot,
 )
-from taproof.core.names import name_problem
-from taproof.core.origins import read_origins
 from taproof.core.proof import signing_secrets
-from taproof.core.webhook_url import webhook_url_problem
-from taproof.service.audit import audit_entry, url_origin
+from taproof.service.audit import audit_entry
+from taproof.service.project_settings import (
+    NO_PHONES,
+    NO_RETURN_PAGE,
+    SettingsRules,
+    audit_details,
+    require_return_page,
+)
 from taproof.storage.protocol import Storage
 
 PROJECT_LIMIT: Final = 1000
@@ -54,11 +57,6 @@ OVERLAP_LIMIT: Final = 168
 """The maximum duration of a webhook secret rotation in hours."""
 _READ_AT_ONCE: Final = 25
 """The number of projects read and written as JSON in one step, which blocks the event loop for 1 to 2 ms."""
-
-_NO_PHONES: Final = (
-    "collect_phone is available on the pro and business plans, and this account is on the free plan. Keep it false, "
-    "or ask the operator of this service for another plan."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +106,7 @@ class Projects:
         self._encryptor = encryptor
         self._clock = clock
         self._entropy = entropy
-        self._address_rules = address_rules
-        self._webhook_ports = webhook_ports
-        self._allow_loopback_http = allow_loopback_http
+        self._rules = SettingsRules(address_rules, webhook_ports, allow_loopback_http)
         self._limits = limits or {}
 
     def check_changes(self, actor: Actor, changes: ProjectChanges) -> ProjectChanges:
@@ -121,7 +117,7 @@ class Projects:
             InvalidRequest: a field is invalid; the error's sentence names it.
         """
         actor.grant.require("write")
-        return self._checked(actor.developer, changes)
+        return self._rules.checked(actor.developer.plan, changes)
 
     async def create_project(
         self, actor: Actor, wanted: ProjectChanges, *, bot: CheckedBot | None = None
@@ -134,7 +130,8 @@ class Projects:
             PlanLimitReached: the developer has as many projects as their plan allows.
             TooManyProjects: the developer has `PROJECT_LIMIT` projects.
         """
-        wanted = self._checked(actor.developer, dataclasses.replace(wanted, name=wanted.name or ""))
+        wanted = self._rules.checked(actor.developer.plan, dataclasses.replace(wanted, name=wanted.name or ""))
+        require_return_page(PROJECT_DEFAULTS, wanted)
         settings = {**PROJECT_DEFAULTS.given(), **wanted.given()}
         secrets = self._new_secrets()
         project_id = new_id("proj", self._entropy)
@@ -206,29 +203,26 @@ class Projects:
         """
         actor.grant.require("write")  # Also for an empty request, because the response contains the whole project.
         _check_project_id(project_id)
-        changes = self._checked(actor.developer, changes)
+        changes = self._rules.checked(actor.developer.plan, changes)
         now = self._clock()
-        details = changes.given()
-        if changes.webhook_url is not None:
-            details["webhook_url"] = url_origin(changes.webhook_url)
-        if changes.allowed_origins is not None:
+        before = None
+        if changes.allowed_origins is not None or changes.return_urls is not None:
             before = await read_owned_project(self._storage, actor.developer, project_id)
-            details["allowed_origins"] = _difference(before.allowed_origins, changes.allowed_origins)
         entry = None
-        if details:  # An empty request changes nothing.
+        if details := audit_details(before, changes):  # An empty request changes nothing.
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
         change = None if bot is None else self._bot_change(actor, project_id, bot)
         owned = (actor.developer.id, project_id)
         store = partial(self._storage.projects.update_project, *owned, changes, now, entry=entry, bot=change)
         project = await store()
-        if project is None and changes.collect_phone:
-            await self._require_phone_plan(actor.developer)
-            project = await store()  # The plan had changed for a moment, or there is no such project.
-            if project is None:
-                await read_owned_project(self._storage, actor.developer, project_id)
-                raise InvalidRequest(_NO_PHONES)  # The plan has changed again.
         if project is None:
-            raise ProjectNotFound
+            require_return_page(await read_owned_project(self._storage, actor.developer, project_id), changes)
+            if changes.collect_phone:
+                await self._require_phone_plan(actor.developer)
+            project = await store()  # The reason for the refusal existed only for a moment.
+        if project is None:
+            await read_owned_project(self._storage, actor.developer, project_id)
+            raise InvalidRequest(NO_PHONES if changes.collect_phone else NO_RETURN_PAGE)
         return project
 
     async def delete_project(self, actor: Actor, project_id: str) -> None:
@@ -334,25 +328,6 @@ class Projects:
             raise InvalidSecretKey
         return project
 
-    def _checked(self, developer: Developer, changes: ProjectChanges) -> ProjectChanges:
-        name = None if changes.name is None else changes.name.strip()
-        if name is not None and (problem := name_problem(name)) is not None:
-            raise InvalidRequest(f"name {problem}.")
-        if changes.webhook_url is not None:
-            problem = webhook_url_problem(
-                changes.webhook_url,
-                rules=self._address_rules,
-                ports=self._webhook_ports,
-                allow_loopback_http=self._allow_loopback_http,
-            )
-            if problem is not None:
-                raise InvalidRequest(f"webhook_url {problem}.")
-        if changes.collect_phone and developer.plan == "free":
-            raise InvalidRequest(_NO_PHONES)
-        origins = None if changes.allowed_origins is None else read_origins(changes.allowed_origins)
-        events = None if changes.webhook_events is None else read_events(changes.webhook_events)
-        return dataclasses.replace(changes, name=name, allowed_origins=origins, webhook_events=events)
-
     def _bot_change(self, actor: Actor, project_id: str, bot: CheckedBot | RemovedBot) -> BotChange:
         entry = partial(audit_entry, actor, now=self._clock(), entropy=self._entropy, subject=project_id)
         if isinstance(bot, RemovedBot):
@@ -366,22 +341,13 @@ class Projects:
         """Raise InvalidRequest if the store refused because the developer's plan has just changed."""
         current = await self._storage.developers.read_developer(developer.email)
         if current is None or current.plan == "free":
-            raise InvalidRequest(_NO_PHONES)
+            raise InvalidRequest(NO_PHONES)
 
     def _new_secrets(self) -> ProjectSecrets:
         return ProjectSecrets(new_key("sk", self._entropy), new_webhook_secret(self._entropy))
 
     def _encrypt(self, webhook_secret: str, project_id: str) -> bytes:
         return self._encryptor.encrypt(webhook_secret, associated_data_of("webhook_secret", project_id), self._entropy)
-
-
-def _difference(before: Sequence[str], now: Sequence[str]) -> dict[str, object]:
-    """Return the added and removed origins for the audit log, because the whole list may be too long for an entry."""
-    return {
-        "count": len(now),
-        "added": [each for each in now if each not in before],
-        "removed": [each for each in before if each not in now],
-    }
 
 
 async def read_owned_project(storage: Storage, developer: Developer, project_id: str) -> Project:

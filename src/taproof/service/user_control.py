@@ -9,7 +9,8 @@ from typing import Final
 
 from taproof.core.clock import DAY, Clock
 from taproof.core.model import SERVICE_BOT, NamedProject, Session, SessionKey
-from taproof.service.sessions.decide import Decisions, SeenSession
+from taproof.service.sessions.decide import Decisions
+from taproof.service.sessions.seen import SeenSession
 from taproof.storage.protocol import Storage
 
 LOOK_BACK: Final = 30 * DAY

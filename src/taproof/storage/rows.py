@@ -25,6 +25,7 @@ from taproof.core.model import (
     Project,
     ProjectChanges,
     PromptDetails,
+    ReturningUser,
     Session,
     SessionKey,
     SignInProject,
@@ -92,6 +93,7 @@ project_from = _reader(
     **dict.fromkeys(PROJECT_FLAGS, bool),
     allowed_origins=lambda text: tuple(text.split()),
     webhook_events=lambda text: tuple(text.split()),
+    return_urls=lambda text: tuple(text.split()),
 )
 _SIGN_IN_FLAGS: Final = ("is_active", "public_access", "show_context", "match_code", "requires_phone")
 sign_in_project_from = _reader(SignInProject, **dict.fromkeys(_SIGN_IN_FLAGS, bool))
@@ -120,17 +122,24 @@ def sign_in_client_from(row: Row) -> SignInClient:
 def session_from(row: Row, now: int | None = None) -> Session:
     """Return the session of a row of `SESSION_COLUMNS`; with `now`, in the state that a reader sees at that time.
 
-    Only `READ_SESSION` also returns the prompt's columns.
+    Only `READ_SESSION` also returns the prompt's columns. While a session is pending, nobody has signed in, although it
+    may already hold the identity of the user who has to return to the browser.
     """
     day, token_hash, session_id, project_id, project_name, status, created_at, expires_at, *rest = row
     opened_at, opener_id, confirmed_at, cancelled_at, used_at, *rest = rest
     messenger_id, name, username, phone, reported_at, withdrawn, *of_prompt = rest
     seen = status if now is None else visible_status(status, expires_at, now)
+    is_returning = status == "pending" and confirmed_at is not None
+    if is_returning:
+        confirmed_at = messenger_id = phone = None
     identity = None if messenger_id is None else MessengerIdentity(messenger_id, name, username)
     prompt = None
     if of_prompt:
-        bot_id, context, code, choices, collect_phone, phone_required = of_prompt
-        prompt = PromptDetails(bot_id, context, code, choices, bool(collect_phone), bool(phone_required))
+        bot_id, context, code, choices, collect_phone, phone_required, return_url, return_required = of_prompt
+        flags = (bool(collect_phone), bool(phone_required))
+        prompt = PromptDetails(
+            bot_id, context, code, choices, *flags, return_url, bool(return_required), is_returning=is_returning
+        )
     named = (SessionKey(day, token_hash), session_id, project_id, project_name)
     moves = (opened_at, opener_id, confirmed_at, cancelled_at, used_at)
     return Session(*named, seen, created_at, expires_at, *moves, identity, phone, reported_at, bool(withdrawn), prompt)
@@ -147,6 +156,12 @@ def consumed_from(row: Row) -> ConsumedSession:
     project_id, messenger_id, name, username, confirmed_at, secret, next_secret, next_at, *rest = row
     secrets = EncryptedWebhookSecrets(secret, next_secret, next_at)
     return ConsumedSession(project_id, MessengerIdentity(messenger_id, name, username), confirmed_at, secrets, *rest)
+
+
+def returning_user_from(row: Row) -> ReturningUser:
+    """Return the user of a row of `READ_RETURNING_USER`."""
+    session_id, messenger_id, name, username, *rest = row
+    return ReturningUser(session_id, MessengerIdentity(messenger_id, name, username), *rest)
 
 
 def phone_request_from(row: Row) -> PhoneRequest:
@@ -191,7 +206,10 @@ _console_session_rest = _fields("developer_id created_at last_seen_at access_tok
 _project_rest = _fields("secret_key_preview encrypted_webhook_secret webhook_url created_at " + " ".join(PROJECT_FLAGS))
 _client_rest = _fields("auth_method signing_alg email id_token_lifetime secret_preview created_at")
 _change_flags = _fields(" ".join(PROJECT_FLAGS))
-_new_session = _fields("id created_at expires_at code_challenge bot_id context match_code match_choices project_id")
+_new_session = _fields(
+    "id created_at expires_at code_challenge bot_id context match_code match_choices return_url "
+    "return_required project_id"
+)
 _phone_request = _fields("session_id messenger_id bot_id encrypted_token asked_at expires_at")
 _attempt = _fields("number started_at duration status error encrypted_answer")
 
@@ -221,14 +239,15 @@ def console_session_values(session: ConsoleSession, token_hash: bytes) -> Values
 def project_values(project: Project, secret_key_hash: bytes) -> Values:
     """Return the values of `CREATE_PROJECT`, without the limit."""
     named = (project.id, project.developer_id, project.name)
-    lists = (" ".join(project.allowed_origins), " ".join(project.webhook_events))
-    return (*named, secret_key_hash, *_project_rest(project), *lists)
+    texts = map(" ".join, (project.allowed_origins, project.webhook_events, project.return_urls))
+    return (*named, secret_key_hash, *_project_rest(project), *texts, project.same_device)
 
 
 def change_values(changes: ProjectChanges) -> Values:
     """Return the first values of `UPDATE_PROJECT`."""
-    lists = (None if each is None else " ".join(each) for each in (changes.allowed_origins, changes.webhook_events))
-    return (changes.name, changes.webhook_url, *_change_flags(changes), *lists)
+    lists = (changes.allowed_origins, changes.webhook_events, changes.return_urls)
+    texts = (None if each is None else " ".join(each) for each in lists)
+    return (changes.name, changes.webhook_url, *_change_flags(changes), *texts, changes.same_device)
 
 
 def client_values(client: OidcClient) -> Values:

@@ -11,7 +11,7 @@ from taproof.messengers.browsers import Browser, name_browser
 from taproof.messengers.telegram.prompts import opened_reply
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 EN = LANGUAGES["en"]
 TOKEN = "A" * 43

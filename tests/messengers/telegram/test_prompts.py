@@ -7,7 +7,7 @@ import pytest
 from taproof.core.clock import MINUTE, SECOND
 from taproof.messengers.telegram.prompts import opened_reply, outcome_notice, outcome_reply
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 ENGLISH = LANGUAGES["en"]
 SESSION_TOKEN = "A" * 43
@@ -86,6 +86,22 @@ def test_decision_is_shown_with_its_time(language: str, outcome: str) -> None:
     assert "Acme" in reply.text
     assert reply.buttons is None
     assert "2026-11-20 22:44 UTC" in outcome_notice(LANGUAGES[language], seen)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("outcome", ["confirmed", "returning"])
+def test_back_button_opens_the_page(language: str, outcome: str) -> None:
+    """A link with the project's name, and nothing that a tap sends to the bot. No name can turn the label around."""
+    link = "https://shop.example/#taproof_return=code"
+    seen = SeenSession(outcome, "Ac\u202eme", 0, DECIDED_AT, return_link=link)  # type: ignore[arg-type]
+    reply = outcome_reply(LANGUAGES[language], seen)
+    assert reply.buttons is not None
+    [[button]] = reply.buttons.inline_keyboard
+    assert (button.url, button.callback_data) == (link, None)
+    assert "Acme" in button.text
+    assert "\u202e" not in button.text
+    assert "code" not in repr(seen)
+    assert len(outcome_notice(LANGUAGES[language], seen)) <= 200
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

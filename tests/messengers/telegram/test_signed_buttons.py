@@ -19,7 +19,7 @@ from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control_replies import block_reply, sessions_reply, unblock_reply
 from taproof.messengers.texts.catalog import LANGUAGES, Texts
 from taproof.sandbox.telegram.html import parse_html, trim
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 from taproof.service.user_control import RecentSignIn
 from taproof.storage.sqlite.store import SqliteStorage
 

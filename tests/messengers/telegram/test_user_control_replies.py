@@ -5,7 +5,7 @@ from tests.messengers.telegram.conftest import ACME, PROJECT_ID
 
 from taproof.messengers.telegram.user_control_replies import reported_reply
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -194,6 +194,14 @@ async def test_reply_keyboards_are_taken(running: Running, bot: Bot) -> None:
             {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "url": "nowhere"}]]}},
             "inline keyboard button URL 'nowhere' is invalid: Wrong HTTP URL",
         ),
+        (
+            {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "url": "http://localhost:3000/"}]]}},
+            "inline keyboard button URL 'http://localhost:3000/' is invalid: Wrong HTTP URL",
+        ),
+        (
+            {"text": "x", "reply_markup": {"inline_keyboard": [[{"text": "a", "url": "ftp://shop.example/"}]]}},
+            "inline keyboard button URL 'ftp://shop.example/' is invalid: Unsupported URL protocol",
+        ),
     ],
 )
 async def test_refused_messages(running: Running, parameters: dict[str, Any], description: str) -> None:
@@ -202,6 +210,23 @@ async def test_refused_messages(running: Running, parameters: dict[str, Any], de
     answer = await running.call("sendMessage", **({"chat_id": ADA} | parameters))
     assert answer == {"ok": False, "error_code": 400, "description": f"Bad Request: {description}"}
     assert len(await running.messages()) == 1
+
+
+async def test_links_are_kept_as_the_messenger_writes_them(running: Running) -> None:
+    """Scheme and host are in lower case, and there is always a path. The fragment stays."""
+    await start(running)
+    links = {
+        "HTTPS://Shop.Example#taproof_return=A_b": "https://shop.example/#taproof_return=A_b",
+        "https://shop.example?a=B#c": "https://shop.example/?a=B#c",
+        "http://127.0.0.1:3000/Sign-In": "http://127.0.0.1:3000/Sign-In",
+        "http://[::1]:3000/": "http://[::1]:3000/",
+        "shop.example": "http://shop.example/",
+        "tg://resolve?domain=a": "tg://resolve?domain=a",
+    }
+    keyboard = [[{"text": "a", "url": url}] for url in links]
+    await running.call("sendMessage", chat_id=ADA, text="x", reply_markup={"inline_keyboard": keyboard})
+    [*_, sent] = await running.messages()
+    assert [button["url"] for [button] in sent["inline_keyboard"]] == list(links.values())
 
 
 async def test_edges_that_are_taken(running: Running, bot: Bot) -> None:

@@ -131,10 +131,12 @@ async def test_of_many_polls_one_gets_tokens(provider: Provider, shop: Shop) -> 
 
 
 async def test_what_begins_no_grant(provider: Provider, shop: Shop) -> None:
-    """A paused project and a scope without openid begin nothing, and unknown codes are told apart by nobody."""
+    """A paused project, a required device, a scope without openid; and nobody tells unknown codes apart."""
     assert await error_of(shop.begin_device("profile")) == "invalid_scope"
     assert await error_of(shop.begin_device("")) == "invalid_scope"
-    await shop.change_project(is_active=False)
+    await shop.change_project(same_device="require", allowed_origins=("https://shop.example",))
+    assert await error_of(shop.begin_device()) == "unauthorized_client"
+    await shop.change_project(same_device="off", is_active=False)
     assert await error_of(shop.begin_device()) == "unauthorized_client"
     for text in ("", "BBBB-BBBB", "bbbbbbbb", "not a code", "\x00" * 8):
         with pytest.raises(UserCodeUnknown):

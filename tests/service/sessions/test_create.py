@@ -9,7 +9,7 @@ from taproof.core.errors import BotBroken, OriginNotAllowed
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, ProjectChanges, PromptDetails
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, Requester, load_context
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from tests.databases import every_driver
 from tests.service.conftest import acting
 
 from taproof.core.model import MessengerIdentity, ProjectChanges
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node

@@ -17,7 +17,7 @@ async def test_read_sign_in_project_says_what_a_new_session_needs(storage: Stora
     """Flags come back as booleans; the plan is the developer's; an unknown project is None, also with a NUL."""
     ada = await seed.developer(plan="pro")
     project = await seed.project(ada)
-    expected = (ada.id, "pro", True, True, True, False, "", None, None, None, False)
+    expected = (ada.id, "pro", True, True, True, False, "", None, None, None, False, "off", "")
     found = await storage.projects.read_sign_in_project(project.id)
     assert isinstance(found, SignInProject)
     assert found == expected
@@ -27,7 +27,16 @@ async def test_read_sign_in_project_says_what_a_new_session_needs(storage: Stora
     )
     await storage.projects.update_project(ada.id, project.id, changes, seed.now)
     changed = await storage.projects.read_sign_in_project(project.id)
-    assert changed == (ada.id, "pro", False, False, False, True, " ".join(origins), None, None, None, False)
+    assert changed == (ada.id, "pro", False, False, False, True, " ".join(origins), None, None, None, False, "off", "")
+    returns = ("https://app.example/return", "https://app.example/back?x=1")
+    changes = ProjectChanges(allowed_origins=(), same_device="offer", return_urls=returns)
+    await storage.projects.update_project(ada.id, project.id, changes, seed.now)
+    changed = await storage.projects.read_sign_in_project(project.id)
+    assert changed is not None
+    assert (changed.allowed_origins, changed.same_device, changed.return_urls) == ("", "offer", " ".join(returns))
+    await storage.projects.update_project(
+        ada.id, project.id, ProjectChanges(allowed_origins=origins, same_device="off", return_urls=()), seed.now
+    )
     for changes, requires_phone in (
         (ProjectChanges(collect_phone=True), True),
         (ProjectChanges(phone_required=False), False),
@@ -39,7 +48,7 @@ async def test_read_sign_in_project_says_what_a_new_session_needs(storage: Stora
         assert found.requires_phone is requires_phone
     await storage.plans.update_plan(ada.id, "free", entry=seed.entry(ada.id))
     free = await storage.projects.read_sign_in_project(project.id)
-    assert free == (ada.id, "free", False, False, False, True, " ".join(origins), None, None, None, False)
+    assert free == (ada.id, "free", False, False, False, True, " ".join(origins), None, None, None, False, "off", "")
     assert await storage.projects.read_sign_in_project("proj_unknown") is None
     assert await storage.projects.read_sign_in_project(f"{project.id}\0") is None
 

@@ -6,7 +6,14 @@ from taproof.core import errors
 
 _BAD_REQUEST_ERRORS: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
     "BadRequest": (),
-    "BadStart": (errors.ProjectPaused, errors.OriginNotAllowed, errors.BotBroken, errors.PlanLimitReached),
+    "BadStart": (
+        errors.ProjectPaused,
+        errors.OriginNotAllowed,
+        errors.ReturnUrlNotAllowed,
+        errors.SameDeviceRequired,
+        errors.BotBroken,
+        errors.PlanLimitReached,
+    ),
     "BadMiniApp": (
         errors.ProjectPaused,
         errors.OriginNotAllowed,

@@ -6,6 +6,8 @@ from taproof.api.openapi.operation import post_operation
 from taproof.core.code_challenge import CHALLENGE_PATTERN, METHOD, VERIFIER_PATTERN
 from taproof.core.mini_apps import INIT_DATA_LIMIT
 from taproof.core.model import Hint, Status
+from taproof.core.return_code import RETURN_CODE_PATTERN
+from taproof.core.return_url import RETURN_URL_LENGTH
 
 _SIGN_IN_FAILURES: Final = {
     "generate_public": ("BadStart", "PublicAccessDisabled", "ProjectNotFound", "StoreOrMessengerUnavailable"),
@@ -70,6 +72,22 @@ _CODE_VERIFIER: Final = {
     "examples": ["dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"],
 }
 _REQUIRED_VERIFIER: Final = {**_CODE_VERIFIER, "description": "The verifier of the session's code_challenge."}
+_RETURN_URL: Final = {
+    "type": "string",
+    "maxLength": RETURN_URL_LENGTH,
+    "description": "The page to which the messenger leads the user back after Confirm: https://, or http:// to this "
+    "machine, without a fragment. Its origin must be in the project's allowed_origins, or the URL in its return_urls. "
+    "It has an effect only if the project's same_device is offer or require.",
+    "examples": ["https://shop.example/sign-in"],
+}
+_RETURN_CODE: Final = {
+    "type": "string",
+    "pattern": RETURN_CODE_PATTERN,
+    "description": "The value of taproof_return in the fragment with which the messenger opened the return_url. If the "
+    "project's same_device is require, the session stays pending without it, for at most five minutes after Confirm. "
+    "A wrong code counts as none.",
+    "examples": ["3q2-7wAAESIzRFVmd4iZqrvM3e7_ABEi"],
+}
 _INIT_DATA: Final = {
     "type": "string",
     "minLength": 1,
@@ -88,9 +106,15 @@ _OPTIONAL: Final = (
     _CODE_CHALLENGE,
     _CODE_CHALLENGE_METHOD,
     _CODE_VERIFIER,
+    _RETURN_URL,
+    _RETURN_CODE,
 )
 _WAITING: Final = {"wait": _WAIT, "hints": _HINTS, "seen_hint": _SEEN_HINT}
-_BINDING: Final = {"code_challenge": _CODE_CHALLENGE, "code_challenge_method": _CODE_CHALLENGE_METHOD}
+_BINDING: Final = {
+    "code_challenge": _CODE_CHALLENGE,
+    "code_challenge_method": _CODE_CHALLENGE_METHOD,
+    "return_url": _RETURN_URL,
+}
 PHONE: Final = {
     "type": "string",
     "pattern": "^\\+[1-9][0-9]{4,14}$",
@@ -116,6 +140,11 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
                 "description": "Only if the project's match_code is on. Show it on the same page as the deeplink. In "
                 "the messenger, the user chooses it from three codes; a wrong choice cancels the sign-in.",
                 "examples": ["42"],
+            },
+            "return_required": {
+                "const": True,
+                "description": "Only if the project's same_device is require. The sign-in ends on this device, so show "
+                "the deeplink as a link and not as a QR code.",
             },
         },
         "required": ["session_token", "deeplink", "expires_at"],
@@ -229,7 +258,13 @@ SIGN_IN_PATHS: Final = {
         "Poll every 2 seconds until the status is no longer pending; with `wait`, call again immediately. Only the "
         "first confirmed response has the user's identity and proof: if several calls run concurrently, only one gets "
         "it. Accepts any origin (CORS).",
-        {"project_id": PROJECT_ID, "session_token": SESSION_TOKEN, **_WAITING, "code_verifier": _CODE_VERIFIER},
+        {
+            "project_id": PROJECT_ID,
+            "session_token": SESSION_TOKEN,
+            **_WAITING,
+            "code_verifier": _CODE_VERIFIER,
+            "return_code": _RETURN_CODE,
+        },
     ),
     "/api/v1/generate": _operation(
         "generate",
@@ -247,6 +282,7 @@ SIGN_IN_PATHS: Final = {
             "project_id": _OPTIONAL_PROJECT_ID,
             **_WAITING,
             "code_verifier": _CODE_VERIFIER,
+            "return_code": _RETURN_CODE,
         },
     ),
     "/api/v1/cancel/public": _operation(

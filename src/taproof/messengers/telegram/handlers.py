@@ -45,8 +45,9 @@ from taproof.messengers.telegram.types import (
 from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import known_language, texts_for
 from taproof.service.managed_bots import ManagedBots
-from taproof.service.sessions.decide import Decisions, SeenSession
+from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.prompts import Prompts
+from taproof.service.sessions.seen import SeenSession
 
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 _TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
@@ -176,7 +177,7 @@ class Conversation:
             _log_seen("sign_in_opened", seen)
             browser = await name_browser(seen.context.user_agent)
             reply = opened_reply(chat.texts, seen, session_token, self._clock(), browser)
-            if seen.outcome in {"opened", "phone"}:
+            if seen.outcome in {"opened", "phone", "returning"}:
                 await self._send_prompt(chat, session_token, reply)
                 if seen.outcome == "phone":
                     await chat.send(phone_keyboard(chat.texts, seen), needed=True)
@@ -262,7 +263,8 @@ class Conversation:
             await self._record_prompt(tap, session_token, shown)
             await tap.answer(texts.phone.over)
         else:
-            await tap.replace(outcome_reply(texts, seen), needed=seen.changed)
+            # A repeated tap has made another return code, so its button is needed too.
+            await tap.replace(outcome_reply(texts, seen), needed=seen.changed or seen.return_link is not None)
             if seen.phone_asked:
                 await tap.send(keyboard_gone(texts), needed=seen.changed)
             await tap.answer(outcome_notice(texts, seen))

@@ -9,6 +9,7 @@ from taproof.messengers.browsers import UNKNOWN_BROWSER, Browser
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.shown import shown_text, shown_time
 from taproof.messengers.telegram.types import (
+    InlineKeyboardButton,
     InlineKeyboardMarkup,
     KeyboardButton,
     ReplyKeyboardMarkup,
@@ -17,7 +18,7 @@ from taproof.messengers.telegram.types import (
 )
 from taproof.messengers.telegram.user_control_replies import blocked_link_reply, not_me_button
 from taproof.messengers.texts.catalog import Texts
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 
 CONFIRM: Final = "c"
 """Data of the Confirm button: `c:<session token>`. The next two have the same form."""
@@ -91,13 +92,24 @@ def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
         return blocked_link_reply(texts.control, seen)
     template = {
         "confirmed": texts.confirmed,
+        "returning": texts.returning,
         "cancelled": texts.cancelled,
         "withdrawn": texts.withdrawn,
         "mismatched": texts.mismatched,
         "expired": texts.expired,
         "foreign": texts.foreign,
     }.get(seen.outcome, texts.unknown)
-    return Reply(template.format(project=shown_text(seen.project_name), when=_when(seen)))
+    project = shown_text(seen.project_name)
+    back = texts.back_button.format(project=project)
+    return Reply(template.format(project=project, when=_when(seen), back=back), _back_button(texts, seen))
+
+
+def _back_button(texts: Texts, seen: SeenSession) -> InlineKeyboardMarkup | None:
+    """Return the button that leads back to the page where the sign-in began."""
+    if seen.return_link is None:
+        return None
+    label = texts.back_button.format(project=isolated_name(seen.project_name))
+    return InlineKeyboardMarkup(inline_keyboard=[[InlineKeyboardButton(text=label, url=seen.return_link)]])
 
 
 def withdrawn_reply(texts: Texts, project_name: str, cancelled_at: int) -> Reply:
@@ -109,6 +121,7 @@ def outcome_notice(texts: Texts, seen: SeenSession) -> str:
     """Return the outcome as a short pop-up in plain text."""
     template = {
         "confirmed": texts.confirmed_notice,
+        "returning": texts.returning_notice,
         "cancelled": texts.cancelled_notice,
         "withdrawn": texts.withdrawn_notice,
         "mismatched": texts.mismatched_notice,

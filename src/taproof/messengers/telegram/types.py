@@ -63,6 +63,7 @@ class InlineKeyboardButton(_Type):
 
     text: str
     callback_data: str | None = None
+    url: str | None = None
     style: str | None = None
     icon_custom_emoji_id: str | None = None
 

@@ -24,7 +24,8 @@ from taproof.messengers.telegram.user_control_replies import (
     unblock_reply,
     unblocked_reply,
 )
-from taproof.service.sessions.decide import Decisions, SeenSession
+from taproof.service.sessions.decide import Decisions
+from taproof.service.sessions.seen import SeenSession
 from taproof.service.user_control import UserControl
 
 _log = structlog.get_logger(__name__)

@@ -11,7 +11,7 @@ from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.shown import shown_text, shown_time
 from taproof.messengers.telegram.types import InlineKeyboardMarkup, inline_keyboard
 from taproof.messengers.texts.catalog import ControlTexts
-from taproof.service.sessions.decide import SeenSession
+from taproof.service.sessions.seen import SeenSession
 from taproof.service.user_control import RecentSignIn
 
 REPORT: Final = "r"

@@ -100,6 +100,8 @@ class Texts:
 
     confirm_button: str
     cancel_button: str
+    back_button: Annotated[str, "project"]
+    """Opens the page where the sign-in began."""
     prompt: Annotated[str, "project", "context", "age", "choose", "cancel"]
     """`{context}` is the lines of `ContextTexts`, `{choose}` is `choose_code` or nothing, `{cancel}` is a label."""
     choose_code: Annotated[str, "cancel"]
@@ -108,12 +110,15 @@ class Texts:
     seconds_ago: Annotated[str, "n"]
     minutes_ago: Annotated[str, "n"]
     confirmed: Annotated[str, "project", "when"]
+    returning: Annotated[str, "project", "back"]
+    """For a session that was confirmed and requires the user to return. `{back}` is the label of the button."""
     cancelled: Annotated[str, "project", "when"]
     withdrawn: Annotated[str, "project", "when"]
     """For a request that the website or app cancelled, and not the user."""
     mismatched: Annotated[str, "project", "when"]
     expired: Annotated[str, "project"]
     confirmed_notice: Annotated[str, "when"]
+    returning_notice: str
     cancelled_notice: Annotated[str, "when"]
     withdrawn_notice: Annotated[str, "when"]
     mismatched_notice: Annotated[str, "when"]

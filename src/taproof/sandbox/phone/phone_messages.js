@@ -50,19 +50,36 @@ export function messageElement(message, nameOf, tap) {
 function buttonsElement(message, tap) {
   const rows = document.createElement("div");
   rows.dataset.buttons = message.message_id;
-  for (const labels of message.buttons) {
+  for (const shown of message.inline_keyboard) {
     const row = document.createElement("div");
-    for (const label of labels) {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.dir = "auto";
-      button.textContent = label;
-      button.addEventListener("click", () => tap(button, message.message_id, label));
-      row.append(button);
+    for (const each of shown) {
+      row.append(each.url === undefined ? tapElement(message, each.text, tap) : linkElement(each));
     }
     rows.append(row);
   }
   return rows;
+}
+
+function tapElement(message, label, tap) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.dir = "auto";
+  button.textContent = label;
+  button.addEventListener("click", () => tap(button, message.message_id, label));
+  return button;
+}
+
+/** A button that opens a web page in a browser tab, and sends the bot nothing. It tells that page no address. */
+function linkElement(button) {
+  const link = document.createElement("a");
+  link.dir = "auto";
+  link.textContent = button.text;
+  if (/^https?:/.test(button.url)) {
+    link.href = button.url;
+  }
+  link.target = "_blank";
+  link.rel = "noopener noreferrer";
+  return link;
 }
 
 function contactElement(contact) {

@@ -30,6 +30,10 @@ _REPLY_FLAGS: Final = ("resize_keyboard", "one_time_keyboard", "is_persistent", 
 _REQUESTS: Final = ("request_location", "request_poll", "request_users", "request_chat", "web_app")
 """The other requests that a button of a reply keyboard can make. The sandbox's phone supports only contacts."""
 
+_OWN_LINK: Final = re.compile(r"(?:tg|ton)://[A-Za-z0-9_-]+\S*", re.IGNORECASE)
+_HTTP_LINK: Final = re.compile(
+    r"(?:(https?)://)?(\[[0-9a-f:.]+\]|[^\s/?#:@\[\]]+)(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE
+)
 _TEXT: Final = str | int | float
 """The types that the real server accepts as text."""
 
@@ -152,9 +156,7 @@ def _inline_button(button: object) -> dict[str, Any]:
     if not text.strip():
         raise bad_request("BUTTON_TEXT_INVALID")
     if url := _optional_field(button, "url", kind):
-        if re.fullmatch(r"(?:https?|tg|ton)://[^\s/?#]\S*|[^\s/?#:][^\s/?#:.]*\.[^\s/?#:]\S*", url) is None:
-            raise bad_request(f"inline keyboard button URL '{url}' is invalid: Wrong HTTP URL")
-        return {"text": text, "url": url}
+        return {"text": text, "url": _checked_url(url)}
     if data := _optional_field(button, "callback_data", kind):
         if len(data.encode()) > CALLBACK_DATA_LIMIT:
             raise bad_request("BUTTON_DATA_INVALID")
@@ -163,6 +165,24 @@ def _inline_button(button: object) -> dict[str, Any]:
         if button.get(action) is not None:
             return {"text": text, action: button[action]}
     raise bad_request(f"can't parse {kind}: Text buttons are unallowed in the inline keyboard")
+
+
+def _checked_url(url: str) -> str:
+    """Return a button's link as the messenger stores it: the scheme and the host in lower case, and a path.
+
+    The messenger opens no host without a dot, such as `localhost`. It also knows links of its own (tg:, ton:).
+    """
+    if _OWN_LINK.fullmatch(url):
+        return url
+    found = _HTTP_LINK.fullmatch(url)
+    if found is None:
+        problem = "Unsupported URL protocol" if "://" in url else "Wrong HTTP URL"
+        raise bad_request(f"inline keyboard button URL '{url}' is invalid: {problem}")
+    scheme, host, port, rest = found.groups(default="")
+    if "." not in host and not host.startswith("["):
+        raise bad_request(f"inline keyboard button URL '{url}' is invalid: Wrong HTTP URL")
+    path = rest if rest.startswith("/") else f"/{rest}"
+    return f"{(scheme or 'http').lower()}://{host.lower()}{port}{path}"
 
 
 def _optional_field(button: dict[str, Any], name: str, kind: str) -> str:

@@ -51,6 +51,10 @@ class Devices:
         """
         if not client.is_active:
             raise OAuthError("unauthorized_client", "This project is paused, so no sign-in can be started.")
+        project = await self._storage.projects.read_sign_in_project(client.client.project_id)
+        if project is not None and project.same_device == "require":
+            problem = "This project's sign-ins must end in the browser in which they began, which a device cannot do."
+            raise OAuthError("unauthorized_client", problem)
         request = AuthorizationRequest(scopes=read_scopes(scope))
         device_code = random_base64url(self._entropy)
         now = self._clock()

@@ -23,6 +23,8 @@ from taproof.core.errors import (
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
+    ReturnUrlNotAllowed,
+    SameDeviceRequired,
     SessionNotFound,
     TaproofError,
 )
@@ -50,20 +52,30 @@ from taproof.core.request_context import (
     dump_context,
     origin_domain,
 )
+from taproof.core.return_code import has_returned
+from taproof.core.return_url import NotAReturnUrl, is_openable, read_return_url
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
+from taproof.service.sessions.returns import Returns
 from taproof.storage.protocol import Storage
 
 NOBODY_KNOWN: Final = Requester()
+_NOT_OPENABLE: Final = (
+    "Telegram opens no page whose host has no dot, such as localhost. Open the page as http://127.0.0.1, with its port."
+)
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedSession:
-    """A new pending session. `expires_at` is in ms since the epoch. The page must show a `match_code`."""
+    """A new pending session. `expires_at` is in ms since the epoch. The page must show a `match_code`.
+
+    `return_required`: the session must be verified with its return code.
+    """
 
     session_token: str
     deeplink: str
     expires_at: int
     match_code: str | None = None
+    return_required: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,8 @@ class SignInSessions:
         wake: called with a session that its application cancelled, so that the calls that wait for it respond.
         ended: called after such a cancellation, so that the session's prompt is edited immediately.
         require_room: raises PlanLimitReached if a developer's plan allows no more sign-ins.
+        returns: accepts return codes.
+        own_origin: the origin of this service's pages, to which the sign-ins of every project may return.
     """
 
     def __init__(
@@ -129,7 +143,11 @@ class SignInSessions:
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
         wake: Callable[[SessionKey], None] = lambda _key: None,
         ended: Callable[[], None] = lambda: None,
+        returns: Returns | None = None,
+        own_origin: str = "",
     ) -> None:
+        self._returns = returns or Returns(storage, encryptor, clock, entropy)
+        self._own_origin = own_origin
         self._storage = storage
         self._encryptor = encryptor
         self._link_base = link_base
@@ -147,6 +165,7 @@ class SignInSessions:
         *,
         public: bool,
         code_challenge: str | None = None,
+        return_url: str | None = None,
         requester: Requester = NOBODY_KNOWN,
     ) -> CreatedSession:
         """Create a pending session (POST generate/public if `public`, else POST generate).
@@ -155,11 +174,13 @@ class SignInSessions:
             project_id: the session's project.
             public: the call has no secret key.
             code_challenge: if given (RFC 7636, S256), only the holder of its verifier can read the session.
+            return_url: if given, the page to which the messenger leads the user back. It is checked under every policy,
+                and has no effect while the project's `same_device` is "off".
             requester: shown to the user. The IP address is not stored.
 
         Raises:
-            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, BotBroken,
-                PlanLimitReached, MessengerUnavailable: nothing is stored.
+            InvalidRequest, ProjectNotFound, PublicAccessDisabled, ProjectPaused, OriginNotAllowed, ReturnUrlNotAllowed,
+                SameDeviceRequired, BotBroken, PlanLimitReached, MessengerUnavailable: nothing is stored.
         """
         digest = None if code_challenge is None else challenge_digest(code_challenge)
         if code_challenge is not None and digest is None:
@@ -167,6 +188,11 @@ class SignInSessions:
                 "code_challenge must be the SHA-256 of your code_verifier in base64url without padding: 43 characters."
             )
         project = await self.admit(project_id, public=public, requester=requester)
+        if return_url is not None:
+            self._require_allowed_return(project, return_url)
+        return_required = project.same_device == "require"
+        if return_required and (digest is None or return_url is None):
+            raise SameDeviceRequired
         link_base = (
             self._link_base() if project.bot_username is None else self._project_bot_link_base(project.bot_username)
         )
@@ -189,11 +215,13 @@ class SignInSessions:
             self._context(requester) if own or project.show_context else None,
             match_code,
             " ".join(choices) or None,
+            None if project.same_device == "off" else return_url,
+            return_required,
         )
         if not await self._storage.sessions.create_session(session, public=public):
             raise await self._refusal(project_id, ProjectPaused(), public=public)
         deeplink = f"{link_base}?start={session_token}"
-        return CreatedSession(session_token, deeplink, session.expires_at, match_code)
+        return CreatedSession(session_token, deeplink, session.expires_at, match_code, return_required)
 
     async def admit(self, project_id: str, *, public: bool, requester: Requester) -> SignInProject:
         """Return a project's settings for a new session. The store checks the pause and the public access again.
@@ -225,12 +253,38 @@ class SignInSessions:
         hides_page = requester.origin is not None and not domain
         return dump_context(RequestContext(domain, user_agent, stored_text(place), hides_page))
 
+    def _require_allowed_return(self, project: SignInProject, return_url: str) -> None:
+        """Refuse a return URL to which the project's sign-ins may not lead.
+
+        Raises:
+            ReturnUrlNotAllowed: it is malformed, or it is neither in `return_urls` nor of an allowed origin.
+        """
+        try:
+            origin = read_return_url(return_url)
+        except NotAReturnUrl as error:
+            raise ReturnUrlNotAllowed(f"return_url {error}.") from None
+        if project.same_device != "off" and not is_openable(origin):
+            raise ReturnUrlNotAllowed(_NOT_OPENABLE)
+        if return_url in project.return_urls.split() or origin == self._own_origin:
+            return
+        origins = project.allowed_origins.split()
+        # With "offer" and "require", the code must not go to just any page, so an empty list allows none.
+        if origin not in origins and (origins or project.same_device != "off"):
+            raise ReturnUrlNotAllowed
+
     async def verify_session(
-        self, project_id: str, session_token: str, *, public: bool, code_verifier: object = None
+        self,
+        project_id: str,
+        session_token: str,
+        *,
+        public: bool,
+        code_verifier: object = None,
+        return_code: object = None,
     ) -> VerifyResult:
         """Return the status of a session; on the first read of a confirmed session also the identity and proof.
 
-        A session with a code challenge requires its `code_verifier`. Other sessions ignore `code_verifier`.
+        A session with a code challenge requires its `code_verifier`. Other sessions ignore `code_verifier`. A session
+        with a required return code is pending without its `return_code`, which may be any value that a client sent.
 
         Raises:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: nothing is
@@ -241,6 +295,8 @@ class SignInSessions:
             _require_verifier(session.code_challenge, code_verifier)
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
+        if session.return_required:
+            session, status = await self._after_return(key, session, session_token, return_code)
         if status == "pending":
             return _PENDING[session.hint]
         if status not in {"confirmed", "used"}:
@@ -249,7 +305,8 @@ class SignInSessions:
         if status == "confirmed":
             await self._check_secrets(key, session, now)
             consumed = await self._storage.sessions.consume_session(key, now)
-        if consumed is None and session.code_challenge is not None:
+        may_reread = not session.return_required or has_returned(session.return_hash, return_code)
+        if consumed is None and session.code_challenge is not None and may_reread:
             consumed = await self._storage.sessions.reread_session(key, now - REREAD_WINDOW)
         return _STATUS_ONLY["used"] if consumed is None else self.confirmed(consumed, session_token)
 
@@ -298,6 +355,19 @@ class SignInSessions:
         if public and not session.public_access:
             raise PublicAccessDisabled
         return key, session
+
+    async def _after_return(
+        self, key: SessionKey, session: PolledSession, session_token: str, return_code: object
+    ) -> tuple[PolledSession, Status]:
+        """Confirm a session that requires a return code, if this is its code. Return it with the status to answer."""
+        if has_returned(session.return_hash, return_code) and session.status == "pending":
+            await self._returns.confirm_return(key, session, session_token)
+            # The change was not made if the session was decided or the code was replaced meanwhile.
+            session = await self._storage.sessions.poll_session(key) or session
+        status = visible_status(session.status, session.expires_at, self._clock())
+        if status == "confirmed" and not has_returned(session.return_hash, return_code):
+            return session, "pending"
+        return session, status
 
     async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
         """Decrypt the signing secret and the phone number before the session is used up.

@@ -9,8 +9,7 @@ sessions whose links lead to it: the owner of a bot's token can read all that it
 
 import dataclasses
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Literal
 
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
@@ -27,76 +26,15 @@ from taproof.core.model import (
     Status,
 )
 from taproof.core.names import stored_text
-from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
-from taproof.core.session_state import visible_status
+from taproof.core.return_code import new_return_code, return_code_hash, return_link
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
 from taproof.service.sessions.events import SessionEvents
+from taproof.service.sessions.seen import UNKNOWN, SeenSession, seen_as, seen_by
 from taproof.storage.protocol import Storage
-
-DecisionOutcome = Literal[
-    "opened",
-    "phone",
-    "confirmed",
-    "cancelled",
-    "withdrawn",
-    "mismatched",
-    "reported",
-    "blocked",
-    "expired",
-    "foreign",
-    "unknown",
-]
-"""The state of a session for the user who opened or decided it.
-
-"opened": it waits for this user's decision. "phone": they confirmed, and it waits for their phone number. "confirmed"
-and "cancelled": it was decided, now or earlier. "withdrawn": its application cancelled it. "mismatched": the user
-tapped a wrong match code, which cancelled it. "reported": the user tapped "This wasn't me". "blocked": the user has
-blocked its project. "expired": it has expired. "foreign": another account opened it first. "unknown": there is no such
-session, or this bot may not show it.
-"""
-
 
 CountedDecision = Literal["confirmed", "cancelled", "mismatched", "reported", "withdrawn"]
 """A decision as it is counted, once. The last three are not counted as "cancelled" too."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeenSession:
-    """A session as the bot may show it to a user. Times are in ms.
-
-    `changed`: this call decided it. `project_name` is exactly what the developer typed: show it through
-    `core.names.isolated_name` only. `choices`: the match codes that replace Confirm; empty if there are none.
-    `context`: where the request came from. A stranger may control this text. `phone_asked`: the user was asked for
-    their contact, so a keyboard for it may be showing. `was_used`: somebody may have received the result of the
-    reported session, and the project must sign them out. `signed_out`: the project is the service's own, and the
-    developer who reported the session was signed out there.
-    """
-
-    outcome: DecisionOutcome
-    project_name: str = ""
-    created_at: int = 0
-    decided_at: int | None = None
-    changed: bool = False
-    project_id: str = ""
-    session_id: str = ""
-    context: RequestContext = NOTHING_KNOWN
-    choices: tuple[str, ...] = ()
-    phone_required: bool = True
-    phone_asked: bool = False
-    was_used: bool = False
-    signed_out: bool = False
-
-
-_UNKNOWN = SeenSession("unknown")
-_OUTCOMES: Final[dict[Status, DecisionOutcome]] = {
-    "pending": "opened",
-    "confirmed": "confirmed",
-    "used": "confirmed",
-    "cancelled": "cancelled",
-    "expired": "expired",
-}
-"""The outcome for the owner of a session, by the session's status."""
 
 
 class Decisions:
@@ -137,9 +75,9 @@ class Decisions:
         """Show the session of a deeplink that a user opened. The first account to open it owns the decision."""
         session, _ = await self._find(session_token, bot_id)
         if session is None:
-            return _UNKNOWN
+            return UNKNOWN
         if await self._storage.users.is_blocked(opener_id, session.project_id):
-            return _seen_as("blocked", session)
+            return seen_as("blocked", session)
         now = self._clock()
         hint: Hint = "opened" if session.prompt is None or session.prompt.match_code is None else "choosing"
         if session.opener_id is None and await self._storage.sessions.open_session(session.key, opener_id, now, hint):
@@ -147,7 +85,7 @@ class Decisions:
             session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
         elif session.opener_id is None:
             session = await self._storage.sessions.read_session(session.key)
-        seen = _seen(session, opener_id, now)
+        seen = await self._seen_again(session, opener_id, now)
         request = await self._phone_request(session)
         if seen.outcome == "opened" and request is not None:
             # Make this the latest request: a contact confirms only the session that requested it last.
@@ -167,11 +105,11 @@ class Decisions:
         user_id = identity.messenger_id
         session, now = await self._find(session_token, bot_id)
         if session is None:
-            return _UNKNOWN
-        if _seen(session, user_id, now).outcome != "opened":
-            return _seen(session, user_id, now)
+            return UNKNOWN
+        if seen_by(session, user_id, now).outcome != "opened":
+            return await self._seen_again(session, user_id, now)
         if await self._storage.users.is_blocked(user_id, session.project_id):
-            return _seen_as("blocked", session)
+            return seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         if details.match_code is not None and _chosen(details, choice) != details.match_code:
             seen = await self._decide(session, session_token, user_id, None, now, as_cancelled="mismatched")
@@ -184,14 +122,14 @@ class Decisions:
             await self._ask_for_phone(
                 PhoneRequest(session.key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
             )
-            return dataclasses.replace(_seen(session, user_id, now), outcome="phone", phone_asked=True)
+            return dataclasses.replace(seen_by(session, user_id, now), outcome="phone", phone_asked=True)
         return await self._decide(session, session_token, user_id, identity, now)
 
     async def cancel_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Cancel a session: the user tapped Cancel. Only the first decision of the owner counts."""
         session, now = await self._find(session_token, bot_id)
         if session is None:
-            return _UNKNOWN
+            return UNKNOWN
         return await self._note_phone(session, await self._decide(session, session_token, opener_id, None, now))
 
     async def continue_without_phone(
@@ -201,13 +139,13 @@ class Decisions:
         identity = storable_identity(identity)
         session, now = await self._find(session_token, bot_id)
         if session is None:
-            return _UNKNOWN
-        seen = await self._note_phone(session, _seen(session, identity.messenger_id, now))
+            return UNKNOWN
+        seen = await self._note_phone(session, await self._seen_again(session, identity.messenger_id, now))
         # Without a request, the user has not confirmed the session.
         if seen.outcome != "opened" or not seen.phone_asked:
             return seen
         if await self._storage.users.is_blocked(identity.messenger_id, session.project_id):
-            return _seen_as("blocked", session)
+            return seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         if details.collect_phone and details.phone_required:
             return dataclasses.replace(seen, outcome="phone")
@@ -243,12 +181,12 @@ class Decisions:
         request = await self._storage.users.find_phone_request(user_id, bot_id)
         session = None if request is None else await self._of_bot(request.key, bot_id)
         if request is None or session is None:
-            return _UNKNOWN
-        seen = _seen(session, user_id, now)
+            return UNKNOWN
+        seen = await self._seen_again(session, user_id, now)
         if seen.outcome != "opened":
             return seen
         if await self._storage.users.is_blocked(user_id, session.project_id):
-            return _seen_as("blocked", session)
+            return seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         is_own = contact_owner == user_id and answers(seen)
         phone = e164_number(phone_number) if is_own else None
@@ -265,7 +203,7 @@ class Decisions:
     async def report_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Report a prompt, "This wasn't me": cancel and count the session, and block its project for the user."""
         key = session_key(session_token)
-        return _UNKNOWN if key is None else await self._report(key, session_token, user_id, bot_id)
+        return UNKNOWN if key is None else await self._report(key, session_token, user_id, bot_id)
 
     async def report_sign_in(self, key: SessionKey, user_id: str) -> SeenSession:
         """Report a confirmed sign-in: count it, and block its project for the user."""
@@ -275,9 +213,9 @@ class Decisions:
         session = await self._of_bot(key, bot_id, or_service=True)
         now = self._clock()
         if session is None or (session_token is None and session.confirmed_at is None):
-            return _UNKNOWN
+            return UNKNOWN
         if session.opener_id != user_id:
-            return _seen(session, user_id, now)
+            return seen_by(session, user_id, now)
         # Block first: if this process ends in between, the repeated report completes the rest.
         await self._storage.users.block_project(user_id, session.project_id, now)
         status = await self._record_report(session, session_token, user_id, now)
@@ -290,7 +228,7 @@ class Decisions:
         now_is = await self._storage.sessions.read_session(key)
         signed_out = None if now_is is None else await self._reported_developers.end_access(now_is, user_id)
         seen = dataclasses.replace(
-            _seen_as("reported", session),
+            seen_as("reported", session),
             decided_at=now,
             changed=status is not None,
             was_used=now_is is not None and signed_out is None and await self._was_shown(now_is),
@@ -363,35 +301,73 @@ class Decisions:
         as_cancelled: CountedDecision = "cancelled",
     ) -> SeenSession:
         """Confirm a session for `identity`, or cancel it; only the first decision counts."""
-        key = session.key
-        if _seen(session, user_id, now).outcome != "opened":
-            return _seen(session, user_id, now)
-        if identity is None:
-            event = self._events.cancelled(session, session_token, now)
-            changed = await self._storage.sessions.cancel_session(key, user_id, now, event)
+        if identity is not None:
+            return await self._confirm(session, session_token, identity, now)
+        if seen_by(session, user_id, now).outcome not in {"opened", "returning"}:
+            return seen_by(session, user_id, now)
+        event = self._events.cancelled(session, session_token, now)
+        if not await self._storage.sessions.cancel_session(session.key, user_id, now, event):
+            return seen_by(await self._storage.sessions.read_session(session.key), user_id, now)
+        self._announce(session.key, as_cancelled)
+        decided = dataclasses.replace(session, status="cancelled", cancelled_at=now)
+        return dataclasses.replace(seen_by(decided, user_id, now), changed=True)
+
+    async def _confirm(
+        self, session: Session, session_token: str, identity: MessengerIdentity, now: int
+    ) -> SeenSession:
+        """Confirm a session, or let it wait for its return code."""
+        key, user_id, phone = session.key, identity.messenger_id, identity.messenger_phone
+        if seen_by(session, user_id, now).outcome != "opened":
+            return await self._seen_again(session, user_id, now)
+        encrypted_phone = None
+        if phone is not None:
+            encrypted_phone = self._encryptor.encrypt(phone, associated_data_of("phone", session.id), self._entropy)
+        code = new_return_code(self._entropy)
+        details = session.prompt or PromptDetails()
+        if details.return_required:
+            changed = await self._storage.sessions.await_return(
+                key, identity, now, return_code_hash(code), encrypted_phone
+            )
         else:
             event = self._events.confirmed(session.project_id, session_token, identity, now)
-            phone, encrypted_phone = identity.messenger_phone, None
-            if phone is not None:
-                encrypted_phone = self._encryptor.encrypt(phone, associated_data_of("phone", session.id), self._entropy)
             changed = await self._storage.sessions.confirm_session(key, identity, now, event, encrypted_phone)
         if not changed:
             current = await self._storage.sessions.read_session(key)
             collects = current is not None and current.prompt is not None and current.prompt.collect_phone
-            if current is None or collects or identity is None or identity.messenger_phone is None:
+            if current is None or collects or phone is None:
                 # The session may have expired since `now`.
-                return _seen(current, user_id, self._clock())
+                return await self._seen_again(current, user_id, self._clock())
             # The developer's plan or the project has just stopped collecting phone numbers.
             without = dataclasses.replace(identity, messenger_phone=None)
-            return await self._decide(current, session_token, user_id, without, now)
+            return await self._confirm(current, session_token, without, now)
+        link = None if details.return_url is None else return_link(details.return_url, code)
+        if details.return_required:
+            self._notice(key, "return")
+            return dataclasses.replace(seen_as("returning", session), changed=True, return_link=link)
+        self._announce(key, "confirmed")
+        decided = dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
+        return dataclasses.replace(seen_by(decided, user_id, now), changed=True, return_link=link)
+
+    def _announce(self, key: SessionKey, decision: CountedDecision) -> None:
         self._wake(key)
         self._recorded()
-        self._count(as_cancelled if identity is None else "confirmed")
-        if identity is None:
-            decided = dataclasses.replace(session, status="cancelled", cancelled_at=now)
-        else:
-            decided = dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
-        return dataclasses.replace(_seen(decided, user_id, now), changed=True)
+        self._count(decision)
+
+    async def _seen_again(self, session: Session | None, user_id: str, now: int) -> SeenSession:
+        """Show a session that this call does not decide, with a new return code if it waits for one.
+
+        The earlier code is of no use from then on: it is in a message that the user may no longer have.
+        """
+        seen = seen_by(session, user_id, now)
+        if session is None or seen.outcome != "returning" or session.prompt is None:
+            return seen
+        if await self._storage.users.is_blocked(user_id, session.project_id):
+            return seen_as("blocked", session)
+        code = new_return_code(self._entropy)
+        if not await self._storage.sessions.renew_return(session.key, user_id, now, return_code_hash(code)):
+            return seen_by(await self._storage.sessions.read_session(session.key), user_id, now)
+        link = None if session.prompt.return_url is None else return_link(session.prompt.return_url, code)
+        return dataclasses.replace(seen, return_link=link)
 
 
 def storable_identity(identity: MessengerIdentity) -> MessengerIdentity:
@@ -405,30 +381,3 @@ def _chosen(details: PromptDetails, choice: int | None) -> str | None:
     """Return the match code at the index `choice`; None if there is none."""
     codes = (details.match_choices or "").split()
     return codes[choice] if choice is not None and 0 <= choice < len(codes) else None
-
-
-def _seen(session: Session | None, user_id: str, now: int) -> SeenSession:
-    """Return the part of a session that `user_id` may know."""
-    if session is None:
-        return _UNKNOWN
-    if session.opener_id is not None and session.opener_id != user_id:
-        return SeenSession("foreign")
-    status = visible_status(session.status, session.expires_at, now)
-    if status == "pending" and session.opener_id is None:
-        return _seen_as("unknown", session)
-    return _seen_as("withdrawn" if session.withdrawn else _OUTCOMES[status], session)
-
-
-def _seen_as(outcome: DecisionOutcome, session: Session) -> SeenSession:
-    details = session.prompt or PromptDetails()
-    return SeenSession(
-        outcome,
-        session.project_name,
-        session.created_at,
-        session.confirmed_at if session.confirmed_at is not None else session.cancelled_at,
-        project_id=session.project_id,
-        session_id=session.id,
-        context=load_context(details.context),
-        choices=tuple((details.match_choices or "").split()),
-        phone_required=details.phone_required,
-    )

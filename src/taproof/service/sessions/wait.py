@@ -22,7 +22,8 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.code_challenge import is_proven
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import Hint, SessionKey
+from taproof.core.model import Hint, PolledSession, SessionKey
+from taproof.core.return_code import has_returned
 from taproof.core.session_state import visible_status
 from taproof.storage.protocol import Storage
 
@@ -107,6 +108,7 @@ class Waiting:
         public: bool,
         code_verifier: object = None,
         seen_hint: str | None = None,
+        return_code: object = None,
     ) -> WaitEnd:
         """Wait for at most `seconds` while `SignInSessions.verify_session` would return pending. Change nothing.
 
@@ -130,7 +132,8 @@ class Waiting:
                 return "over"
             if not is_proven(session.code_challenge, code_verifier):
                 return "over"
-            if visible_status(session.status, session.expires_at, self._clock()) != "pending":
+            # The session's return code ends the sign-in now, so there is nothing to wait for.
+            if _is_over(session, self._clock()) or has_returned(session.return_hash, return_code):
                 return "over"
             if seen_hint is not None and seen_hint != (session.hint or "waiting"):
                 return "over"
@@ -256,7 +259,7 @@ class Waiting:
             sessions = await asyncio.gather(*(self._storage.sessions.poll_session(waited.key) for waited in due))
             instant = self._clock()
             for waited, session in zip(due, sessions, strict=True):
-                if session is None or visible_status(session.status, session.expires_at, instant) != "pending":
+                if session is None or _is_over(session, instant):
                     waited.end()
                 else:
                     waited.notice(session.hint or "waiting")
@@ -265,3 +268,9 @@ class Waiting:
             for waited in due:
                 waited.due = again
                 self._queue.append(waited)
+
+
+def _is_over(session: PolledSession, now: int) -> bool:
+    """Tell whether a caller without a return code has nothing more to wait for."""
+    status = visible_status(session.status, session.expires_at, now)
+    return status != "pending" and (status != "confirmed" or not session.return_required)

@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final, Literal, NamedTuple, Protocol
 
 from taproof.core.errors import TaproofError
 from taproof.core.model import PROJECT_FLAGS
+from taproof.storage.queries.sessions import OF_RETURN
 
 FORMAT: Final = "taproof-export"
 VERSION: Final = 1
@@ -83,7 +84,8 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     "projects": _columns(
         "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "encrypted_webhook_secret:bytes webhook_url:text created_at:int encrypted_next_webhook_secret:bytes? "
-        "next_webhook_secret_at:int? secrets_version:small allowed_origins:text webhook_events:text bot_id:int? "
+        "next_webhook_secret_at:int? secrets_version:small allowed_origins:text webhook_events:text same_device:text "
+        "return_urls:text bot_id:int? "
         "bot_username:text? encrypted_bot_token:bytes? bot_broken_at:int? "
         + " ".join(f"{flag}:small" for flag in PROJECT_FLAGS)
     ),
@@ -96,7 +98,8 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "
         "opener_id:text? confirmed_at:int? cancelled_at:int? used_at:int? messenger_id:text? messenger_name:text? "
         "messenger_username:text? code_challenge:bytes? secrets_version:small? bot_id:int context:text? "
-        "match_code:text? match_choices:text? encrypted_phone:bytes? reported_at:int? hint:text? withdrawn:small"
+        "match_code:text? match_choices:text? encrypted_phone:bytes? reported_at:int? hint:text? withdrawn:small "
+        "return_url:text? return_required:small return_hash:bytes?"
     ),
     "daily_counts": _columns(
         "project_id:text day:day requested:small opened:small confirmed:small used:small cancelled:small "
@@ -169,6 +172,12 @@ class Target(Protocol):
 _NAMES: Final = {table: ", ".join(column.name for column in columns) for table, columns in TABLES.items()}
 # The statements are built only from the constants above.
 SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABLES}  # noqa: S608
+# Nobody has signed in to a session that waits for its return code, so its user is not exported.
+_SESSION_VALUES: Final = [
+    f"CASE WHEN status = 'pending' THEN NULL ELSE {column.name} END" if column.name in OF_RETURN else column.name
+    for column in TABLES["sessions"]
+]
+SELECT["sessions"] = f"SELECT {', '.join(_SESSION_VALUES)} FROM sessions"  # noqa: S608
 INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
 COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
 ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # noqa: S608

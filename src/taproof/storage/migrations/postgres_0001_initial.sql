@@ -146,6 +146,8 @@ CREATE TABLE projects (
   match_code INTEGER NOT NULL DEFAULT 0,
   allowed_origins TEXT NOT NULL DEFAULT '', -- Separated by spaces; '' allows any.
   webhook_events TEXT NOT NULL DEFAULT 'auth.confirmed auth.cancelled', -- Separated by spaces.
+  same_device TEXT NOT NULL DEFAULT 'off', -- off, offer or require.
+  return_urls TEXT NOT NULL DEFAULT '', -- Separated by spaces.
   bot_id BIGINT, -- The project bot; null without one.
   bot_username TEXT,
   encrypted_bot_token BYTEA,
@@ -208,6 +210,9 @@ CREATE TABLE sessions (
   reported_at BIGINT, -- When the user tapped "This wasn't me".
   hint TEXT COLLATE "C", -- What a pending session waits for; null until its link is opened.
   withdrawn INTEGER NOT NULL DEFAULT 0, -- 1 if the application cancelled the session, not the user.
+  return_url TEXT, -- The page of the *Back to* button; null without one.
+  return_required INTEGER NOT NULL DEFAULT 0, -- 1: Confirm waits for the return code, in the status pending.
+  return_hash BYTEA, -- The SHA-256 of the return code, from Confirm on.
   -- The hash comes first: without statistics the planner expects two hundred days in a partition, not one.
   PRIMARY KEY (token_hash, day)
 ) PARTITION BY LIST (day);
@@ -428,6 +433,7 @@ BEGIN
 END $$;
 
 -- Move sessions from pending to confirmed, with their counts, users and events; return those that were moved.
+-- With a return hash, a session must wait for this return code; without one, it must not require a code.
 -- `planned_days` names each day once, so that a statement is planned for the partitions of these days only. All other
 -- arrays have one element for each session. `storage/postgres/` explains LATERAL and `status || ''`. Each statement sees
 -- what was committed while the one before it waited. Rows are locked in one order everywhere: sessions, users,
@@ -435,7 +441,7 @@ END $$;
 CREATE FUNCTION confirm_sessions(
   planned_days INTEGER[], of_days INTEGER[], hashes BYTEA[], confirmed_times BIGINT[], people TEXT[], names TEXT[],
   usernames TEXT[], deadlines BIGINT[], event_ids TEXT[], event_types TEXT[], event_bodies BYTEA[],
-  event_times BIGINT[], event_projects TEXT[], phones BYTEA[]
+  event_times BIGINT[], event_projects TEXT[], phones BYTEA[], return_hashes BYTEA[]
 ) RETURNS TABLE (moved_day INTEGER, moved_hash BYTEA) LANGUAGE plpgsql
 -- The quoted statements are planned at each call, for the partitions of their days. All others are planned once, which
 -- halves the total time, and use the primary keys, however small the tables are when they are planned.
@@ -453,14 +459,16 @@ DECLARE
 BEGIN
   EXECUTE $q$
     SELECT array_agg(a.token_hash) FROM (
-      SELECT * FROM unnest($2, $3, $4, $5) AS each (day, token_hash, messenger_id, deadline) ORDER BY day, token_hash
+      SELECT * FROM unnest($2, $3, $4, $5, $6) AS each (day, token_hash, messenger_id, deadline, return_hash)
+      ORDER BY day, token_hash
     ) AS a CROSS JOIN LATERAL (
       SELECT FROM sessions s
       WHERE s.day = ANY ($1) AND s.day = a.day AND s.token_hash = a.token_hash
         AND s.status || '' = 'pending' AND s.opener_id = a.messenger_id AND s.expires_at > a.deadline
+        AND CASE WHEN a.return_hash IS NULL THEN s.return_required = 0 ELSE s.return_hash = a.return_hash END
       LIMIT 1 FOR UPDATE
     ) AS s
-  $q$ INTO locked_hashes USING planned_days, of_days, hashes, people, deadlines;
+  $q$ INTO locked_hashes USING planned_days, of_days, hashes, people, deadlines, return_hashes;
   IF locked_hashes IS NULL THEN
     RETURN;
   END IF;
@@ -470,20 +478,21 @@ BEGIN
       UPDATE sessions s SET status = 'confirmed', confirmed_at = a.confirmed_at, messenger_id = a.messenger_id,
         messenger_name = a.messenger_name, messenger_username = a.messenger_username,
         encrypted_phone = a.encrypted_phone, context = NULL
-      FROM unnest($2, $3, $4, $5, $6, $7, $9)
-        AS a (day, token_hash, confirmed_at, messenger_id, messenger_name, messenger_username, encrypted_phone),
+      FROM unnest($2, $3, $4, $5, $6, $7, $9, $10) AS a (
+        day, token_hash, confirmed_at, messenger_id, messenger_name, messenger_username, encrypted_phone, return_hash),
         projects p
       WHERE s.day = ANY ($1) AND a.token_hash = ANY ($8)
         AND a.day = s.day AND a.token_hash = s.token_hash AND p.id = s.project_id
-        -- A phone number is kept only if project and plan still allow it.
-        AND (a.encrypted_phone IS NULL OR (p.collect_phone = 1
+        -- A phone number is stored only if project and plan still allow it. Before a return, it was stored already.
+        AND (a.encrypted_phone IS NULL OR a.return_hash IS NOT NULL OR (p.collect_phone = 1
           AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')))
       RETURNING s.day, s.token_hash, s.id, s.project_id, p.developer_id, s.messenger_id
     )
     SELECT array_agg(m.day), array_agg(m.token_hash), array_agg(m.id), array_agg(m.project_id),
       array_agg(m.developer_id), array_agg(m.messenger_id) FROM moved m
   $q$ INTO moved_days, moved_hashes, moved_ids, moved_projects, moved_developers, moved_people
-  USING planned_days, of_days, hashes, confirmed_times, people, names, usernames, locked_hashes, phones;
+  USING planned_days, of_days, hashes, confirmed_times, people, names, usernames, locked_hashes, phones,
+    return_hashes;
   IF moved_days IS NULL THEN
     RETURN;
   END IF;

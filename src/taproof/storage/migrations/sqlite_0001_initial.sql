@@ -152,6 +152,8 @@ CREATE TABLE projects (
   match_code INTEGER NOT NULL DEFAULT 0,
   allowed_origins TEXT NOT NULL DEFAULT '', -- Separated by spaces; '' allows any.
   webhook_events TEXT NOT NULL DEFAULT 'auth.confirmed auth.cancelled', -- Separated by spaces.
+  same_device TEXT NOT NULL DEFAULT 'off', -- off, offer or require.
+  return_urls TEXT NOT NULL DEFAULT '', -- Separated by spaces.
   bot_id INTEGER, -- The project bot; null without one.
   bot_username TEXT,
   encrypted_bot_token BLOB,
@@ -209,6 +211,9 @@ CREATE TABLE sessions (
   reported_at INTEGER, -- When the user tapped "This wasn't me".
   hint TEXT, -- What a pending session waits for; null until its link is opened.
   withdrawn INTEGER NOT NULL DEFAULT 0, -- 1 if the application cancelled the session, not the user.
+  return_url TEXT, -- The page of the *Back to* button; null without one.
+  return_required INTEGER NOT NULL DEFAULT 0, -- 1: Confirm waits for the return code, in the status pending.
+  return_hash BLOB, -- The SHA-256 of the return code, from Confirm on.
   PRIMARY KEY (day, token_hash)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_by_project ON sessions (project_id, status, created_at, id);

@@ -20,7 +20,8 @@ FROM projects WHERE id = ANY ($1::TEXT[])"""
 READ_SIGN_IN_PROJECTS: Final = """
 SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at,
-  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END, p.id
+  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END,
+  p.same_device, p.return_urls, p.id
 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = ANY ($1::TEXT[])"""
 READ_PROJECTS_BY_SECRET_KEY: Final = queries.READ_PROJECT_BY_SECRET_KEY.replace(
     " FROM projects p WHERE p.secret_key_hash = $1",

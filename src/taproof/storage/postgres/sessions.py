@@ -17,6 +17,7 @@ from taproof.core.model import (
     NewSession,
     PageCursor,
     PolledSession,
+    ReturningUser,
     Session,
     SessionKey,
     Status,
@@ -73,13 +74,13 @@ def _counted(counter: str) -> str:
 CREATE_SESSIONS: Final = f"""
 WITH moved AS (
   INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context,
-    match_code, match_choices, project_id)
+    match_code, match_choices, return_url, return_required, project_id)
   SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, a.code_challenge, a.bot_id, a.context,
-    a.match_code, a.match_choices, p.id
+    a.match_code, a.match_choices, a.return_url, a.return_required, p.id
   FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::BIGINT[],
-    $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::INTEGER[])
+    $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::INTEGER[], $13::TEXT[], $14::INTEGER[])
     AS a (day, token_hash, id, created_at, expires_at, code_challenge, bot_id, context, match_code, match_choices,
-      project_id, is_public)
+      return_url, return_required, project_id, is_public)
   JOIN projects p ON p.id = a.project_id
   WHERE p.is_active = 1 AND (p.public_access = 1 OR a.is_public = 0)
   RETURNING day, token_hash, project_id
@@ -87,7 +88,7 @@ WITH moved AS (
 SELECT day, token_hash FROM moved"""
 POLL_SESSIONS: Final = """
 SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone,
-  s.hint
+  s.hint, s.return_required, s.return_hash
 FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
 CROSS JOIN LATERAL (
   SELECT * FROM sessions x
@@ -104,14 +105,14 @@ WITH asked AS (
 ), {_counted("opened")}
 SELECT day, token_hash FROM moved"""
 CONFIRM_SESSIONS: Final = """
-SELECT * FROM confirm_sessions($1, $2, $3, $4, $6, $7, $8, $5, $9, $10, $11, $12, $13, $14)"""
+SELECT * FROM confirm_sessions($1, $2, $3, $4, $6, $7, $8, $5, $9, $10, $11, $12, $13, $14, $15)"""
 CANCEL_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[], $8::TEXT[],
     $9::BYTEA[], $10::BIGINT[], $11::TEXT[])
     AS a (day, token_hash, cancelled_at, deadline, opener_id, event_id, type, encrypted_body, created_at, project_id)
 ), {_locked("s.status || '' = 'pending' AND s.opener_id = a.opener_id AND s.expires_at > a.deadline")}, moved AS (
-  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, context = NULL
+  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, context = NULL, {queries.FORGET_RETURN}
   FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.id, s.project_id
@@ -127,14 +128,13 @@ WITH asked AS (
   JOIN hooked h ON h.id = a.project_id AND h.webhook_events LIKE '%' || a.type || '%'
 )
 SELECT day, token_hash FROM moved"""
-# Of a pending session, only one that waits for its return code has an identity.
 WITHDRAW_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[])
     AS a (day, token_hash, cancelled_at, deadline)
 ), {_locked("s.status || '' = 'pending' AND s.expires_at > a.deadline")}, moved AS (
   UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, withdrawn = 1, context = NULL,
-    confirmed_at = NULL, messenger_id = NULL, messenger_name = NULL, messenger_username = NULL, encrypted_phone = NULL
+    {queries.FORGET_RETURN}
   FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
   RETURNING s.day, s.token_hash, s.project_id, s.cancelled_at
@@ -153,7 +153,7 @@ WITH asked AS (
 ), {_counted("used")}
 SELECT * FROM moved"""
 # `used_at` does not change: it is the time at which an application received the proof.
-REPORT_SESSION: Final = """
+REPORT_SESSION: Final = f"""
 WITH held AS MATERIALIZED (
   SELECT s.day, s.token_hash, s.status FROM sessions s
   WHERE s.day = $2 AND s.token_hash = $3 AND s.opener_id = $4 AND s.reported_at IS NULL AND s.status || '' = $6
@@ -162,7 +162,8 @@ WITH held AS MATERIALIZED (
 ), moved AS (
   UPDATE sessions s SET reported_at = $1, context = NULL,
     status = CASE h.status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
-    cancelled_at = CASE h.status WHEN 'pending' THEN $1 ELSE s.cancelled_at END
+    cancelled_at = CASE h.status WHEN 'pending' THEN $1 ELSE s.cancelled_at END,
+    {queries.FORGET_RETURN_IF_PENDING}
   FROM held h, projects p
   WHERE s.day = $2 AND s.token_hash = $3 AND p.id = s.project_id
   RETURNING s.id, s.day, s.project_id, s.status, s.confirmed_at
@@ -201,7 +202,7 @@ WITH due AS MATERIALIZED (
   SELECT token_hash FROM sessions WHERE day = $1 AND status = 'pending' AND expires_at <= $2
   ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
 ), moved AS (
-  UPDATE sessions s SET status = 'expired', context = NULL FROM due d
+  UPDATE sessions s SET status = 'expired', context = NULL, {queries.FORGET_RETURN} FROM due d
   WHERE s.day = $1 AND s.token_hash = d.token_hash
   RETURNING s.day, s.token_hash, s.id, s.project_id, s.created_at, s.expires_at
 ), {_counted("expired")}
@@ -332,7 +333,27 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
     async def confirm_session(
         self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
     ) -> bool:
-        values = (*identity_values(identity), *event_values(event), encrypted_phone)
+        values = (*identity_values(identity), *event_values(event), encrypted_phone, None)
+        return await self._confirmations.run(_Change(key, now, values))
+
+    async def await_return(
+        self,
+        key: SessionKey,
+        identity: MessengerIdentity,
+        now: int,
+        return_hash: bytes,
+        encrypted_phone: bytes | None = None,
+    ) -> bool:
+        values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
+        changed = await self._database.change(queries.AWAIT_RETURN, *values)
+        if changed:
+            self._announcer.tell([(key, "return")])
+        return bool(changed)
+
+    async def return_session(
+        self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
+    ) -> bool:
+        values = (*identity_values(user.identity), *event_values(event), user.encrypted_phone, return_hash)
         return await self._confirmations.run(_Change(key, now, values))
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:

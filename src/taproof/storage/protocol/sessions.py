@@ -13,6 +13,7 @@ from taproof.core.model import (
     NewSession,
     PageCursor,
     PolledSession,
+    ReturningUser,
     Session,
     SessionKey,
     Status,
@@ -49,11 +50,44 @@ class SessionStorage(Protocol):
         """Move a session from pending to confirmed if `identity` opened it, and store the identity.
 
         `event` is recorded if the project has a webhook. With `encrypted_phone`, nothing changes unless the project
-        collects phone numbers and its developer's plan is not "free".
+        collects phone numbers and its developer's plan is not "free". A session with a required return code does not
+        change: see `await_return`.
+        """
+
+    async def await_return(
+        self,
+        key: SessionKey,
+        identity: MessengerIdentity,
+        now: int,
+        return_hash: bytes,
+        encrypted_phone: bytes | None = None,
+    ) -> bool:
+        """Store the identity and the hash of a return code with a pending session, if `identity` opened it.
+
+        The session stays pending, and expires after `RETURN_LIFETIME`. Until `return_session`, no other method returns
+        the identity. This changes only a session with a required return code, once. See `confirm_session` for
+        `encrypted_phone`.
+        """
+
+    async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> bool:
+        """Replace the return code of a session for which `opener_id` has called `await_return`. Its expiry stays."""
+
+    async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
+        """Return the user of a session that waits for the return code with this hash."""
+
+    async def return_session(
+        self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
+    ) -> bool:
+        """Confirm a session that waits for the return code with this hash, as `confirm_session` does, at `now`.
+
+        `user` is the result of `read_returning_user`, from which the caller makes `event`.
         """
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
-        """Move a session from pending to cancelled if `opener_id` opened it; record `event` if a webhook is set."""
+        """Move a session from pending to cancelled if `opener_id` opened it; record `event` if a webhook is set.
+
+        A session that waits for its return code loses the identity. So it does when it is reported or expires.
+        """
 
     async def withdraw_session(self, key: SessionKey, now: int) -> bool:
         """Move a session from pending to cancelled for its application; return whether this succeeded.

@@ -7,6 +7,7 @@ and stored status, or with messenger account, project and stored status. Time an
 from typing import Final, NamedTuple
 
 from taproof.core.model import PageCursor, Status
+from taproof.core.return_code import RETURN_LIFETIME
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.storage.queries.sessions import OF_SESSIONS, SESSION_COLUMNS
 
@@ -92,13 +93,13 @@ def session_walks(
     """
     if messenger_id is not None:
         return [Walk(each, *start, since) for each in _CONFIRMED if status in {None, each}]
-    # Exactly the sessions created up to this time are overdue. So neither walk has to skip sessions of the other.
-    overdue = now - SESSION_LIFETIME
     if status is None:
         return [Walk(each, *start, since) for each in _STATUSES]
+    # Sessions become overdue `SESSION_LIFETIME` after their creation. But those that wait for a return code may be
+    # overdue as early as `RETURN_LIFETIME`, or later by that time. The walks skip others in these few minutes only.
     if status == "pending":
-        return [Walk("pending", *start, max(since, overdue + 1), now, _FOREVER)]
+        return [Walk("pending", *start, max(since, now - SESSION_LIFETIME - RETURN_LIFETIME + 1), now, _FOREVER)]
     if status == "expired":
-        newest_overdue = min(start, PageCursor(overdue + 1, ""))
+        newest_overdue = min(start, PageCursor(now - RETURN_LIFETIME + 1, ""))
         return [Walk("expired", *start, since), Walk("pending", *newest_overdue, since, 0, now)]
     return [Walk(status, *start, since)]

@@ -17,7 +17,7 @@ from taproof.storage.rows import change_values, project_from, project_values
 
 _COLUMNS: Final = (
     *("id", "developer_id", "name", "secret_key_hash", "secret_key_preview", "encrypted_webhook_secret", "webhook_url"),
-    *("created_at", *PROJECT_FLAGS, "allowed_origins", "webhook_events"),
+    *("created_at", *PROJECT_FLAGS, "allowed_origins", "webhook_events", "return_urls", "same_device"),
 )
 _COLLECT: Final = f"${_COLUMNS.index('collect_phone') + 1}"
 CREATE_PROJECT: Final = f"""
@@ -32,7 +32,8 @@ _COUNTED_PROJECT: Final = f"""{_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
   p.encrypted_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
-  p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at, p.webhook_events
+  p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at, p.webhook_events,
+  p.same_device, p.return_urls
 FROM projects p LEFT JOIN webhook_endpoints w ON w.project_id = p.id"""
 READ_PROJECT: Final = f"{_COUNTED_PROJECT} WHERE p.id = $1"
 LIST_PROJECTS: Final = f"{_COUNTED_PROJECT} WHERE p.developer_id = $1 ORDER BY p.created_at, p.id"
@@ -46,16 +47,21 @@ SELECT encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_sec
 READ_SIGN_IN_PROJECT: Final = """
 SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at,
-  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END
+  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END,
+  p.same_device, p.return_urls
 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = $1"""
-_CHANGED: Final = ("name", "webhook_url", *PROJECT_FLAGS, "allowed_origins", "webhook_events")
+_CHANGED: Final = (
+    *("name", "webhook_url", *PROJECT_FLAGS, "allowed_origins", "webhook_events", "return_urls", "same_device"),
+)
 LOCK_PROJECTS: Final = "SELECT id FROM projects WHERE (developer_id = $1 AND id = $2) OR id = $3 ORDER BY id"
 _COLLECTS: Final = f"${_CHANGED.index('collect_phone') + 1}"
+_NEW: Final = {name: f"COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1)}
 _OWNER: Final = f"${len(_CHANGED) + 1}"
 UPDATE_PROJECT: Final = f"""
-UPDATE projects SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))}
+UPDATE projects SET {", ".join(f"{name} = {value}" for name, value in _NEW.items())}
 WHERE developer_id = {_OWNER} AND id = ${len(_CHANGED) + 2}
   AND (COALESCE({_COLLECTS}, 0) = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = {_OWNER} AND d.plan <> 'free'))
+  AND ({_NEW["same_device"]} = 'off' OR {_NEW["allowed_origins"]} <> '' OR {_NEW["return_urls"]} <> '')
 RETURNING id"""
 REPLACE_PROJECT_SECRETS: Final = """
 UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, encrypted_webhook_secret = $3,

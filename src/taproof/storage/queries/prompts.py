@@ -21,9 +21,10 @@ END_PROMPT: Final = "UPDATE prompts SET ended_at = $1, leased_until = 0 WHERE da
 FIND_PROMPTS: Final = """
 SELECT day, token_hash, hint FROM prompts WHERE messenger_id = $1 AND bot_id = $2 AND expires_at > $3
 ORDER BY day, token_hash"""
+# After Confirm, the user needs no further message.
 READ_REACHABLE: Final = """
 SELECT hint FROM sessions
-WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND hint <> 'unreachable'"""
+WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND hint NOT IN ('return', 'unreachable')"""
 KEEP_HINT: Final = "UPDATE prompts SET hint = $1 WHERE day = $2 AND token_hash = $3"
 SET_UNREACHABLE: Final = "UPDATE sessions SET hint = 'unreachable' WHERE day = $1 AND token_hash = $2"
 SET_REACHABLE: Final = """

@@ -3,17 +3,19 @@
 from typing import Final
 
 from taproof.core.clock import Clock
-from taproof.core.model import ConsumedSession, Session, SessionKey
+from taproof.core.model import ConsumedSession, MessengerIdentity, ReturningUser, Session, SessionKey
+from taproof.core.session_state import next_expiry
 from taproof.storage.queries.database import AnyDatabase, Queries
-from taproof.storage.rows import consumed_from, session_from
+from taproof.storage.rows import Values, consumed_from, identity_values, returning_user_from, session_from
 
 CREATE_SESSION: Final = """
 INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context, match_code,
-  match_choices, project_id)
-SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, p.id FROM projects p
-WHERE p.id = $11 AND p.is_active = 1 AND (p.public_access = 1 OR $12 = 0) RETURNING id"""
+  match_choices, return_url, return_required, project_id)
+SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, $11, $12, p.id FROM projects p
+WHERE p.id = $13 AND p.is_active = 1 AND (p.public_access = 1 OR $14 = 0) RETURNING id"""
 POLL_SESSION: Final = """
-SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone, s.hint
+SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone, s.hint,
+  s.return_required, s.return_hash
 FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.token_hash = $2"""
 SESSION_COLUMNS: Final = """
   s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at, s.opener_id,
@@ -22,7 +24,7 @@ SESSION_COLUMNS: Final = """
 OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
 READ_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS}, s.bot_id, s.context, s.match_code, s.match_choices,
-  CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END, p.phone_required
+  CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END, p.phone_required, s.return_url, s.return_required
 {OF_SESSIONS} LEFT JOIN developers d ON d.id = p.developer_id WHERE s.day = $1 AND s.token_hash = $2"""
 OPEN_SESSION: Final = """
 UPDATE sessions SET opened_at = $1, opener_id = $2, hint = $3
@@ -30,23 +32,54 @@ WHERE day = $4 AND token_hash = $5 AND status = 'pending' AND opener_id IS NULL 
 RETURNING project_id"""
 SET_HINT: Final = """
 UPDATE sessions SET hint = $1
-WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND (hint IS NULL OR hint <> $1) RETURNING project_id"""
+WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NULL
+  AND (hint IS NULL OR hint <> $1) RETURNING project_id"""
 CONFIRM_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
   messenger_username = $4, encrypted_phone = $5, context = NULL
-WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND opener_id = $2 AND expires_at > $8
+WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND return_required = 0 AND opener_id = $2
+  AND expires_at > $8
   AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
     AND ($5 IS NULL OR (p.collect_phone = 1 AND d.plan <> 'free')))
 RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id), id"""
-CANCEL_SESSION: Final = """
-UPDATE sessions SET status = 'cancelled', cancelled_at = $1, context = NULL
+# A pending session with `confirmed_at` waits for its return code: see "returning" in `core/session_state.py`.
+# PostgreSQL runs the next three statements too: `storage/postgres/` explains `status || ''`.
+AWAIT_RETURN: Final = """
+UPDATE sessions SET confirmed_at = $1, expires_at = $2, messenger_id = $3, messenger_name = $4,
+  messenger_username = $5, return_hash = $6, encrypted_phone = $7, context = NULL, hint = 'return'
+WHERE day = $8 AND token_hash = $9 AND status || '' = 'pending' AND return_required = 1 AND confirmed_at IS NULL
+  AND opener_id = $3 AND expires_at > $10
+  AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
+    AND ($11 = 0 OR (p.collect_phone = 1 AND d.plan <> 'free')))
+RETURNING id"""
+RENEW_RETURN: Final = """
+UPDATE sessions SET return_hash = $1
+WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NOT NULL AND opener_id = $4
+  AND expires_at > $5 RETURNING id"""
+READ_RETURNING_USER: Final = """
+SELECT id, messenger_id, messenger_name, messenger_username, encrypted_phone FROM sessions
+WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND return_hash = $3"""
+RETURN_SESSION: Final = """
+UPDATE sessions SET status = 'confirmed', confirmed_at = $1
+WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND return_hash = $4 AND expires_at > $5
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id), id"""
+OF_RETURN: Final = (
+    *("confirmed_at", "messenger_id", "messenger_name", "messenger_username", "encrypted_phone", "return_hash"),
+)
+"""The columns that Confirm fills although the session stays pending until its return code is used."""
+FORGET_RETURN: Final = ", ".join(f"{column} = NULL" for column in OF_RETURN)
+"""The assignments with which a pending session ends: without its return code, nobody has signed in."""
+FORGET_RETURN_IF_PENDING: Final = ", ".join(
+    f"{column} = CASE s.status WHEN 'pending' THEN NULL ELSE s.{column} END" for column in OF_RETURN
+)
+CANCEL_SESSION: Final = f"""
+UPDATE sessions SET status = 'cancelled', cancelled_at = $1, context = NULL, {FORGET_RETURN}
 WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND opener_id = $4 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, id"""
-# Of a pending session, only one that waits for its return code has an identity.
-WITHDRAW_SESSION: Final = """
-UPDATE sessions SET status = 'cancelled', cancelled_at = $1, withdrawn = 1, context = NULL, confirmed_at = NULL,
-  messenger_id = NULL, messenger_name = NULL, messenger_username = NULL, encrypted_phone = NULL
+WITHDRAW_SESSION: Final = f"""
+UPDATE sessions SET status = 'cancelled', cancelled_at = $1, withdrawn = 1, context = NULL, {FORGET_RETURN}
 WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND expires_at > $4
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id"""
@@ -69,13 +102,14 @@ WHERE s.day = $1 AND s.token_hash = $2 AND s.code_challenge IS NOT NULL AND s.us
   AND s.secrets_version = p.secrets_version AND s.reported_at IS NULL"""
 # Every assignment sees the old row. `used_at` does not change: it is the time at which an application received the
 # proof.
-REPORT_SESSION: Final = """
-UPDATE sessions SET reported_at = $1, context = NULL,
+REPORT_SESSION: Final = f"""
+UPDATE sessions AS s SET reported_at = $1, context = NULL,
   status = CASE status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
-  cancelled_at = CASE status WHEN 'pending' THEN $1 ELSE cancelled_at END
+  cancelled_at = CASE status WHEN 'pending' THEN $1 ELSE cancelled_at END,
+  {FORGET_RETURN_IF_PENDING}
 WHERE day = $2 AND token_hash = $3 AND opener_id = $4 AND reported_at IS NULL
   AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5)) AND status = $6
-  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = s.project_id)
 RETURNING project_id, id, status, confirmed_at"""
 # After the report, no application may be told that this user signed in, not even if the event is resent. Only an
 # attempt in progress may still arrive.
@@ -86,8 +120,8 @@ UPDATE webhook_events SET state = CASE state WHEN 'delivered' THEN state ELSE 'e
 WHERE project_id = $3 AND state IN ('due', 'delivered', 'failed', 'ended') AND type = 'auth.confirmed'
   AND created_at = $4 AND session_id = $5 RETURNING id"""
 ANY_OVERDUE_SESSION: Final = "SELECT 1 FROM sessions WHERE status = 'pending' AND expires_at <= $1 LIMIT 1"
-EXPIRE_SESSIONS: Final = """
-UPDATE sessions SET status = 'expired', context = NULL
+EXPIRE_SESSIONS: Final = f"""
+UPDATE sessions SET status = 'expired', context = NULL, {FORGET_RETURN}
 WHERE status = 'pending' AND (day, token_hash) IN
   (SELECT day, token_hash FROM sessions WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)
 RETURNING day, token_hash, id, project_id, created_at, expires_at"""
@@ -121,6 +155,25 @@ class SessionQueries(Queries[AnyDatabase]):
     async def read_session(self, key: SessionKey) -> Session | None:
         found = await self._database.read(READ_SESSION, *key)
         return session_from(found[0]) if found else None
+
+    async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> bool:
+        values = (return_hash, *key, opener_id, self._deadline(now))
+        return bool(await self._database.change(RENEW_RETURN, *values))
+
+    def _await_return_values(
+        self,
+        key: SessionKey,
+        identity: MessengerIdentity,
+        now: int,
+        return_hash: bytes,
+        encrypted_phone: bytes | None,
+    ) -> Values:
+        confirmed = (now, next_expiry("await_return", 0, now), *identity_values(identity), return_hash, encrypted_phone)
+        return (*confirmed, *key, self._deadline(now), int(encrypted_phone is not None))
+
+    async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
+        found = await self._database.read(READ_RETURNING_USER, *key, return_hash)
+        return returning_user_from(found[0]) if found else None
 
     async def reread_session(self, key: SessionKey, since: int) -> ConsumedSession | None:
         found = await self._database.read(REREAD_SESSION, *key, since)

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import apsw
 
@@ -17,6 +18,7 @@ from taproof.core.model import (
     NewSession,
     PageCursor,
     PolledSession,
+    ReturningUser,
     Session,
     SessionKey,
     Status,
@@ -100,14 +102,53 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
 
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, queries.CONFIRM_SESSION, (*values, self._deadline(now)))
-            for project_id, developer_id, session_id in found:
-                self._counters.add("confirmed", project_id, key.day)
-                notify.record(connection, key)
-                count_user(connection, developer_id, project_id, identity.messenger_id, key.day)
-                connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
+            self._confirmed(connection, key, found, identity, event)
             return bool(found)
 
         return await self._database.writer.run(write)
+
+    async def await_return(
+        self,
+        key: SessionKey,
+        identity: MessengerIdentity,
+        now: int,
+        return_hash: bytes,
+        encrypted_phone: bytes | None = None,
+    ) -> bool:
+        values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
+
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, queries.AWAIT_RETURN, values)
+            if found:
+                notify.record(connection, key, "return")
+            return bool(found)
+
+        return await self._database.writer.run(write)
+
+    async def return_session(
+        self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
+    ) -> bool:
+        def write(connection: apsw.Connection) -> bool:
+            found = rows(connection, queries.RETURN_SESSION, (now, *key, return_hash, self._deadline(now)))
+            self._confirmed(connection, key, found, user.identity, event)
+            return bool(found)
+
+        return await self._database.writer.run(write)
+
+    def _confirmed(
+        self,
+        connection: apsw.Connection,
+        key: SessionKey,
+        found: list[tuple[Any, ...]],
+        identity: MessengerIdentity,
+        event: Event,
+    ) -> None:
+        """Count a session that was just confirmed, announce it, and record its event."""
+        for project_id, developer_id, session_id in found:
+            self._counters.add("confirmed", project_id, key.day)
+            notify.record(connection, key)
+            count_user(connection, developer_id, project_id, identity.messenger_id, key.day)
+            connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
         def write(connection: apsw.Connection) -> bool:

@@ -1,0 +1,67 @@
+"""Return URLs: the page to which the messenger leads the user back after Confirm (contract.md, Return code)."""
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from taproof.core.errors import InvalidRequest
+from taproof.core.origins import NotAnOrigin, read_origin
+
+RETURN_URL_LENGTH: Final = 2048
+"""The maximum number of characters in a return URL."""
+RETURN_URLS_LIMIT: Final = 10
+"""The maximum number of entries in a project's return_urls."""
+ENTRY_LENGTH: Final = 300
+"""The maximum number of characters in such an entry, so that all fit into a request and into the console's form."""
+
+
+class NotAReturnUrl(ValueError):
+    """The text is not a valid return URL. The message is the rest of a sentence that begins with the field's name."""
+
+
+def read_return_url(text: str) -> str:
+    """Return the origin of a return URL, as browsers write it. The URL itself is used unchanged.
+
+    Raises:
+        NotAReturnUrl: the text is not an absolute https:// URL, or http:// to a loopback host, without a fragment.
+    """
+    if len(text) > RETURN_URL_LENGTH:
+        raise NotAReturnUrl(f"must have at most {RETURN_URL_LENGTH:,} characters")
+    # Browsers read a backslash as a slash, and remove tabs and line breaks.
+    if not text.isascii() or not text.isprintable() or " " in text or "\\" in text:
+        raise NotAReturnUrl("must be plain ASCII without spaces or backslashes; percent-encode the rest")
+    if "#" in text:
+        raise NotAReturnUrl("must not contain a fragment, because the return code is sent there")
+    try:
+        parts = urlsplit(text)
+        return read_origin(text[: len(parts.scheme) + len("://") + len(parts.netloc)])
+    except NotAnOrigin as error:
+        raise NotAReturnUrl(str(error)) from None
+    except ValueError:
+        raise NotAReturnUrl("must be a URL, such as https://shop.example/sign-in") from None
+
+
+def is_openable(origin: str) -> bool:
+    """Tell whether Telegram accepts links to an origin: it refuses host names without a dot, such as `localhost`."""
+    host = urlsplit(origin).hostname or ""
+    return "." in host or ":" in host
+
+
+def read_return_urls(texts: Sequence[str]) -> tuple[str, ...]:
+    """Return a project's return URLs without duplicates.
+
+    Raises:
+        InvalidRequest: there are too many, or one is invalid; the sentence names its position in the list.
+    """
+    if len(texts) > RETURN_URLS_LIMIT:
+        raise InvalidRequest(f"return_urls must contain at most {RETURN_URLS_LIMIT} URLs.")
+    for place, text in enumerate(texts, 1):
+        if len(text) > ENTRY_LENGTH:
+            raise InvalidRequest(
+                f"return_urls: number {place} of the list must have at most {ENTRY_LENGTH} characters."
+            )
+        try:
+            read_return_url(text)
+        except NotAReturnUrl as error:
+            raise InvalidRequest(f"return_urls: number {place} of the list {error}.") from None
+    return tuple(dict.fromkeys(texts))

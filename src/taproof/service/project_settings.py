@@ -1,0 +1,105 @@
+"""The rules for a project's settings, and how the audit log describes a change of them."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, Final
+
+from taproof.core.accounts import Plan
+from taproof.core.address_rules import AddressRules
+from taproof.core.deliveries import read_events
+from taproof.core.errors import InvalidRequest
+from taproof.core.model import Project, ProjectChanges
+from taproof.core.names import name_problem
+from taproof.core.origins import read_origins
+from taproof.core.return_url import read_return_urls
+from taproof.core.webhook_url import webhook_url_problem
+from taproof.service.audit import url_origin
+
+NO_PHONES: Final = (
+    "collect_phone is available on the pro and business plans, and this account is on the free plan. Keep it false, "
+    "or ask the operator of this service for another plan."
+)
+NO_RETURN_PAGE: Final = (
+    "same_device cannot be offer or require without a page to return to. Set allowed_origins or return_urls too, or "
+    "set same_device to off."
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class SettingsRules:
+    """Checks settings before they are stored.
+
+    Args:
+        address_rules: the addresses allowed in webhook URLs.
+        webhook_ports: the ports allowed in webhook URLs.
+        allow_loopback_http: accept http:// webhook URLs to a loopback address, as the sandbox does.
+    """
+
+    address_rules: AddressRules
+    webhook_ports: frozenset[int]
+    allow_loopback_http: bool
+
+    def checked(self, plan: Plan, changes: ProjectChanges) -> ProjectChanges:
+        """Return changes as they will be stored.
+
+        Raises:
+            InvalidRequest: a field is invalid; the error's sentence names it.
+        """
+        name = None if changes.name is None else changes.name.strip()
+        if name is not None and (problem := name_problem(name)) is not None:
+            raise InvalidRequest(f"name {problem}.")
+        if changes.webhook_url is not None:
+            problem = webhook_url_problem(
+                changes.webhook_url,
+                rules=self.address_rules,
+                ports=self.webhook_ports,
+                allow_loopback_http=self.allow_loopback_http,
+            )
+            if problem is not None:
+                raise InvalidRequest(f"webhook_url {problem}.")
+        if changes.collect_phone and plan == "free":
+            raise InvalidRequest(NO_PHONES)
+        return dataclasses.replace(
+            changes,
+            name=name,
+            allowed_origins=None if changes.allowed_origins is None else read_origins(changes.allowed_origins),
+            webhook_events=None if changes.webhook_events is None else read_events(changes.webhook_events),
+            return_urls=None if changes.return_urls is None else read_return_urls(changes.return_urls),
+        )
+
+
+def require_return_page(settings: Project | ProjectChanges, changes: ProjectChanges) -> None:
+    """Refuse changes of `settings` that would leave a policy without any page to return to.
+
+    Raises:
+        InvalidRequest: such a project could not start any sign-in that returns.
+    """
+    after = {name: getattr(settings, name) for name in ("same_device", "allowed_origins", "return_urls")}
+    after |= changes.given()
+    if after["same_device"] != "off" and not after["allowed_origins"] and not after["return_urls"]:
+        raise InvalidRequest(NO_RETURN_PAGE)
+
+
+def audit_details(before: Project | None, changes: ProjectChanges) -> dict[str, Any]:
+    """Return the details of an audit entry. `before` is the project; it is needed only if a list changes.
+
+    A URL may contain a secret, so only its origin is logged. Whole lists may be too long for an entry.
+    """
+    details = changes.given()
+    if changes.webhook_url is not None:
+        details["webhook_url"] = url_origin(changes.webhook_url)
+    if before is not None and changes.allowed_origins is not None:
+        details["allowed_origins"] = _difference(before.allowed_origins, changes.allowed_origins)
+    if before is not None and changes.return_urls is not None:
+        difference = _difference(before.return_urls, changes.return_urls)
+        shown = {name: [url_origin(each) for each in difference[name]] for name in ("added", "removed")}
+        details["return_urls"] = difference | shown
+    return details
+
+
+def _difference(before: Sequence[str], now: Sequence[str]) -> dict[str, Any]:
+    return {
+        "count": len(now),
+        "added": [each for each in now if each not in before],
+        "removed": [each for each in before if each not in now],
+    }

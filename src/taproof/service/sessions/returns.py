@@ -1,0 +1,67 @@
+"""The end of a sign-in that requires a return code: the browser in which it began has the code, after Confirm.
+
+Until then, the session is pending for every reader. Its confirmation is counted and sent only now.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+from taproof.core.clock import Clock
+from taproof.core.encryption import Encryptor, associated_data_of
+from taproof.core.entropy import Entropy
+from taproof.core.model import PolledSession, SessionKey
+from taproof.service.sessions.events import SessionEvents
+from taproof.storage.protocol import Storage
+
+
+class Returns:
+    """Confirms sessions whose users have returned to the browser.
+
+    Args:
+        encryptor: encrypts webhook bodies, and decrypts phone numbers.
+        wake: called with a session that was confirmed, so that the calls that wait for it respond immediately.
+        recorded: called after a confirmation that may have recorded a webhook event.
+        count: called once for each confirmation, after it is stored.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        encryptor: Encryptor,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        wake: Callable[[SessionKey], None] = lambda _key: None,
+        recorded: Callable[[], None] = lambda: None,
+        count: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._storage = storage
+        self._encryptor = encryptor
+        self._events = SessionEvents(encryptor, entropy)
+        self._clock = clock
+        self._wake = wake
+        self._recorded = recorded
+        self._count = count
+
+    async def confirm_return(self, key: SessionKey, session: PolledSession, session_token: str) -> bool:
+        """Confirm a session that waits for the code with the hash `session.return_hash`, and return whether it was.
+
+        The caller has checked the code and the code verifier.
+        """
+        if session.return_hash is None:
+            return False
+        user = await self._storage.sessions.read_returning_user(key, session.return_hash)
+        if user is None:
+            return False
+        identity = user.identity
+        if user.encrypted_phone is not None:
+            phone = self._encryptor.decrypt(user.encrypted_phone, associated_data_of("phone", user.session_id))
+            identity = dataclasses.replace(identity, messenger_phone=phone)
+        now = self._clock()
+        event = self._events.confirmed(session.project_id, session_token, identity, now)
+        if not await self._storage.sessions.return_session(key, session.return_hash, user, now, event):
+            return False
+        self._wake(key)
+        self._recorded()
+        self._count()
+        return True

@@ -1,0 +1,301 @@
+"""Return codes: with `same_device` set to "require", only the browser in which a sign-in began gets its proof."""
+
+import asyncio
+import secrets
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.databases import every_driver
+from tests.service.callers import never
+from tests.service.conftest import acting
+from tests.waiting import until
+
+from taproof.core.clock import MINUTE
+from taproof.core.code_challenge import REREAD_WINDOW
+from taproof.core.errors import (
+    CodeVerifierMissing,
+    InvalidRequest,
+    ReturnUrlNotAllowed,
+    SameDeviceRequired,
+    SessionNotFound,
+)
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.return_code import RETURN_LIFETIME, SameDevice
+from taproof.sdk.code_challenge import code_challenge
+from taproof.service.sessions.create_and_verify import VerifyResult
+
+if TYPE_CHECKING:
+    from tests.service.conftest import Node
+
+pytestmark = every_driver
+USER = MessengerIdentity("1001", "Ada", "ada")
+PAGE = "https://shop.example/sign-in?next=%2F"
+VERIFIER = secrets.token_urlsafe(32)
+PENDING = VerifyResult("pending", hint="return")
+
+
+async def project_with(node: "Node", policy: SameDevice, webhook_url: str = "", **changes: object) -> Project:
+    developer = await node.developer("pro")
+    project, _ = await node.project(developer, webhook_url=webhook_url)
+    settings = {"same_device": policy, "allowed_origins": ("https://shop.example",), **changes}
+    return await node.projects.update_project(acting(developer), project.id, ProjectChanges(**settings))  # type: ignore[arg-type]
+
+
+async def start(node: "Node", project: Project, page: str | None = PAGE) -> str:
+    created = await node.signin.create_session(
+        project.id, public=True, code_challenge=code_challenge(VERIFIER), return_url=page
+    )
+    assert (await node.signin.open_session(created.session_token, "1001")).outcome == "opened"
+    return created.session_token
+
+
+async def returning(node: "Node", project: Project) -> tuple[str, str]:
+    """Return the token and the return code of a session that the user has confirmed."""
+    token = await start(node, project)
+    return token, code_of((await node.signin.confirm_session(token, USER)).return_link)
+
+
+def code_of(link: str | None) -> str:
+    assert link is not None
+    page, _, code = link.partition("#taproof_return=")
+    assert page == PAGE
+    return code
+
+
+async def read(node: "Node", project: Project, token: str, code: object = None) -> VerifyResult:
+    return await node.signin.verify_session(project.id, token, public=True, code_verifier=VERIFIER, return_code=code)
+
+
+async def events_of(node: "Node") -> list[str]:
+    now = node.clock.now
+    due = await node.storage.deliveries.claim_deliveries(now, now + 1, 100)
+    await node.storage.deliveries.release_deliveries(due, now)
+    return [each.event.type for each in due]
+
+
+async def test_require_gives_the_proof_to_the_holder_of_the_code(node: "Node", other_node: "Node") -> None:
+    """Until then nobody learns of the confirmation: not the page, webhook, analytics, developer or user."""
+    project = await project_with(node, "require", "https://example.com/hook")
+    token = await start(node, project)
+    seen = await node.signin.confirm_session(token, USER)
+    assert (seen.outcome, seen.changed) == ("returning", True)
+    code = code_of(seen.return_link)
+    assert code not in repr(seen)
+    assert await read(other_node, project, token) == PENDING
+    assert await events_of(node) == []
+    (before,) = await node.storage.counts.read_daily_counts([project.id], 0)
+    assert before.confirmed == 0
+    node.clock.now += RETURN_LIFETIME - 1
+    answer = await read(other_node, project, token, code)
+    assert (answer.status, answer.identity, answer.confirmed_at) == ("confirmed", USER, node.clock.now)
+    assert await events_of(node) == ["auth.confirmed"]
+    (after,) = await node.storage.counts.read_daily_counts([project.id], 0)
+    assert (after.confirmed, after.used, after.unique_users) == (1, 1, 1)
+
+
+async def test_hostile_codes_give_nothing(node: "Node") -> None:
+    """Guessed, malformed, of another session, replaced or expired codes answer like a missing one; the user's works."""
+    project = await project_with(node, "require", "https://example.com/hook")
+    token, replaced = await returning(node, project)
+    other_token, foreign = await returning(node, project)
+    code = code_of((await node.signin.confirm_session(token, USER)).return_link)
+    hostile = [
+        *(secrets.token_urlsafe(24) for _ in range(200)),
+        *("", code[:-1], f"{code}A", code.swapcase(), f" {code}", f"{code}\0", "\ud800" * 32, "A" * 100_000),
+        *(None, 7, True, [code], {"code": code}, code.encode(), replaced, foreign),
+    ]
+    for each in hostile:
+        assert await read(node, project, token, each) == PENDING, each
+    assert await events_of(node) == []
+    with pytest.raises(CodeVerifierMissing):
+        await node.signin.verify_session(project.id, token, public=True, return_code=code)
+    wrong = secrets.token_urlsafe(32)
+    with pytest.raises(SessionNotFound):
+        await node.signin.verify_session(project.id, token, public=True, code_verifier=wrong, return_code=code)
+    assert (await read(node, project, token, code)).status == "confirmed"
+    node.clock.now += RETURN_LIFETIME
+    assert await read(node, project, other_token, foreign) == VerifyResult("expired")
+    assert await events_of(node) == ["auth.confirmed"]
+
+
+async def test_a_code_works_once(node: "Node", other_node: "Node") -> None:
+    """Of many calls at once on two nodes, all get the same proof; afterwards the window needs the code too."""
+    project = await project_with(node, "require", "https://example.com/hook")
+    token, code = await returning(node, project)
+    answers = await asyncio.gather(*(read((node, other_node)[n % 2], project, token, code) for n in range(12)))
+    assert {answer.proof for answer in answers} == {answers[0].proof}
+    assert await events_of(node) == ["auth.confirmed"]
+    assert await read(node, project, token) == VerifyResult("used")
+    assert await read(node, project, token, code) == answers[0]
+    node.clock.now += REREAD_WINDOW
+    assert await read(node, project, token, code) == VerifyResult("used")
+
+
+async def test_a_lost_answer_between_the_two_writes_is_made_up_for(
+    node: "Node", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that ends after the confirmation leaves a session that only the code consumes."""
+    project = await project_with(node, "require")
+    token, code = await returning(node, project)
+    with monkeypatch.context() as killed:
+        killed.setattr(node.storage.sessions, "consume_session", never_consume)
+        with pytest.raises(InterruptedError):
+            await read(node, project, token, code)
+    node.clock.now += RETURN_LIFETIME
+    assert await read(node, project, token) == PENDING
+    assert (await read(node, project, token, code)).status == "confirmed"
+
+
+async def never_consume(*_: object) -> None:
+    raise InterruptedError
+
+
+async def test_another_tap_makes_another_code(node: "Node") -> None:
+    """Of a repeated Confirm and of the link opened again, the latest code alone works; the deadline stays."""
+    project = await project_with(node, "require")
+    token, first = await returning(node, project)
+    node.clock.now += MINUTE
+    again = await node.signin.confirm_session(token, USER)
+    opened = await node.signin.open_session(token, "1001")
+    assert [(each.outcome, each.changed) for each in (again, opened)] == [("returning", False)] * 2
+    assert (await node.signin.open_session(token, "1002")).outcome == "foreign"
+    codes = [first, code_of(again.return_link), code_of(opened.return_link)]
+    assert [(await read(node, project, token, code)).status for code in codes] == ["pending", "pending", "confirmed"]
+
+
+@pytest.mark.parametrize("end", ["cancel", "report", "block"])
+async def test_a_user_who_changes_their_mind_signs_in_nowhere(node: "Node", end: str) -> None:
+    """Cancel and "This wasn't me" end a session that waits for its code; a blocked project gets no new code."""
+    project = await project_with(node, "require", "https://example.com/hook")
+    token, code = await returning(node, project)
+    if end == "block":
+        await node.storage.users.block_project("1001", project.id, node.clock.now)
+        for seen in (await node.signin.open_session(token, "1001"), await node.signin.confirm_session(token, USER)):
+            assert (seen.outcome, seen.return_link) == ("blocked", None)
+        return
+    decide = node.signin.cancel_session if end == "cancel" else node.signin.report_session
+    assert (await decide(token, "1001")).changed
+    assert await read(node, project, token, code) == VerifyResult("cancelled")
+    assert await events_of(node) == ["auth.cancelled"]
+
+
+async def test_a_phone_number_travels_with_the_return(node: "Node") -> None:
+    """It is stored encrypted with the identity, and is part of the answer and the event."""
+    project = await project_with(node, "require", "https://example.com/hook", collect_phone=True)
+    token = await start(node, project)
+    assert (await node.signin.confirm_session(token, USER)).outcome == "phone"
+    seen = await node.signin.give_phone(USER, "1001", "+4915123456789")
+    assert (seen.outcome, seen.changed) == ("returning", True)
+    again = await node.signin.give_phone(USER, "1001", "+4915123456789")
+    answer = await read(node, project, token, code_of(again.return_link))
+    assert answer.identity is not None
+    assert answer.identity.messenger_phone == "+4915123456789"
+
+
+@pytest.mark.parametrize("policy", ["off", "offer"])
+async def test_without_require_the_code_is_not_needed(node: "Node", policy: SameDevice) -> None:
+    """The policy "offer" shows the button, and "off" changes nothing; verify gives the proof with any code or none."""
+    project = await project_with(node, policy)
+    for code in (None, "wrong", secrets.token_urlsafe(24)):
+        token = await start(node, project)
+        seen = await node.signin.confirm_session(token, USER)
+        assert (seen.outcome, seen.return_link is not None) == ("confirmed", policy == "offer")
+        assert (await read(node, project, token, code)).status == "confirmed"
+    token = await start(node, project, page=None)
+    assert (await node.signin.confirm_session(token, USER)).return_link is None
+
+
+async def test_require_needs_a_challenge_and_a_page(node: "Node") -> None:
+    """On both endpoints. A later change of the policy does not change a session."""
+    project = await project_with(node, "require")
+    challenge = code_challenge(VERIFIER)
+    for given, page in ((None, None), (challenge, None), (None, PAGE)):
+        for public in (True, False):
+            with pytest.raises(SameDeviceRequired):
+                await node.signin.create_session(project.id, public=public, code_challenge=given, return_url=page)
+    token = await start(node, project)
+    await node.storage.projects.update_project(
+        project.developer_id, project.id, ProjectChanges(same_device="off"), node.clock.now
+    )
+    assert (await node.signin.confirm_session(token, USER)).outcome == "returning"
+    assert await read(node, project, token) == PENDING
+
+
+async def test_return_urls_lead_to_the_projects_own_pages(node: "Node") -> None:
+    """Under every policy. An empty list of origins allows any page only while the policy is off."""
+    entry = "https://app.example/back?x=1"
+    refused_always = [
+        *("", "shop.example", "/sign-in", "//shop.example/", "ftp://shop.example/", "javascript:alert(1)"),
+        *("http://shop.example/", "https://shop.example/#a", "https://shop.example/#", "https://a@shop.example/"),
+        *("https://shop.example\\@evil.example/", "https://shop.example/ a", "https://shop.example/\t", "https:///x"),
+        *("https://shop.example/\u00e9", "https://*.example/", f"https://shop.example/{'a' * 2_048}", "tg://resolve"),
+    ]
+    strangers = [
+        "https://evil.example/",
+        "https://shop.example.evil.example/",
+        "https://shop.example:8443/",
+        f"{entry}1",
+    ]
+    policies: list[tuple[SameDevice, tuple[str, ...], list[str]]] = [
+        ("off", (), []),
+        ("off", ("https://shop.example",), strangers),
+        ("offer", ("https://shop.example",), [*strangers, "http://localhost:3000/"]),
+        ("require", (), [*strangers, PAGE]),
+    ]
+    for policy, origins, refused in policies:
+        project = await project_with(node, policy, allowed_origins=origins, return_urls=(entry,))
+        for url in (entry, *([PAGE, "HTTPS://Shop.Example:443"] if PAGE not in refused else [])):
+            await node.signin.create_session(
+                project.id, public=True, code_challenge=code_challenge(VERIFIER), return_url=url
+            )
+        for url in [*refused_always, *refused]:
+            with pytest.raises(ReturnUrlNotAllowed):
+                await node.signin.create_session(
+                    project.id, public=True, code_challenge=code_challenge(VERIFIER), return_url=url
+                )
+
+
+async def test_a_policy_keeps_a_page_to_return_to(node: "Node") -> None:
+    """A change that would leave "offer" or "require" without any page is refused whole, from both sides."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    actor = acting(developer)
+    with pytest.raises(InvalidRequest, match="same_device"):
+        await node.projects.create_project(actor, ProjectChanges(name="Shop", same_device="offer"))
+    update = node.projects.update_project
+    with pytest.raises(InvalidRequest, match="same_device"):
+        await update(actor, project.id, ProjectChanges(name="Other", same_device="require"))
+    origins = ("https://shop.example",)
+    await update(actor, project.id, ProjectChanges(same_device="require", allowed_origins=origins))
+    with pytest.raises(InvalidRequest, match="same_device"):
+        await update(actor, project.id, ProjectChanges(allowed_origins=()))
+    changed = await update(
+        actor, project.id, ProjectChanges(allowed_origins=(), return_urls=("https://a.example/r",) * 2)
+    )
+    assert (changed.name, changed.same_device, changed.return_urls) == ("Shop", "require", ("https://a.example/r",))
+    for urls in (
+        ("https://a.example/#x",),
+        ("nothing",),
+        (f"https://a.example/{'a' * 300}",),
+        ("https://a.example/",) * 11,
+    ):
+        with pytest.raises(InvalidRequest, match="return_urls"):
+            await update(actor, project.id, ProjectChanges(return_urls=urls))
+
+
+async def test_a_waiting_page_waits_for_the_code(node: "Node") -> None:
+    """Confirm does not end the wait; the code does, in any other call, and a call with the code does not wait."""
+    project = await project_with(node, "require")
+    token = await start(node, project)
+    waiting = node.signin.waiting
+
+    async def wait(code: object = None) -> str:
+        return await waiting.wait(project.id, token, 30, never, public=True, code_verifier=VERIFIER, return_code=code)
+
+    page = asyncio.create_task(wait())
+    await until(lambda: waiting.count == 1)
+    code = code_of((await node.signin.confirm_session(token, USER)).return_link)
+    assert await wait(code) == "over"
+    assert not page.done()
+    assert (await read(node, project, token, code)).status == "confirmed"
+    assert await page == "over"
