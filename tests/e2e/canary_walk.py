@@ -73,6 +73,23 @@ def optional_phones(walker: Walker, webhook_url: str) -> OwnProject:
     return project
 
 
+def same_device(walker: Walker) -> None:
+    """Return to the browser twice: with the code of a button that was replaced, and with the latest one."""
+    origins = ["https://shop.example"]
+    project = walker.make_project("Same device", same_device="require", allowed_origins=origins)
+    verifier = secrets.token_urlsafe(32)
+    session = walker.start(project, verifier, return_url="https://shop.example/sign-in")
+    chat = walker.chat(user(walker, "own contact"))
+    chat.open_and(session, "Confirm")
+    for status in ("pending", "confirmed"):
+        shown = chat.do("open", deeplink=session["deeplink"])
+        [[button]] = shown["messages"][-1]["inline_keyboard"]
+        code = walker.note("return code", button["url"].partition("=")[2])
+        if status == "pending":
+            chat.do("open", deeplink=session["deeplink"])
+        assert walker.read(project, session, verifier, return_code=code)["status"] == status
+
+
 def broken_bot(walker: Walker, project: OwnProject) -> None:
     """Revoke the token, then let the developer's repairs fail in every way before one succeeds."""
     token = walker.messenger("bots/canary_own_bot/revoke", {})["token"]
@@ -194,6 +211,7 @@ def walk_through(walk: Walk) -> None:
         walker = Walker(client, walk)
         project = phones_and_project_bot(walker, failing)
         optional = optional_phones(walker, well)
+        same_device(walker)
         unreachable = walker.make_project("Unreachable", webhook_url=f"http://127.0.0.1:{free_port()}/hook")
         failing_messenger(walker, unreachable)
         broken_bot(walker, project)

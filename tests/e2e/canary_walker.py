@@ -118,9 +118,9 @@ class Walker:
         self.note("webhook secret", project.webhook_secret)
         return project
 
-    def start(self, project: OwnProject, verifier: str | None = None) -> dict[str, str]:
+    def start(self, project: OwnProject, verifier: str | None = None, **more: str) -> dict[str, str]:
         """Start a sign-in from a page, and record its token and its verifier, if any."""
-        body = {"project_id": project.id}
+        body = {"project_id": project.id, **more}
         if verifier is not None:
             digest = hashlib.sha256(self.note("code verifier", verifier).encode()).digest()
             body["code_challenge"] = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
@@ -132,8 +132,10 @@ class Walker:
         self.note("session token", session["session_token"])
         return session
 
-    def read(self, project: OwnProject, session: dict[str, str], verifier: str | None = None) -> dict[str, Any]:
-        body = {"project_id": project.id, "session_token": session["session_token"]}
+    def read(
+        self, project: OwnProject, session: dict[str, str], verifier: str | None = None, **more: str
+    ) -> dict[str, Any]:
+        body = {"project_id": project.id, "session_token": session["session_token"], **more}
         answer = self.client.post(
             "/api/v1/verify/public", json=body | ({"code_verifier": verifier} if verifier else {})
         )
