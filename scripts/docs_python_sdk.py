@@ -55,6 +55,35 @@ else:
 `is_confirmed` is a property, so write it without parentheses. If the user has not decided within 30 seconds,
 `wait_for_user(sign_in, timeout=30)` returns with the status `pending`. Call it again to keep waiting.
 
+## Bring the user back to the browser where the sign-in began
+
+If the project's `same_device` is `offer` or `require`, the message in the messenger has a button *Back to …* after
+Confirm. It opens `return_url` with a return code in the fragment. Keep the `SignIn` in the user's session on your
+server. Your page sends the code, and your server reads the result with both:
+
+```python
+sign_in = client.create_session(return_url="https://shop.example.com/signed-in")
+# Later, when the page at return_url has sent `code`, and the same browser session has `sign_in`:
+result = client.verify_session(sign_in, return_code=code)
+```
+
+```js
+const code = new URLSearchParams(location.hash.slice(1)).get("taproof_return");
+history.replaceState(null, "", location.pathname + location.search);
+if (code) {
+  const body = JSON.stringify({ code });
+  await fetch("/signed-in", { method: "POST", headers: { "Content-Type": "application/json" }, body });
+}
+```
+
+If the browser session has no `sign_in`, the link was opened in another browser. Say so, and ask the user to open the
+address in the browser where the sign-in began. Never ask for a code to type: an attacker could ask for it, too.
+
+With `sign_in.return_required` (`require`), show the link and no QR code. `verify_session(sign_in, hints=True)` tells
+what a pending sign-in waits for, and `cancel_session(sign_in)` ends it when the user closes your page.
+
+## The developer API
+
 The client also covers the developer API:
 
 ```python

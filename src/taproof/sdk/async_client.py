@@ -84,6 +84,7 @@ class AsyncClient:
     create_session = _awaiting(session_calls.create_session)
     verify_session = _awaiting(session_calls.verify_session)
     wait_for_user = _awaiting(session_calls.wait_for_user)
+    cancel_session = _awaiting(session_calls.cancel_session)
     sign_in_mini_app = _awaiting(session_calls.sign_in_mini_app)
 
     read_account = _awaiting(developer_calls.read_account)

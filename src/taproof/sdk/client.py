@@ -78,6 +78,7 @@ class Client:
     create_session = _blocking(session_calls.create_session)
     verify_session = _blocking(session_calls.verify_session)
     wait_for_user = _blocking(session_calls.wait_for_user)
+    cancel_session = _blocking(session_calls.cancel_session)
     sign_in_mini_app = _blocking(session_calls.sign_in_mini_app)
 
     read_account = _blocking(developer_calls.read_account)

@@ -21,20 +21,25 @@ _LONGEST_RETRY_AFTER: Final = 86_400.0
 _LEAST: Final = 0.1
 
 
-def ask(service: Service, request: Request) -> Call[dict[str, Any]]:
+def ask(service: Service, request: Request, *, held: float = 0.0) -> Call[dict[str, Any]]:
     """Send a request, retry it while that is safe, and return the JSON object from the response.
+
+    Args:
+        service: given by the client.
+        request: the request.
+        held: the seconds for which the service may hold the request, in addition to the client's timeout.
 
     Raises:
         TaproofApiError: the request failed, or no valid response arrived in time.
     """
-    deadline = service.monotonic() + service.timeout
+    deadline = service.monotonic() + service.timeout + held
     # A read that hangs is abandoned early enough to be retried.
     share = 3 if request.repeatable else 1
     attempt = 0
     while True:
         # A pause may have lasted longer than intended.
         left = max(_LEAST, deadline - service.monotonic())
-        outcome: CallResult = yield replace(request, seconds=min(left, service.timeout / share))
+        outcome: CallResult = yield replace(request, seconds=min(left, service.timeout / share + held))
         try:
             return document(service, outcome)
         except TaproofApiError as error:

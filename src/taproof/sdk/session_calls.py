@@ -33,6 +33,8 @@ class SignIn:
         project_id: the project of the sign-in; None if the client has only a secret key.
         match_code: the number that the user must choose in the messenger, such as "42": show it next to the link. None
             unless the project's `match_code` is on. Also omitted from `repr`.
+        return_required: True if the result needs the return code (the project's `same_device` is "require"). In that
+            case, show the link only, and no QR code: a sign-in on another device cannot be finished.
     """
 
     session_token: str = field(repr=False)
@@ -41,6 +43,7 @@ class SignIn:
     expires_at: datetime
     project_id: str | None = None
     match_code: str | None = field(default=None, repr=False)
+    return_required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +66,16 @@ class SignInResult:
         user: the user who confirmed; None unless the status is "confirmed".
         confirmed_at: the time of the confirmation; None unless the status is "confirmed".
         proof: the signed proof for `verify_proof`; None unless the status is "confirmed". Omitted from `repr`.
+        hint: what happens while the status is "pending", if `verify_session` was called with `hints`: "waiting";
+            "opened" in the messenger; "choosing" a match code; "phone_asked"; "return" if the user confirmed and the
+            return code is missing; "unreachable" if the user has blocked the bot. A newer service may add more.
     """
 
     status: SignInStatus
     user: MessengerUser | None = None
     confirmed_at: datetime | None = None
     proof: str | None = field(default=None, repr=False)
+    hint: str | None = None
 
     @property
     def is_confirmed(self) -> bool:
@@ -82,29 +89,78 @@ class _Confirmed:
     proof: str = field(repr=False)
 
 
-def create_session(service: Service) -> Call[SignIn]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    status: SignInStatus
+
+
+def create_session(service: Service, *, return_url: str | None = None) -> Call[SignIn]:
     """Start a sign-in. Show the user its `deeplink`, and its `match_code` if it has one, then call `wait_for_user`.
 
     With a secret key, the call uses the endpoint for servers; otherwise, the public one for `project_id`. It is not
     retried once the service may have received it.
 
+    Args:
+        service: given by the client.
+        return_url: the page of your application to which the user returns after Confirm, if the project's
+            `same_device` is "offer" or "require". It receives the return code as `#taproof_return=…`: see
+            `verify_session`. Its origin must be one of `allowed_origins`, or the whole URL one of `return_urls`.
+
     Raises:
-        TaproofApiError: such as AuthenticationFailed, or InvalidRequest if the project is paused.
+        TaproofApiError: such as AuthenticationFailed, or InvalidRequest if the project is paused or `return_url` is
+            not allowed. `code` gives the reason: "return_url_not_allowed", or "same_device_required" if the project
+            requires `return_url`.
         ValueError: the client has neither secret_key nor project_id.
     """
     code_verifier = new_code_verifier()
     body = {"code_challenge": code_challenge(code_verifier), "code_challenge_method": "S256"}
+    if return_url is not None:
+        body["return_url"] = return_url
     answer = yield from ask(service, _request(service, "generate", service.project_id, body))
-    return read(SignIn, answer | {"code_verifier": code_verifier, "project_id": service.project_id})
+    # The service sends `return_required` only if it is true.
+    own = {"code_verifier": code_verifier, "project_id": service.project_id}
+    return read(SignIn, {"return_required": False} | answer | own)
 
 
-def verify_session(service: Service, sign_in: SignIn) -> Call[SignInResult]:
-    """Read the status of a sign-in once, without waiting.
+def verify_session(
+    service: Service,
+    sign_in: SignIn,
+    *,
+    return_code: str | None = None,
+    hints: bool = False,
+    seen_hint: str | None = None,
+    wait: float = 0.0,
+) -> Call[SignInResult]:
+    """Read the status of a sign-in once.
+
+    Args:
+        service: given by the client.
+        sign_in: the value that `create_session` returned.
+        return_code: the value of `taproof_return` in the fragment of `return_url`. Only the page can read a fragment,
+            so let it send the code to your server. Pass it together with the sign-in of the same browser session. A
+            wrong or expired code counts as missing: with `return_required`, the status is then "pending".
+        hints: ask for the `hint` of a pending sign-in.
+        seen_hint: with `hints` and `wait`, the call also ends as soon as the hint is another one.
+        wait: the seconds, up to 30, for which the service may hold the call while the sign-in is pending.
 
     Raises:
         TaproofApiError: such as NotFound if the sign-in does not exist or another client started it.
     """
-    return _result((yield from ask(service, _question(service, sign_in))))
+    body = {"return_code": return_code, "hints": hints or None, "seen_hint": seen_hint, "wait": wait or None}
+    given = {name: value for name, value in body.items() if value is not None}
+    return _result((yield from ask(service, _question(service, sign_in, **given), held=wait)))
+
+
+def cancel_session(service: Service, sign_in: SignIn) -> Call[SignInStatus]:
+    """Cancel a pending sign-in, for example because the user closed the page, and return its status.
+
+    The message in the messenger then says that the application cancelled the request. No webhook is sent. If the
+    sign-in is no longer pending, nothing changes, and the status is that of the sign-in, such as "confirmed".
+
+    Raises:
+        TaproofApiError: such as NotFound if the sign-in does not exist or another client started it.
+    """
+    return read(_Ended, (yield from ask(service, _call(service, "cancel", sign_in)))).status
 
 
 def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) -> Call[SignInResult]:
@@ -113,6 +169,8 @@ def wait_for_user(service: Service, sign_in: SignIn, *, timeout: float = 600.0) 
     The call returns as soon as the user taps a button. Temporary failures are retried: lost connections, 502, 503, 504
     and 429. Retries respect `Retry-After`; if it is later than `timeout`, the last attempt is made just before the
     timeout. If a response is lost, the same result can be read again within a minute.
+
+    A sign-in with `return_required` stays "pending" here: read it with `verify_session` and the return code.
 
     Args:
         service: given by the client.
@@ -172,9 +230,13 @@ def sign_in_mini_app(service: Service, init_data: str) -> Call[SignInResult]:
     return _result((yield from ask(service, request)))
 
 
-def _question(service: Service, sign_in: SignIn, **wait: float) -> Request:
-    body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **wait}
-    return _request(service, "verify", sign_in.project_id or service.project_id, body)
+def _question(service: Service, sign_in: SignIn, **more: Any) -> Request:
+    return _call(service, "verify", sign_in, **more)
+
+
+def _call(service: Service, verb: str, sign_in: SignIn, **more: Any) -> Request:
+    body = {"session_token": sign_in.session_token, "code_verifier": sign_in.code_verifier, **more}
+    return _request(service, verb, sign_in.project_id or service.project_id, body)
 
 
 def _request(service: Service, verb: str, project_id: str | None, body: dict[str, Any]) -> Request:
@@ -185,14 +247,14 @@ def _request(service: Service, verb: str, project_id: str | None, body: dict[str
         path=f"/api/v1/{verb}" if service.secret_key else f"/api/v1/{verb}/public",
         bearer=service.secret_key,
         body=body if project_id is None else body | {"project_id": project_id},
-        # With the code verifier, verify can return the same response again.
-        repeatable=verb == "verify",
+        # With the code verifier, verify can return the same response again. A second cancel changes nothing.
+        repeatable=verb in {"verify", "cancel"},
     )
 
 
 def _result(answer: Mapping[str, Any]) -> SignInResult:
     status = answer.get("status")
     if status != "confirmed":
-        return read(SignInResult, {"status": status})
+        return read(SignInResult, {"status": status, "hint": answer.get("hint")})
     confirmed, user = read(_Confirmed, answer), read(MessengerUser, answer)
     return SignInResult(status=status, user=user, confirmed_at=confirmed.confirmed_at, proof=confirmed.proof)
