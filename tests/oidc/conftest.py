@@ -34,11 +34,15 @@ class Web:
     async def authorize(self, parameters: Parameters) -> httpx.Response:
         return await self.get("/oidc/authorize", params=parameters)
 
-    async def confirm(self, page: str, button: str = "Confirm") -> None:
-        """Open the link on a sign-in page in the messenger, and decide there."""
+    async def token_of(self, page: str) -> str:
+        """Return the session token in the link on a sign-in page."""
         found = DEEPLINK.search((await self.get(page)).text)
         assert found
-        token = unescape(found[1]).partition("?start=")[2]
+        return unescape(found[1]).partition("?start=")[2]
+
+    async def confirm(self, page: str, button: str = "Confirm") -> None:
+        """Open the link on a sign-in page in the messenger, and decide there."""
+        token = await self.token_of(page)
         signin = self.provider.node.signin
         await signin.open_session(token, ADA.messenger_id)
         if button == "Confirm":

@@ -1,13 +1,18 @@
 """The authorization endpoint and the pages it leads to, as the test plans of the OpenID Foundation see them."""
 
+import asyncio
+
 import httpx
 import pytest
 from tests.e2e.openid import answer_of
 from tests.oidc.conftest import SAME_ORIGIN, Web
 from tests.oidc.test_redirects import Links
-from tests.openid_provider import ISSUER, PKCE, Provider, Shop
+from tests.openid_provider import ADA, ISSUER, PKCE, Provider, Shop
+from tests.waiting import until
 
 from taproof.core.clock import MINUTE
+from taproof.core.identifiers import session_key
+from taproof.core.model import Hint
 from taproof.oidc.authorize import COOKIES_LIMIT
 
 
@@ -166,6 +171,34 @@ async def test_the_cookie(web: Web, shop: Shop) -> None:
     assert "Domain" not in attributes
 
 
+async def test_hints(web: Web, shop: Shop, subtests: pytest.Subtests) -> None:
+    """The page's script learns at once what the sign-in waits for, in the language of the page."""
+    page = (await web.authorize(shop.request(ui_locales="es"))).headers["location"]
+    signin, sessions = web.provider.node.signin, web.provider.node.storage.sessions
+    token = await web.token_of(page)
+    key = session_key(token)
+    assert key is not None
+    assert (await web.get(f"{page}/status")).json()["hint"] == "waiting"
+    waiting = asyncio.create_task(web.get(f"{page}/status?seen=waiting&hint=waiting"))
+    await until(lambda: signin.waiting.count, "the call waits")
+    await signin.open_session(token, ADA.messenger_id)
+    text = "Abierto en la aplicación de mensajería: confirme allí."
+    assert (await waiting).json() == {"state": "waiting", "hint": "opened", "text": text}
+    seen = "seen=waiting&hint=opened"
+    changes: tuple[tuple[Hint, str, str], ...] = (
+        ("phone_asked", "waiting", "La aplicación de mensajería pide su número de teléfono: compártalo allí."),
+        ("unreachable", "unreachable", "Esperando su confirmación…"),
+    )
+    for hint, state, shown in changes:
+        with subtests.test(hint=hint):
+            await sessions.set_hint(key, hint)
+            assert (await web.get(f"{page}/status?{seen}")).json() == {"state": state, "hint": hint, "text": shown}
+            seen = f"seen={state}&hint={hint}"
+    assert "Ha bloqueado el bot" in (await web.get(page)).text
+    await signin.cancel_session(token, ADA.messenger_id)
+    assert (await web.get(f"{page}/status?{seen}")).json() == {"state": "cancelled"}
+
+
 async def test_the_drawn_link(web: Web, shop: Shop) -> None:
     """Only the browser of the sign-in gets the QR code, and only while the user can decide."""
     page = (await web.authorize(shop.request())).headers["location"]
@@ -193,7 +226,7 @@ async def test_forms_of_other_sites(web: Web, shop: Shop, provider: Provider) ->
         for action in ("continue", "cancel"):
             typed = {"user_code": device["user_code"], "action": action}
             assert (await web.post("/device", data=typed, headers=headers)).status_code == 403
-    assert (await web.get(f"{page}/status")).json() == {"state": "waiting"}
+    assert (await web.get(f"{page}/status")).json()["state"] == "waiting"
     found, _ = await provider.devices.find_device(device["user_code"])
     assert found.browser_hash is None
     assert found.ended_at is None

@@ -123,6 +123,10 @@ def _application(routes: list[BaseRoute], show_failure: ShowFailure) -> ASGIApp:
 
 def _static_files(pages: Pages) -> list[BaseRoute]:
     found = (
-        (name, pages.static_file(name)) for name in ("oidc.css", "icon.svg", "sign_in.js", "qr_code.js", "form_post.js")
+        (name, pages.static_file(name))
+        for name in (
+            *("oidc.css", "icon.svg", "sign_in.js", "qr_code.js", "form_post.js"),
+            *("return.js", "elsewhere.js"),
+        )
     )
     return [Route(f"/oidc/static/{name}", FixedAnswer(*file, _FOREVER)) for name, file in found if file is not None]

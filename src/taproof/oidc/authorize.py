@@ -44,7 +44,7 @@ from taproof.oidc.answers import (
 from taproof.oidc.pages.language import choose_language
 from taproof.oidc.pages.rendering import Pages, ProblemKey, SignInState, SignInView, UnavailableReason
 from taproof.service.oidc.requests import AuthorizationRequests
-from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
+from taproof.service.oidc.sign_in import LIVE, BegunSignIn, OidcSignIns, SeenSignIn
 
 WAIT_SECONDS: Final = 25
 """The longest time that the page's script waits for a change, in seconds."""
@@ -167,9 +167,15 @@ class AuthorizationPages:
 
     def _page(self, request: Request, seen: SeenSignIn, unavailable: UnavailableReason | None = None) -> Response:
         now = self._clock()
-        state: SignInState = "finished" if seen.state == "confirmed" else seen.state
+        state: SignInState
+        if seen.state == "unreachable":
+            state, unavailable = "unavailable", unavailable or "blocked"
+        elif unavailable is not None:
+            state = "unavailable"
+        else:
+            state = "finished" if seen.state == "confirmed" else seen.state
         view = SignInView(
-            "unavailable" if unavailable is not None else state,
+            state,
             seen.authorization.id,
             seen.client.project_name,
             seen.client.client.name,
@@ -179,6 +185,8 @@ class AuthorizationPages:
             unavailable,
             seen.can_start_again,
             bool(seen.request.redirect_uri),
+            seen.hint,
+            seen.return_required,
         )
         page = self._pages.sign_in(view, self.language(request, seen.request.ui_locales))
         return page_answer(page, form_action=seen.request.redirect_uri or None)
@@ -186,7 +194,7 @@ class AuthorizationPages:
     async def _draw_link(self, request: Request) -> Response:
         """Return the QR code of the link, for browsers without scripts."""
         found = await self._find(request)
-        if found is None or found[0].deeplink is None:
+        if found is None or found[0].deeplink is None or found[0].return_required:
             return json_answer({"state": None if found is None else found[0].state}, 404)
         return drawing_answer(qr_code_file(found[0].deeplink))
 
@@ -195,17 +203,21 @@ class AuthorizationPages:
         found = await self._find(request)
         if found is None:
             return json_answer({"state": None}, 404)
-        seen, _ = found
-        if seen.state == "waiting" and request.query_params.get("seen") == "waiting":
-            await self._sign_ins.wait_for_decision(seen, WAIT_SECONDS, partial(until_gone, request.receive))
+        query = request.query_params
+        if found[0].state in LIVE and (found[0].state, found[0].hint) == (query.get("seen"), query.get("hint")):
+            await self._sign_ins.wait_for_change(found[0], WAIT_SECONDS, partial(until_gone, request.receive))
             found = await self._find(request)
-        return json_answer({"state": found[0].state if found is not None else None})
+        if found is None or found[0].state not in LIVE:
+            return json_answer({"state": None if found is None else found[0].state})
+        seen, _ = found
+        text = self._pages.status_text(seen.hint, seen.match_code, self.language(request, seen.request.ui_locales))
+        return json_answer({"state": seen.state, "hint": seen.hint, "text": text})
 
     async def _start_again(self, request: Request) -> Response:
         found = await self._find_for_form(request)
         if isinstance(found, Response):
             return found
-        seen = found
+        seen, _ = found
         try:
             self._limits.count_generate(request.scope, seen.client.client.project_id)
             created = await self._sign_ins.start_again(seen, _requester(request, seen.request))
@@ -219,7 +231,7 @@ class AuthorizationPages:
         found = await self._find_for_form(request)
         if isinstance(found, Response):
             return found
-        seen = found
+        seen, _ = found
         page = f"{self._issuer}/oidc/authorize/{seen.authorization.id}"
         if not await self._sign_ins.leave_sign_in(seen) or not seen.request.redirect_uri:
             return redirect_answer(page)
@@ -233,12 +245,12 @@ class AuthorizationPages:
         seen = None if secret is None else await self._sign_ins.read_sign_in(authorization_id, secret)
         return None if seen is None or secret is None else (seen, secret)
 
-    async def _find_for_form(self, request: Request) -> SeenSignIn | Response:
+    async def _find_for_form(self, request: Request) -> tuple[SeenSignIn, str] | Response:
         """Return the sign-in on whose page a form was sent, or the response if it was not sent there."""
         if not is_same_origin(request):
             return self._unknown(request, "Origin and Sec-Fetch-Site do not say that this page sent the form.")
         found = await self._find(request)
-        return self._unknown(request) if found is None else found[0]
+        return self._unknown(request) if found is None else found
 
     def _unknown(
         self, request: Request, detail: str = "No cookie of this browser belongs to this sign-in."

@@ -85,6 +85,8 @@ def test_controls_of_each_state() -> None:
     again, leave = f"{base}/start-again", f"{base}/leave"
     expected = {
         "waiting": ([leave], True, True),
+        "returning": ([leave], True, False),
+        "same device": ([leave], True, False),
         "cancelled": ([again, leave], False, False),
         "expired": ([again, leave], False, False),
         "finished": ([], False, False),
@@ -124,6 +126,49 @@ def test_waiting_shows_the_link_and_the_time() -> None:
         page = Page(PAGES.sign_in(a_view(seconds_left=seconds), "en"))
         assert f"Time left: {minutes}" in page.text
         assert page.all("bdi", id="time-left")[0]["data-seconds-left"] == str(max(seconds, 0))
+
+
+def test_hints_are_shown() -> None:
+    """The status line says what the sign-in waits for, and the script knows the hint and the state that are shown."""
+    expected = {
+        "waiting": ("waiting", "waiting", "Waiting for you to confirm…"),
+        "opened": ("waiting", "opened", "Opened in the messenger: confirm there."),
+        "choosing": ("waiting", "choosing", "Opened in the messenger: tap 42 there."),
+        "phone_asked": ("waiting", "phone_asked", "The messenger asks for your phone number: share it there."),
+        "returning": ("returning", "return", "Waiting for you to come back…"),
+        "blocked": ("unreachable", "unreachable", "Waiting for you to confirm…"),
+    }
+    views = {
+        "returning": a_view("returning", hint="return"),
+        "blocked": a_view("unavailable", reason="blocked", hint="unreachable"),
+    }
+    for name, (state, hint, text) in expected.items():
+        page = Page(PAGES.sign_in(views[name], "en") if name in views else EACH[name]("en"))
+        status = page.all("p", id="status")[0]
+        assert (status["data-seen"], status["data-hint"]) == (state, hint)
+        assert text in page.text
+    assert "tap “Back to Ada’s Bookshop” in the messenger" in Page(EACH["returning"]("en")).text
+
+
+def test_a_sign_in_on_the_same_device() -> None:
+    """If the sign-in must end in this browser, there is no QR code to scan with another device."""
+    page = Page(EACH["same device"]("en"))
+    assert "Only this browser can finish the sign-in." in page.text
+    assert "Scan this code" not in page.text
+    assert not [script for script in page.all("script") if "qr_code" in (script["src"] or "")]
+    assert "Only this browser" not in Page(EACH["waiting"]("en")).text
+
+
+def test_the_pages_to_which_the_messenger_leads() -> None:
+    """The right browser sends the code with a form; another one is told what to do, also without scripts."""
+    page = Page(EACH["back in the browser"]("en"))
+    assert [each["action"] for each in page.all("form", method="post")] == ["/oidc/authorize/auth_1/return"]
+    assert [(each["name"], each["value"]) for each in page.all("input", type="hidden")] == [("return_code", "")]
+    assert "Your browser blocks scripts" in page.text
+    elsewhere = Page(EACH["elsewhere"]("en"))
+    assert elsewhere.all("form") == []
+    for sentence in ("in another browser", "address bar of this browser", "Never send this address to anybody"):
+        assert sentence in elsewhere.text
 
 
 def test_a_drawn_link_can_be_read() -> None:
@@ -217,7 +262,7 @@ def test_headers() -> None:
 def test_static_files() -> None:
     """Only the files of the folder are served, each with its type."""
     types = {"oidc.css": "text/css", "sign_in.js": "text/javascript", "form_post.js": "text/javascript"}
-    types["qr_code.js"] = "text/javascript"
+    types |= dict.fromkeys(("qr_code.js", "return.js", "elsewhere.js"), "text/javascript")
     for name, content_type in (types | {"icon.svg": "image/svg+xml"}).items():
         found = Pages.static_file(name)
         assert found is not None

@@ -45,6 +45,10 @@ EACH: dict[str, Render] = {
     **{f"device code {problem}": _device_code(problem) for problem in (None, *get_args(DeviceProblem))},
     "match code": _sign_in("waiting", match_code="42", client_name="Ada’s Bookshop"),
     "device": _sign_in("waiting", application_url=False),
+    **{hint: _sign_in("waiting", hint=hint, match_code="42") for hint in ("opened", "choosing", "phone_asked")},
+    "same device": _sign_in("waiting", return_required=True),
+    "back in the browser": lambda language: PAGES.back_in_browser("auth_1", "Ada’s Bookshop", language),
+    "elsewhere": PAGES.elsewhere,
     "device confirm": lambda language: PAGES.device_confirm(language, "WDJB-MJHT", "Ada’s Bookshop", "Living-room TV"),
     "form post": lambda language: PAGES.form_post(REDIRECT_URI, {"code": "c", "state": "s"}, language),
 }

@@ -24,6 +24,9 @@ THEMES: tuple[Theme, Theme] = ("light", "dark")
 LAYOUTS = (
     "waiting",
     "match code",
+    "returning",
+    "same device",
+    "elsewhere",
     "blocked",
     "expired",
     "finished",
@@ -46,6 +49,7 @@ class Site:
     headers: Headers = field(default_factory=PAGES.headers)
     state: SignInState | None = None
     """The state that the status call returns; None waits forever."""
+    hint: str = "waiting"
     failures: list[int] = field(default_factory=list)
     """The HTTP statuses of the next status calls."""
     calls: list[str] = field(default_factory=list)
@@ -74,15 +78,15 @@ class Site:
             self.calls.append(request.query_string)
             if self.failures:
                 return web.Response(status=self.failures.pop(0))
-            while self.state in {None, request.query["seen"]}:
+            while self.state in {None, request.query["seen"]} and self.hint == request.query["hint"]:
                 self.changed.clear()
                 await self.changed.wait()
-            return web.json_response({"state": self.state})
+            return web.json_response({"state": self.state, "hint": self.hint, "text": f"The hint is {self.hint}."})
         if request.path.endswith("/qr.svg"):
             return web.Response(body=qr_code_file(LONG_LINK), headers={"Content-Type": "image/svg+xml"})
         if request.path.endswith("/leave"):
             return web.Response(status=303, headers={"Location": f"{self.callback}?error=access_denied"})
-        if request.path == "/callback":
+        if request.path == "/callback" or request.path.endswith("/return"):
             self.received = {name: str(value) for name, value in (await request.post()).items()}
             return web.Response(status=303, headers={"Location": f"http://127.0.0.1:{self.home_port}/home"})
         if request.path == "/home":
@@ -155,7 +159,7 @@ async def test_policy_allows_the_pages(browser: Browser, site: Site) -> None:
     page.on("console", lambda message: errors.append(message.text))
     page.on("pageerror", lambda error: errors.append(error.message))
     for name, render in EACH.items():
-        if name != "form post":  # It leaves at once; test_form_post shows that it is allowed to.
+        if name not in {"form post", "back in the browser"}:  # They leave at once; other tests show that they may.
             site.page = render("en")
             await page.goto(site.url)
     assert errors == []
@@ -198,11 +202,50 @@ async def test_a_change_is_shown(browser: Browser, site: Site) -> None:
         await page.clock.run_for(1_000)
     await page.clock.run_for(2_000)
     await page.clock.resume()
+    site.hint = "opened"
+    site.changed.set()
+    await expect(status).to_have_text("The hint is opened.")
     site.show("cancelled")
     await expect(page.get_by_role("heading")).to_have_text("Sign-in cancelled")
-    assert set(site.calls) == {"seen=waiting"}
-    assert len(site.calls) == 3
+    assert site.calls == [*["seen=waiting&hint=waiting"] * 3, "seen=waiting&hint=opened"]
     await page.close()
+
+
+async def test_the_code_leaves_the_address(browser: Browser, site: Site) -> None:
+    """The right browser sends the code by POST, and neither its address nor its history keeps it."""
+    page = await browser.new_page()
+    site.page, site.headers = PAGES.back_in_browser("auth_1", "Shop", "en"), PAGES.headers(site.callback)
+    await page.goto(f"{site.url}#taproof_return={'c' * 32}", wait_until="commit")
+    await page.wait_for_url(f"http://127.0.0.1:{site.home_port}/home")
+    assert site.received == {"return_code": "c" * 32}
+    visited = await page.evaluate("navigation.entries().map((each) => each.url)")
+    assert not [url for url in visited if "#" in url]
+    await page.close()
+
+
+async def test_another_browser(browser: Browser, site: Site) -> None:
+    """Another browser sends nothing, and offers the address. Without JavaScript, the address bar keeps it."""
+    address = f"{site.url}#taproof_return={'c' * 32}"
+    site.page = PAGES.elsewhere("en")
+    context = await browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    page = await context.new_page()
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url))
+    await page.goto(address)
+    await expect(page.get_by_role("link", name=address)).to_have_attribute("href", address)
+    assert page.url == site.url
+    await page.get_by_role("button", name="Copy the address").click()
+    await expect(page.get_by_role("status")).to_contain_text("Copied.")
+    assert await page.evaluate("navigator.clipboard.readText()") == address
+    assert not [url for url in requested if "c" * 32 in url.partition("#")[0]]
+    await context.close()
+    bare = await browser.new_page(java_script_enabled=False)
+    await bare.goto(address)
+    sentence = bare.locator("noscript p")  # Playwright finds no text inside noscript.
+    await expect(sentence).to_be_visible()
+    await expect(sentence).to_have_text("Copy it from the address bar of this browser.")
+    await expect(bare.get_by_role("button")).to_have_count(0)
+    await bare.close()
 
 
 async def test_a_refused_call_reloads_the_page(browser: Browser, site: Site) -> None:

@@ -15,10 +15,11 @@ from typing import Any, Final, Literal
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from taproof.core.model import Hint
 from taproof.core.names import isolated_name, visible_name
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
-SignInState = Literal["waiting", "cancelled", "expired", "finished", "device_done", "unavailable"]
+SignInState = Literal["waiting", "returning", "cancelled", "expired", "finished", "device_done", "unavailable"]
 UnavailableReason = Literal["paused", "bot_broken", "limit", "try_later", "blocked"]
 ProblemKey = Literal["unknown_client", "redirect_uri", "request", "unknown_sign_in", "too_many", "failure"]
 DeviceProblem = Literal["unknown", "too_many"]
@@ -43,12 +44,14 @@ class SignInView:
         authorization_id: the part of the page's path that names the authorization.
         project_name: the project's name, as its developer wrote it.
         client_name: the client's name, likewise.
-        deeplink: the link that opens the messenger. Needed in the state `waiting`; also shown if the bot is blocked.
+        deeplink: the link that opens the messenger. Needed while the sign-in can go on.
         match_code: the number to choose in the messenger, if the project uses match codes.
-        seconds_left: the time until the sign-in expires, in the state `waiting`.
+        seconds_left: the time until the sign-in expires, in the states `waiting` and `returning`.
         reason: the reason for the state `unavailable`.
         can_start_again: whether the page offers to start again, unless the state is `waiting`.
         application_url: whether there is a page of the application to go back to; the device grant has none.
+        hint: what the sign-in waits for, in the state `waiting`.
+        return_required: whether the sign-in must end in the browser in which it began. The page then shows no QR code.
     """
 
     state: SignInState
@@ -61,18 +64,27 @@ class SignInView:
     reason: UnavailableReason | None = None
     can_start_again: bool = False
     application_url: bool = False
+    hint: Hint = "waiting"
+    return_required: bool = False
 
     @property
     def is_live(self) -> bool:
-        """Return whether the user can still decide. The page then waits for the decision."""
-        return self.state == "waiting" or (self.state == "unavailable" and self.reason == "blocked")
+        """Return whether the sign-in can still go on. The page then waits for its next state."""
+        return self.state in {"waiting", "returning"} or self.seen == "unreachable"
+
+    @property
+    def seen(self) -> str:
+        """The state of the sign-in (`service.oidc.sign_in.PageState`) that a live page shows."""
+        return "unreachable" if self.state == "unavailable" and self.reason == "blocked" else self.state
 
     @property
     def sentence(self) -> str:
         """The key of the sentence below the heading, in the section of the texts that `state` names."""
         if self.state == "finished":
             return "text_with_client" if self.application_url else "text"
-        return {"waiting": "lead", "unavailable": self.reason or "try_later"}.get(self.state, "text")
+        return {"waiting": "lead", "returning": "lead", "unavailable": self.reason or "try_later"}.get(
+            self.state, "text"
+        )
 
 
 class Pages:
@@ -103,7 +115,33 @@ class Pages:
     def sign_in(self, view: SignInView, language: str) -> bytes:
         """Return the sign-in page. The page reloads itself when its state changes."""
         names = {"project": view.project_name, "client": view.client_name}
-        return self._render("sign_in.html", language, names, view=view)
+        status = self.status_text(view.hint, view.match_code, language)
+        return self._render("sign_in.html", language, names, view=view, status=status)
+
+    @staticmethod
+    def status_text(hint: Hint, match_code: str | None, language: str) -> str:
+        """Return the sentence that tells what a sign-in waits for."""
+        texts = LANGUAGES[language]
+        match hint:
+            case "opened":
+                return texts.waiting.opened
+            case "choosing":
+                return texts.waiting.choosing.format(code=match_code)
+            case "phone_asked":
+                return texts.waiting.phone_asked
+            case "return":
+                return texts.returning.status
+            case _:
+                return texts.waiting.status
+
+    def back_in_browser(self, authorization_id: str, project_name: str, language: str) -> bytes:
+        """Return the page to which the messenger leads. Its script sends the return code from the address."""
+        names = {"project": project_name}
+        return self._render("return.html", language, names, authorization_id=authorization_id)
+
+    def elsewhere(self, language: str) -> bytes:
+        """Return this page for another browser than the one in which the sign-in began."""
+        return self._render("elsewhere.html", language, {})
 
     def form_post(self, action: str, fields: Mapping[str, str], language: str) -> bytes:
         """Return the page that posts `fields` to the application (OAuth 2.0 Form Post Response Mode)."""

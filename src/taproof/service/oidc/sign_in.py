@@ -16,7 +16,7 @@ from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import SessionNotFound
 from taproof.core.identifiers import new_id, random_base64url, session_key
-from taproof.core.model import Session, SessionKey
+from taproof.core.model import Hint, PolledSession, SessionKey
 from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, CODE_LIFETIME, Authorization, NewAuthorization, NewCode
 from taproof.core.oidc.redirect_uris import matches
@@ -28,13 +28,20 @@ from taproof.service.sessions.wait import UntilGone, Waiting
 from taproof.storage.protocol import Storage
 
 _START: Final = "?start="
+_PENDING: Final[dict[Hint | None, "PageState"]] = {"return": "returning", "unreachable": "unreachable"}
+"""The states of pages whose session is pending. For the other hints, it is "waiting"."""
+LIVE: Final[frozenset["PageState"]] = frozenset({"waiting", *_PENDING.values()})
+"""The states in which the sign-in can go on."""
 
-PageState = Literal["waiting", "confirmed", "cancelled", "expired", "finished", "device_done"]
+PageState = Literal[
+    "waiting", "unreachable", "returning", "confirmed", "cancelled", "expired", "finished", "device_done"
+]
 """The state of a sign-in page.
 
-"confirmed": `finish_sign_in` gives the code. "cancelled", "expired": the session is over, and another one may be
-started. "finished": the application has the code, or the user went back without signing in. "device_done": the device
-gets its tokens.
+"unreachable": as "waiting", but the user has blocked the bot. "returning": the user confirmed, and the messenger must
+lead them back to this browser. "confirmed": `finish_sign_in` gives the code. "cancelled", "expired": the session is
+over, and another one may be started. "finished": the application has the code, or the user went back without signing
+in. "device_done": the device gets its tokens.
 """
 
 
@@ -49,7 +56,8 @@ class BegunSignIn(NamedTuple):
 class SeenSignIn:
     """A sign-in as its browser sees it.
 
-    `deeplink` and `match_code` are None unless the state is "waiting". `session_expires_at` is in ms.
+    `deeplink` and `match_code` are None unless the sign-in can go on. `hint` says what a sign-in in the state "waiting"
+    waits for. `return_required`: it must end in the browser in which it began. `session_expires_at` is in ms.
     """
 
     authorization: Authorization
@@ -60,10 +68,21 @@ class SeenSignIn:
     session_expires_at: int
     deeplink: str | None = None
     match_code: str | None = None
+    hint: Hint = "waiting"
+    return_required: bool = False
 
 
 class OidcSignIns:
-    """Serves the sign-in page."""
+    """Serves the sign-in page.
+
+    Args:
+        storage: the store.
+        encryptor: encrypts links and verifiers.
+        sessions: create sessions.
+        clock: returns the time in ms.
+        entropy: returns random bytes.
+        waiting: the calls that wait for a decision.
+    """
 
     def __init__(
         self,
@@ -121,16 +140,17 @@ class OidcSignIns:
             return None
         client = await self._storage.oidc_clients.read_client(found.client_id)
         session = await self._storage.sessions.read_session(found.session)
-        if client is None or session is None:
+        polled = await self._storage.sessions.poll_session(found.session)
+        if client is None or session is None or polled is None:
             return None
         request = AuthorizationRequest.load(found.request)
         if request.redirect_uri and not matches(client.client.redirect_uris, request.redirect_uri):
             return None
         now = self._clock()
-        state = _page_state(found, session, now)
+        state = _page_state(found, polled, now)
         can_start_again = state == "expired" or (state == "cancelled" and found.user_code is None)
         deeplink = match_code = None
-        if state == "waiting":
+        if state in LIVE:
             deeplink, _ = self._opened(found)
             match_code = session.prompt.match_code if session.prompt is not None else None
         return SeenSignIn(
@@ -139,13 +159,14 @@ class OidcSignIns:
             request,
             state,
             can_start_again and found.expires_at > now and client.has_access,
-            min(session.expires_at, found.expires_at),
+            min(polled.expires_at, found.expires_at),
             deeplink,
             match_code,
+            polled.hint or "waiting",
         )
 
-    async def wait_for_decision(self, seen: SeenSignIn, seconds: float, until_gone: UntilGone) -> None:
-        """Wait for at most `seconds` while the user decides."""
+    async def wait_for_change(self, seen: SeenSignIn, seconds: float, until_gone: UntilGone) -> None:
+        """Wait for at most `seconds` while the sign-in and its hint stay as they are."""
         if seen.deeplink is None:
             return
         deeplink, verifier = self._opened(seen.authorization)
@@ -156,6 +177,7 @@ class OidcSignIns:
             until_gone,
             public=False,
             code_verifier=verifier,
+            seen_hint=seen.hint,
         )
 
     async def finish_sign_in(self, seen: SeenSignIn, browser_secret: str) -> str | None:
@@ -238,7 +260,7 @@ def _can_send_code(found: Authorization, now: int) -> bool:
     return found.code_expires_at is not None and found.code_expires_at > now and found.redeemed_at is None
 
 
-def _page_state(found: Authorization, session: Session, now: int) -> PageState:
+def _page_state(found: Authorization, session: PolledSession, now: int) -> PageState:
     if found.ended_at is not None:
         return "finished"
     if found.code_expires_at is not None:
@@ -249,7 +271,7 @@ def _page_state(found: Authorization, session: Session, now: int) -> PageState:
         return "expired"
     status = visible_status(session.status, session.expires_at, now)
     if status == "pending":
-        return "waiting"
+        return _PENDING.get(session.hint, "waiting")
     if status == "confirmed":
         return "confirmed" if found.user_code is None else "device_done"
     # A used session without a code was reported by its user.

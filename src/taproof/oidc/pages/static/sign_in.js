@@ -1,5 +1,5 @@
-// The sign-in page: waits for a change of the sign-in's state, reloads the page then, and counts down. Without this
-// script, the page reloads itself every few seconds.
+// The sign-in page: waits for a change of the sign-in's state, reloads the page then, and counts down. It also shows what
+// the sign-in waits for. Without this script, the page reloads itself every few seconds.
 
 /** The longest time in milliseconds that one call may take. The service answers earlier if nothing changes. */
 const CALL_TIMEOUT = 40_000;
@@ -10,8 +10,9 @@ const SHORTEST_VISIT = 1_000;
 const LONGEST_PAUSE = 30_000;
 
 const status = document.getElementById("status");
-const waitingText = status.textContent;
 const { statusUrl, seen, offline } = status.dataset;
+let { hint } = status.dataset;
+let waitingText = status.textContent;
 
 let call = null;
 let timer = 0;
@@ -25,9 +26,9 @@ class CallFailed extends Error {
   }
 }
 
-/** Return the state of the sign-in, when it is no longer the one seen; null if this browser may not read it. */
+/** Return the sign-in's state, hint and text, when they have changed; the state is null if this browser may not read it. */
 async function readState(signal) {
-  const response = await fetch(`${statusUrl}?seen=${encodeURIComponent(seen)}`, {
+  const response = await fetch(`${statusUrl}?${new URLSearchParams({ seen, hint })}`, {
     headers: { Accept: "application/json" },
     cache: "no-store",
     signal,
@@ -35,7 +36,7 @@ async function readState(signal) {
   if ([408, 425, 429].includes(response.status) || response.status >= 500) {
     throw new CallFailed(1_000 * (Number(response.headers.get("Retry-After")) || 0));
   }
-  return response.ok ? (await response.json()).state : null;
+  return response.ok ? response.json() : { state: null };
 }
 
 async function ask() {
@@ -47,19 +48,21 @@ async function ask() {
   const asked = performance.now();
   let pause = 0;
   try {
-    const state = await readState(controller.signal);
+    const answer = await readState(controller.signal);
     if (controller !== call) {
       return;
     }
     failures = 0;
-    if (state !== seen) {
+    if (answer.state !== seen) {
       // The reloaded page shows the new state, or why it cannot be read. If it showed this one again, by a fault, the
       // page would reload again: at most once a second.
       timer = setTimeout(() => location.reload(), SHORTEST_VISIT - performance.now());
       return;
     }
+    const isChanged = answer.hint !== hint;
+    ({ hint, text: waitingText } = answer);
     say(waitingText);
-    pause = performance.now() - asked < SHORT_CALL ? PAUSE : 0;
+    pause = !isChanged && performance.now() - asked < SHORT_CALL ? PAUSE : 0;
   } catch (error) {
     if (controller !== call) {
       return; // A newer call has replaced this one.

@@ -26,12 +26,45 @@ class WaitingTexts:
     match_code: str
     """Before a number, which the user chooses out of three in the messenger."""
     status: str
+    """While nobody has opened the link. The next three replace it, by the hint of the session."""
+    opened: str
+    choosing: Annotated[str, "code"]
+    phone_asked: str
+    same_device: str
+    """Instead of the QR code, if the sign-in must end in the browser in which it began."""
     offline: str
     """Replaces `status` while the page cannot reach the service."""
     time_left: Annotated[str, "time"]
     """`{time}` is `minutes`, or such as `9:41`."""
     minutes: Annotated[str, "n"]
     """Needs no plural forms: `{n}` is 0 to 10."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReturningTexts:
+    """The sign-in page after Confirm, while the messenger has not yet led the user back to the browser."""
+
+    heading: str
+    lead: Annotated[str, "project"]
+    """Names the button of the bot."""
+    status: str
+    no_scripts: Annotated[str, "project"]
+    """On the page to which the messenger leads, which cannot read its return code without a script."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElsewhereTexts:
+    """The page to which the messenger leads, in another browser than the one in which the sign-in began."""
+
+    heading: str
+    text: str
+    label: str
+    copy_button: str
+    copied: str
+    no_scripts: str
+    """Without scripts, the page cannot copy its address."""
+    warning: str
+    """The defence against a sign-in that an attacker began."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +153,8 @@ class Texts:
     continue_button: str
     cancel_button: str
     waiting: WaitingTexts
+    returning: ReturningTexts
+    elsewhere: ElsewhereTexts
     cancelled: EndedTexts
     expired: EndedTexts
     device_done: EndedTexts
