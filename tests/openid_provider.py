@@ -61,7 +61,15 @@ class Provider:
         self.clients = OidcClients(storage, clock, system_entropy)
         self.keys = SigningKeys(storage, encryptor, clock, system_entropy)
         self.requests = AuthorizationRequests(storage, clock, system_entropy)
-        self.sign_ins = OidcSignIns(storage, encryptor, node.signin, clock, system_entropy, waiting=node.signin.waiting)
+        self.sign_ins = OidcSignIns(
+            storage,
+            encryptor,
+            node.signin,
+            clock,
+            system_entropy,
+            waiting=node.signin.waiting,
+            base_url=ISSUER,
+        )
         self.tokens = Tokens(
             storage, encryptor, self.keys, clock, system_entropy, issuer=ISSUER, email_domain="sign-in.example"
         )

@@ -250,6 +250,11 @@ async def special_calls(at: Running) -> list[Call]:
         Call("GET /oidc/authorize/{authorization_id}", "GET", page, page_cookie),
         Call("GET /oidc/authorize/{authorization_id}/qr.svg", "GET", f"{page}/qr.svg", page_cookie),
         Call("GET /oidc/authorize/{authorization_id}/status", "GET", f"{page}/status", page_cookie),
+        Call("GET /oidc/authorize/{authorization_id}/return", "GET", f"{page}/return", page_cookie),
+        Call(
+            "POST /oidc/authorize/{authorization_id}/return",
+            *("POST", f"{page}/return", {**SAME_ORIGIN, **page_cookie}, b"return_code=" + b"A" * 32),
+        ),
         Call("POST /oidc/token", "POST", "/oidc/token", SAME_ORIGIN, wrong_client),
         Call("POST /oidc/par", "POST", "/oidc/par", SAME_ORIGIN, wrong_client),
         Call("POST /oidc/device_authorization", "POST", "/oidc/device_authorization", SAME_ORIGIN, wrong_client),

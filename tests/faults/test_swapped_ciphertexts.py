@@ -336,7 +336,13 @@ async def openid_sign_ins(place: Place) -> None:
     """A sign-in page never shows the link of another sign-in."""
     clients = OidcClients(place.storage, system_clock, system_entropy)
     sign_ins = OidcSignIns(
-        place.storage, place.encryptor, place.signin, system_clock, system_entropy, waiting=place.signin.waiting
+        place.storage,
+        place.encryptor,
+        place.signin,
+        system_clock,
+        system_entropy,
+        waiting=place.signin.waiting,
+        base_url="https://taproof.example",
     )
     begun = []
     for project in await place.two_projects():

@@ -40,15 +40,17 @@ class Web:
         assert found
         return unescape(found[1]).partition("?start=")[2]
 
-    async def confirm(self, page: str, button: str = "Confirm") -> None:
-        """Open the link on a sign-in page in the messenger, and decide there."""
+    async def confirm(self, page: str, button: str = "Confirm") -> str:
+        """Open the link on a sign-in page in the messenger, and decide there. Return the link back, or ""."""
         token = await self.token_of(page)
         signin = self.provider.node.signin
         await signin.open_session(token, ADA.messenger_id)
         if button == "Confirm":
-            assert (await signin.confirm_session(token, ADA)).changed
+            decided = await signin.confirm_session(token, ADA)
         else:
-            assert (await signin.cancel_session(token, ADA.messenger_id)).changed
+            decided = await signin.cancel_session(token, ADA.messenger_id)
+        assert decided.changed
+        return decided.return_link or ""
 
     async def sign_in(self, parameters: Parameters) -> httpx.Response:
         """Go through the pages; return the authorization response."""

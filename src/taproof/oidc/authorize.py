@@ -107,6 +107,8 @@ class AuthorizationPages:
             Route(f"{page}/status", self._read_state),
             Route(f"{page}/start-again", self._start_again, methods=["POST"]),
             Route(f"{page}/leave", self._leave, methods=["POST"]),
+            Route(f"{page}/return", self._show_return),
+            Route(f"{page}/return", self._finish_return, methods=["POST"]),
         ]
 
     async def _authorize(self, request: Request) -> Response:
@@ -168,14 +170,15 @@ class AuthorizationPages:
     def _page(self, request: Request, seen: SeenSignIn, unavailable: UnavailableReason | None = None) -> Response:
         now = self._clock()
         state: SignInState
-        if seen.state == "unreachable":
-            state, unavailable = "unavailable", unavailable or "blocked"
-        elif unavailable is not None:
-            state = "unavailable"
-        else:
-            state = "finished" if seen.state == "confirmed" else seen.state
+        match seen.state:
+            case "unreachable":
+                state, unavailable = "unavailable", unavailable or "blocked"
+            case "confirmed" | "returned":
+                state = "finished"
+            case other:
+                state = other
         view = SignInView(
-            state,
+            "unavailable" if unavailable is not None else state,
             seen.authorization.id,
             seen.client.project_name,
             seen.client.client.name,
@@ -237,6 +240,30 @@ class AuthorizationPages:
             return redirect_answer(page)
         refusal = OAuthError("access_denied", "The user went back without signing in.")
         return self._refuse(request, seen.request, refusal)
+
+    async def _show_return(self, request: Request) -> Response:
+        """Show the page to which the messenger leads. Its script sends the return code, which is in the fragment.
+
+        This never redirects: browsers would take the fragment along, so the next page would get the code.
+        """
+        found = await self._find(request)
+        if found is None:
+            return page_answer(self._pages.elsewhere(self.language(request)), 404)
+        seen, _ = found
+        language = self.language(request, seen.request.ui_locales)
+        page = self._pages.back_in_browser(seen.authorization.id, seen.client.project_name, language)
+        return page_answer(page, form_action=seen.request.redirect_uri or None)
+
+    async def _finish_return(self, request: Request) -> Response:
+        found = await self._find_for_form(request)
+        if isinstance(found, Response):
+            return found
+        seen, secret = found
+        form = await read_form(request)
+        code = await self._sign_ins.finish_return(seen, secret, form.get("return_code", ""))
+        if code is None:
+            return redirect_answer(f"{self._issuer}/oidc/authorize/{seen.authorization.id}")
+        return self._return(request, seen.request.return_address, {"code": code}, seen.request.ui_locales)
 
     async def _find(self, request: Request) -> tuple[SeenSignIn, str] | None:
         """Return the sign-in of this page and the secret in its cookie; None in another browser."""

@@ -135,7 +135,6 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
                 recorded=recorded.set,
                 count=partial(metrics.count_decision, "confirmed"),
             ),
-            own_origin=settings.base_url,
         )
         webhooks = Webhooks(storage, encryptor, system_clock, system_entropy, f"Taproof/{version('taproof')}")
         client = tracing.webhooks(
@@ -229,7 +228,15 @@ def _provider_services(
     settings: Settings, storage: Storage, encryptor: Encryptor, sessions: SignInSessions, waiting: Waiting
 ) -> ProviderServices:
     keys = SigningKeys(storage, encryptor, system_clock, system_entropy)
-    sign_ins = OidcSignIns(storage, encryptor, sessions, system_clock, system_entropy, waiting=waiting)
+    sign_ins = OidcSignIns(
+        storage,
+        encryptor,
+        sessions,
+        system_clock,
+        system_entropy,
+        waiting=waiting,
+        base_url=settings.base_url,
+    )
     return ProviderServices(
         requests=AuthorizationRequests(storage, system_clock, system_entropy),
         sign_ins=sign_ins,

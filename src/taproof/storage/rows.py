@@ -114,8 +114,8 @@ session_and_developer_from = _with_developer(ConsoleSession, console_session_fro
 
 def sign_in_client_from(row: Row) -> SignInClient:
     """Return the client and its project's data, from a row of `READ_CLIENT`."""
-    *client, secret_hash, developer_id, project_name, is_active, public_access = row
-    of_project = (developer_id, project_name, bool(is_active), bool(public_access))
+    *client, secret_hash, developer_id, project_name, is_active, public_access, same_device = row
+    of_project = (developer_id, project_name, bool(is_active), bool(public_access), same_device)
     return SignInClient(client_from(client), secret_hash, *of_project)
 
 

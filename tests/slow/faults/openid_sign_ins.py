@@ -42,7 +42,15 @@ class OpenidNode:
         encryptor = Encryptor(master_key)
         self.signin = WholeSignIn(storage, encryptor, lambda: "https://t.me/b", clock, system_entropy)
         self.keys = SigningKeys(storage, encryptor, clock, system_entropy)
-        self.sign_ins = OidcSignIns(storage, encryptor, self.signin, clock, system_entropy, waiting=self.signin.waiting)
+        self.sign_ins = OidcSignIns(
+            storage,
+            encryptor,
+            self.signin,
+            clock,
+            system_entropy,
+            waiting=self.signin.waiting,
+            base_url=ISSUER,
+        )
         self.tokens = Tokens(
             storage, encryptor, self.keys, clock, system_entropy, issuer=ISSUER, email_domain="login.example"
         )

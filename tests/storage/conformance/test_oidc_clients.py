@@ -19,8 +19,8 @@ SECRET: Final = ClientSecret(b"n" * 32, "ocs_nnnn…nnnn")
 
 def found(client: OidcClient, project: Project, secret_hash: bytes | None = b"h" * 32) -> SignInClient:
     """Return what `read_client` answers for a client of `Seed.client`."""
-    flags = (project.is_active, project.public_access)
-    return SignInClient(client, secret_hash, project.developer_id, project.name, *flags)
+    settings = (project.is_active, project.public_access, project.same_device)
+    return SignInClient(client, secret_hash, project.developer_id, project.name, *settings)
 
 
 async def test_create_client_keeps_every_field(storage: Storage, seed: "Seed") -> None:

@@ -8,6 +8,7 @@ from taproof.core.clock import HOUR, SECOND
 from taproof.core.errors import InvalidRequest
 from taproof.core.names import name_problem
 from taproof.core.oidc.redirect_uris import read_redirect_uris
+from taproof.core.return_code import SameDevice
 
 AuthMethod = Literal["basic", "post", "none"]
 """The way in which a client authenticates: with its secret in the Authorization header or in the body.
@@ -62,6 +63,7 @@ class SignInClient(NamedTuple):
     project_name: str
     is_active: bool
     public_access: bool
+    same_device: SameDevice
 
     @property
     def has_access(self) -> bool:

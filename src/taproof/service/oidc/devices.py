@@ -51,10 +51,12 @@ class Devices:
         """
         if not client.is_active:
             raise OAuthError("unauthorized_client", "This project is paused, so no sign-in can be started.")
-        project = await self._storage.projects.read_sign_in_project(client.client.project_id)
-        if project is not None and project.same_device == "require":
-            problem = "This project's sign-ins must end in the browser in which they began, which a device cannot do."
-            raise OAuthError("unauthorized_client", problem)
+        if client.same_device == "require":
+            raise OAuthError(
+                "unauthorized_client",
+                "This project requires that a sign-in ends in the browser in which it began (same_device), so devices "
+                "cannot sign in.",
+            )
         request = AuthorizationRequest(scopes=read_scopes(scope))
         device_code = random_base64url(self._entropy)
         now = self._clock()
@@ -106,8 +108,8 @@ class Devices:
 
         Raises:
             UserCodeUnknown: the code belongs to no sign-in, or another browser was faster.
-            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: the sign-in has ended, so
-                that the device stops polling; the user starts again there.
+            ProjectNotFound, ProjectPaused, SameDeviceRequired, BotBroken, PlanLimitReached, MessengerUnavailable: the
+                sign-in has ended, so that the device stops polling; the user starts again there.
         """
         found, _ = await self.find_device(typed)
         secret = random_base64url(self._entropy)

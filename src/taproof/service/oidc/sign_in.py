@@ -27,21 +27,21 @@ from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.wait import UntilGone, Waiting
 from taproof.storage.protocol import Storage
 
-_START: Final = "?start="
 _PENDING: Final[dict[Hint | None, "PageState"]] = {"return": "returning", "unreachable": "unreachable"}
 """The states of pages whose session is pending. For the other hints, it is "waiting"."""
 LIVE: Final[frozenset["PageState"]] = frozenset({"waiting", *_PENDING.values()})
 """The states in which the sign-in can go on."""
 
 PageState = Literal[
-    "waiting", "unreachable", "returning", "confirmed", "cancelled", "expired", "finished", "device_done"
+    "waiting", "unreachable", "returning", "confirmed", "returned", "cancelled", "expired", "finished", "device_done"
 ]
 """The state of a sign-in page.
 
 "unreachable": as "waiting", but the user has blocked the bot. "returning": the user confirmed, and the messenger must
-lead them back to this browser. "confirmed": `finish_sign_in` gives the code. "cancelled", "expired": the session is
-over, and another one may be started. "finished": the application has the code, or the user went back without signing
-in. "device_done": the device gets its tokens.
+lead them back to this browser. "confirmed": `finish_sign_in` gives the code. "returned": the messenger has led them
+back, and only the page there gets the code (`finish_return`). Two pages with one code would make the application use it
+twice. "cancelled", "expired": the session is over, and another one may be started. "finished": the application has the
+code, or the user went back without signing in. "device_done": the device gets its tokens.
 """
 
 
@@ -78,10 +78,11 @@ class OidcSignIns:
     Args:
         storage: the store.
         encryptor: encrypts links and verifiers.
-        sessions: create sessions.
+        sessions: create sessions, and accept return codes.
         clock: returns the time in ms.
         entropy: returns random bytes.
         waiting: the calls that wait for a decision.
+        base_url: the service's address, at which the pages are.
     """
 
     def __init__(
@@ -93,11 +94,13 @@ class OidcSignIns:
         entropy: Entropy,
         *,
         waiting: Waiting,
+        base_url: str,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
         self._sessions = sessions
         self._waiting = waiting
+        self._base_url = base_url
         self._clock = clock
         self._entropy = entropy
 
@@ -111,7 +114,9 @@ class OidcSignIns:
         """
         authorization_id = new_id("auth", self._entropy)
         secret = random_base64url(self._entropy)
-        session, encrypted = await self._create_session(authorization_id, client.client.project_id, requester)
+        session, encrypted = await self._create_session(
+            authorization_id, client.client.project_id, requester, returns=True
+        )
         now = self._clock()
         await self._storage.authorizations.create_authorization(
             NewAuthorization(
@@ -163,6 +168,7 @@ class OidcSignIns:
             deeplink,
             match_code,
             polled.hint or "waiting",
+            polled.return_required,
         )
 
     async def wait_for_change(self, seen: SeenSignIn, seconds: float, until_gone: UntilGone) -> None:
@@ -172,13 +178,26 @@ class OidcSignIns:
         deeplink, verifier = self._opened(seen.authorization)
         await self._waiting.wait(
             seen.client.client.project_id,
-            deeplink.partition(_START)[2],
+            _token_of(deeplink),
             seconds,
             until_gone,
             public=False,
             code_verifier=verifier,
             seen_hint=seen.hint,
         )
+
+    async def finish_return(self, seen: SeenSignIn, browser_secret: str, return_code: str) -> str | None:
+        """Return the authorization code to the page to which the messenger has led the user; None if there is none.
+
+        If the sign-in must end in the browser in which it began, this confirms it, with its return code.
+        """
+        found = seen.authorization
+        if found.session is None or found.user_code is not None:
+            return None
+        deeplink, _ = self._opened(found)
+        if not await self._sessions.accept_return(found.session, _token_of(deeplink), return_code):
+            return None
+        return await self.finish_sign_in(seen, browser_secret)
 
     async def finish_sign_in(self, seen: SeenSignIn, browser_secret: str) -> str | None:
         """Return the authorization code of a confirmed sign-in; None if there is none.
@@ -208,8 +227,13 @@ class OidcSignIns:
         return True
 
     async def start_session(self, found: Authorization, requester: Requester) -> None:
-        """Create the first or the next session of a sign-in. If another call was faster, its session stays."""
-        session, encrypted = await self._create_session(found.id, found.project_id, requester)
+        """Create the first or the next session of a sign-in. If another call was faster, its session stays.
+
+        A device's sign-in has no page to return to.
+        """
+        session, encrypted = await self._create_session(
+            found.id, found.project_id, requester, returns=found.user_code is None
+        )
         await self._storage.authorizations.replace_session(found.id, found.session, session, encrypted, self._clock())
 
     async def leave_sign_in(self, seen: SeenSignIn) -> bool:
@@ -217,13 +241,18 @@ class OidcSignIns:
         return await self._storage.authorizations.end_authorization(seen.authorization.id, self._clock())
 
     async def _create_session(
-        self, authorization_id: str, project_id: str, requester: Requester
+        self, authorization_id: str, project_id: str, requester: Requester, *, returns: bool
     ) -> tuple[SessionKey, bytes]:
         """Create a session; return its key, and its deeplink and verifier in encrypted form."""
         verifier = random_base64url(self._entropy)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         created = await self._sessions.create_session(
-            project_id, public=False, code_challenge=challenge, requester=requester
+            project_id,
+            public=False,
+            code_challenge=challenge,
+            return_url=f"{self._base_url}/oidc/authorize/{authorization_id}/return" if returns else None,
+            to_own_page=returns,
+            requester=requester,
         )
         key = session_key(created.session_token)
         if key is None:
@@ -238,6 +267,10 @@ class OidcSignIns:
             self._encryptor.decrypt(found.encrypted_session, associated_data_of("oidc_session", found.id))
         )
         return deeplink, verifier
+
+
+def _token_of(deeplink: str) -> str:
+    return deeplink.partition("?start=")[2]
 
 
 def browser_hash(browser_secret: str) -> bytes:
@@ -264,7 +297,7 @@ def _page_state(found: Authorization, session: PolledSession, now: int) -> PageS
     if found.ended_at is not None:
         return "finished"
     if found.code_expires_at is not None:
-        return "confirmed" if _can_send_code(found, now) else "finished"
+        return _with_code(session) if _can_send_code(found, now) else "finished"
     if found.redeemed_at is not None:
         return "device_done"
     if found.expires_at <= now:
@@ -273,6 +306,10 @@ def _page_state(found: Authorization, session: PolledSession, now: int) -> PageS
     if status == "pending":
         return _PENDING.get(session.hint, "waiting")
     if status == "confirmed":
-        return "confirmed" if found.user_code is None else "device_done"
+        return _with_code(session) if found.user_code is None else "device_done"
     # A used session without a code was reported by its user.
     return "expired" if status == "expired" else "cancelled"
+
+
+def _with_code(session: PolledSession) -> PageState:
+    return "returned" if session.return_required else "confirmed"

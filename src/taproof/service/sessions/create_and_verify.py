@@ -127,7 +127,6 @@ class SignInSessions:
         ended: called after such a cancellation, so that the session's prompt is edited immediately.
         require_room: raises PlanLimitReached if a developer's plan allows no more sign-ins.
         returns: accepts return codes.
-        own_origin: the origin of this service's pages, to which the sign-ins of every project may return.
     """
 
     def __init__(
@@ -144,10 +143,8 @@ class SignInSessions:
         wake: Callable[[SessionKey], None] = lambda _key: None,
         ended: Callable[[], None] = lambda: None,
         returns: Returns | None = None,
-        own_origin: str = "",
     ) -> None:
         self._returns = returns or Returns(storage, encryptor, clock, entropy)
-        self._own_origin = own_origin
         self._storage = storage
         self._encryptor = encryptor
         self._link_base = link_base
@@ -166,6 +163,7 @@ class SignInSessions:
         public: bool,
         code_challenge: str | None = None,
         return_url: str | None = None,
+        to_own_page: bool = False,
         requester: Requester = NOBODY_KNOWN,
     ) -> CreatedSession:
         """Create a pending session (POST generate/public if `public`, else POST generate).
@@ -176,6 +174,8 @@ class SignInSessions:
             code_challenge: if given (RFC 7636, S256), only the holder of its verifier can read the session.
             return_url: if given, the page to which the messenger leads the user back. It is checked under every policy,
                 and has no effect while the project's `same_device` is "off".
+            to_own_page: `return_url` is a page of this service that never redirects, so the project need not allow it.
+                Clients cannot set this: browsers take the code along to a page to which another page redirects.
             requester: shown to the user. The IP address is not stored.
 
         Raises:
@@ -189,7 +189,7 @@ class SignInSessions:
             )
         project = await self.admit(project_id, public=public, requester=requester)
         if return_url is not None:
-            self._require_allowed_return(project, return_url)
+            _require_allowed_return(project, return_url, is_own=to_own_page)
         return_required = project.same_device == "require"
         if return_required and (digest is None or return_url is None):
             raise SameDeviceRequired
@@ -252,25 +252,6 @@ class SignInSessions:
         # A sandboxed frame sends `null`. A server or an app sends no origin, because it has no page.
         hides_page = requester.origin is not None and not domain
         return dump_context(RequestContext(domain, user_agent, stored_text(place), hides_page))
-
-    def _require_allowed_return(self, project: SignInProject, return_url: str) -> None:
-        """Refuse a return URL to which the project's sign-ins may not lead.
-
-        Raises:
-            ReturnUrlNotAllowed: it is malformed, or it is neither in `return_urls` nor of an allowed origin.
-        """
-        try:
-            origin = read_return_url(return_url)
-        except NotAReturnUrl as error:
-            raise ReturnUrlNotAllowed(f"return_url {error}.") from None
-        if project.same_device != "off" and not is_openable(origin):
-            raise ReturnUrlNotAllowed(_NOT_OPENABLE)
-        if return_url in project.return_urls.split() or origin == self._own_origin:
-            return
-        origins = project.allowed_origins.split()
-        # With "offer" and "require", the code must not go to just any page, so an empty list allows none.
-        if origin not in origins and (origins or project.same_device != "off"):
-            raise ReturnUrlNotAllowed
 
     async def verify_session(
         self,
@@ -356,6 +337,17 @@ class SignInSessions:
             raise PublicAccessDisabled
         return key, session
 
+    async def accept_return(self, key: SessionKey, session_token: str, return_code: object) -> bool:
+        """Confirm a session that requires a return code, if this is its code. Return False if it is not.
+
+        For pages of this service, which know their browser by a cookie instead of a code verifier.
+        """
+        session = await self._storage.sessions.poll_session(key)
+        if session is None or not session.return_required:
+            return session is not None
+        session, _ = await self._after_return(key, session, session_token, return_code)
+        return has_returned(session.return_hash, return_code)
+
     async def _after_return(
         self, key: SessionKey, session: PolledSession, session_token: str, return_code: object
     ) -> tuple[PolledSession, Status]:
@@ -421,6 +413,28 @@ def _require_allowed_origin(project: SignInProject, origin: str | None) -> None:
     """Refuse pages of origins that the project does not allow. Apps and servers send no origin and are allowed."""
     if project.allowed_origins and origin is not None and origin not in project.allowed_origins.split():
         raise OriginNotAllowed(_named_refusal(origin))
+
+
+def _require_allowed_return(project: SignInProject, return_url: str, *, is_own: bool) -> None:
+    """Refuse a return URL to which the project's sign-ins may not lead.
+
+    Raises:
+        ReturnUrlNotAllowed: it is malformed, or it is neither in `return_urls` nor of an allowed origin.
+    """
+    if is_own and project.same_device == "off":
+        return
+    try:
+        origin = read_return_url(return_url)
+    except NotAReturnUrl as error:
+        raise ReturnUrlNotAllowed(f"return_url {error}.") from None
+    if project.same_device != "off" and not is_openable(origin):
+        raise ReturnUrlNotAllowed(_NOT_OPENABLE)
+    if is_own or return_url in project.return_urls.split():
+        return
+    origins = project.allowed_origins.split()
+    # With "offer" and "require", the code must not go to just any page, so an empty list allows none.
+    if origin not in origins and (origins or project.same_device != "off"):
+        raise ReturnUrlNotAllowed
 
 
 def _named_refusal(origin: str) -> str | None:
