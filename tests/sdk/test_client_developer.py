@@ -126,17 +126,24 @@ def test_how_the_sign_ins_of_a_project_go(client: EitherClient) -> None:
     project = client.create_project("Shop")
     assert (project.phone_required, project.show_context, project.match_code) == (True, True, "off")
     assert (project.allowed_origins, project.bot_username, project.bot_broken_at) == ((), None, None)
-    settings = {"phone_required": False, "show_context": False, "match_code": "on"}
+    assert (project.same_device, project.return_urls) == ("off", ())
+    settings = {"phone_required": False, "show_context": False, "match_code": "on", "same_device": "offer"}
     origins = ("https://shop.example.com",)
     assert project.webhook_events == ("auth.confirmed", "auth.cancelled")
-    lists = {"allowed_origins": origins, "webhook_events": {"auth.reported"}}
+    urls = ("https://shop.example.com/app",)
+    lists = {"allowed_origins": origins, "webhook_events": {"auth.reported"}, "return_urls": urls}
     created = client.create_project("Shop", **settings, **lists)
     changed = client.update_project(project.id, **settings, **lists)
     for each in (created, changed, client.read_project(created.id)):
         assert (each.phone_required, each.show_context, each.match_code) == (False, False, "on")
         assert (each.allowed_origins, each.webhook_events) == (origins, ("auth.reported",))
-    back = client.update_project(created.id, match_code="off", allowed_origins=(), bot_token="")
+        assert (each.same_device, each.return_urls) == ("offer", urls)
+    with pytest.raises(InvalidRequest, match="same_device"):
+        client.update_project(created.id, allowed_origins=(), return_urls=())
+    off = {"same_device": "off", "return_urls": ()}
+    back = client.update_project(created.id, match_code="off", allowed_origins=(), bot_token="", **off)
     assert (back.match_code, back.allowed_origins, back.bot_username) == ("off", (), None)
+    assert (back.same_device, back.return_urls) == ("off", ())
     with pytest.raises(InvalidRequest, match="bot_token"):
         client.update_project(created.id, bot_token="no token")
 

@@ -66,6 +66,7 @@ def test_the_fields_of_a_project(client: EitherClient, server: ScriptedServer) -
     project = client.read_project("proj_1")
     assert (project.phone_required, project.show_context, project.match_code) == (False, True, "on")
     assert project.allowed_origins == ("https://shop.example.com", "https://example.com")
+    assert (project.same_device, project.return_urls) == ("offer", ("https://shop.example.com/app",))
     assert project.webhook_events == ("auth.confirmed", "auth.reported")
     assert (project.bot_username, project.bot_broken_at) == ("shop_bot", INSTANT)
     assert (project.webhook_failing_since, project.webhook_turned_off) == (None, None)
@@ -73,7 +74,15 @@ def test_the_fields_of_a_project(client: EitherClient, server: ScriptedServer) -
 
 def test_a_project_without_a_required_field_is_refused(client: EitherClient, server: ScriptedServer) -> None:
     """A setting that is missing has no default: the client must not claim a value that the service did not send."""
-    for name in ("phone_required", "show_context", "match_code", "allowed_origins", "webhook_events"):
+    for name in (
+        "phone_required",
+        "show_context",
+        "match_code",
+        "allowed_origins",
+        "same_device",
+        "return_urls",
+        "webhook_events",
+    ):
         server.replies = [reply(200, {field: value for field, value in PROJECT.items() if field != name})]
         with pytest.raises(UnexpectedAnswer, match=name):
             client.read_project("proj_1")
@@ -119,13 +128,15 @@ def test_arguments_are_sent(client: EitherClient, server: ScriptedServer) -> Non
         "show_context": False,
         "match_code": "on",
         "allowed_origins": ("https://shop.example.com",),
+        "same_device": "require",
+        "return_urls": ("https://shop.example.com/app",),
         "webhook_events": ("auth.reported",),
         "bot_token": BOT_TOKEN,
     }
     client.create_project("Shop", **given)
     client.update_project("proj_1", **given)
     client.update_project("proj_1", match_code="off", allowed_origins=(), bot_token="")
-    sent = given | {"allowed_origins": ["https://shop.example.com"], "webhook_events": ["auth.reported"]}
+    sent = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
     created, updated, emptied = (each.body for each in server.received)
     assert created == sent | {"name": "Shop", "webhook_url": "", "public_access": True, "collect_phone": False}
     assert updated == sent
@@ -137,6 +148,8 @@ def test_lists_are_not_strings(client: EitherClient, server: ScriptedServer) -> 
     server.replies = [reply(200, PROJECT)]
     with pytest.raises(TypeError, match="allowed_origins"):
         client.update_project("proj_1", allowed_origins="https://shop.example.com")
+    with pytest.raises(TypeError, match="return_urls"):
+        client.update_project("proj_1", return_urls="https://shop.example.com/app")
     with pytest.raises(TypeError, match="webhook_events"):
         client.update_project("proj_1", webhook_events="auth.reported")
     assert server.received == []
