@@ -58,6 +58,7 @@ class Provider:
     def __init__(self, node: Node) -> None:
         storage, encryptor, clock = node.storage, node.encryptor, node.clock
         self.node = node
+        self.withdrawn = 0
         self.clients = OidcClients(storage, clock, system_entropy)
         self.keys = SigningKeys(storage, encryptor, clock, system_entropy)
         self.requests = AuthorizationRequests(storage, clock, system_entropy)
@@ -69,11 +70,15 @@ class Provider:
             system_entropy,
             waiting=node.signin.waiting,
             base_url=ISSUER,
+            withdrawn=self._count_withdrawn,
         )
         self.tokens = Tokens(
             storage, encryptor, self.keys, clock, system_entropy, issuer=ISSUER, email_domain="sign-in.example"
         )
         self.devices = Devices(storage, self.sign_ins, ISSUER, clock, system_entropy)
+
+    def _count_withdrawn(self) -> None:
+        self.withdrawn += 1
 
     def build(self) -> OpenidProvider:
         """Return the HTTP endpoints."""

@@ -207,7 +207,7 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             ),
             webhooks=webhooks,
             webhook_client=client,
-            openid=_provider_services(settings, storage, encryptor, sign_in_sessions, waiting),
+            openid=_provider_services(settings, storage, encryptor, sign_in_sessions, waiting, metrics=metrics),
             recorded=recorded,
             metrics=metrics,
             readiness=Readiness(storage.ping, lambda: deeplinks.is_known or not settings.serves_api),
@@ -225,7 +225,13 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
 
 
 def _provider_services(
-    settings: Settings, storage: Storage, encryptor: Encryptor, sessions: SignInSessions, waiting: Waiting
+    settings: Settings,
+    storage: Storage,
+    encryptor: Encryptor,
+    sessions: SignInSessions,
+    waiting: Waiting,
+    *,
+    metrics: Metrics,
 ) -> ProviderServices:
     keys = SigningKeys(storage, encryptor, system_clock, system_entropy)
     sign_ins = OidcSignIns(
@@ -236,6 +242,7 @@ def _provider_services(
         system_entropy,
         waiting=waiting,
         base_url=settings.base_url,
+        withdrawn=partial(metrics.count_decision, "withdrawn"),
     )
     return ProviderServices(
         requests=AuthorizationRequests(storage, system_clock, system_entropy),

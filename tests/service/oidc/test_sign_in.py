@@ -74,18 +74,29 @@ async def test_a_paused_project_starts_nothing_again(provider: Provider, shop: S
 
 
 async def test_leave(provider: Provider, shop: Shop) -> None:
-    """A user who goes back ends the sign-in: a later Confirm gives nothing. After the code it is too late."""
+    """A user who goes back ends the sign-in, also in the messenger, where Confirm comes too late."""
     browser = await shop.begin()
     token = await browser.open()
     assert await provider.sign_ins.leave_sign_in(await browser.see())
     assert await state_of(browser) == ("finished", False)
     assert not await provider.sign_ins.leave_sign_in(await browser.see())
-    await provider.node.signin.confirm_session(token, ADA)
+    assert (await provider.node.signin.confirm_session(token, ADA)).outcome == "withdrawn"
     assert await browser.finish() is None
+    assert provider.withdrawn == 1
     browser = await shop.begin()
     await browser.confirm()
     assert await browser.finish() is not None
     assert not await provider.sign_ins.leave_sign_in(await browser.see())
+    assert provider.withdrawn == 1
+
+
+async def test_leave_after_confirm(provider: Provider, shop: Shop) -> None:
+    """After Confirm, the user can still go back. The session stays confirmed, and nobody gets a code."""
+    browser = await shop.begin()
+    await browser.confirm()
+    assert await provider.sign_ins.leave_sign_in(await browser.see())
+    assert await browser.finish() is None
+    assert (await state_of(browser), provider.withdrawn) == (("finished", False), 0)
 
 
 async def test_two_tabs(shop: Shop) -> None:

@@ -8,6 +8,7 @@ import base64
 import hashlib
 import hmac
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -78,11 +79,12 @@ class OidcSignIns:
     Args:
         storage: the store.
         encryptor: encrypts links and verifiers.
-        sessions: create sessions, and accept return codes.
+        sessions: create and cancel sessions, and accept return codes.
         clock: returns the time in ms.
         entropy: returns random bytes.
         waiting: the calls that wait for a decision.
         base_url: the service's address, at which the pages are.
+        withdrawn: called once for each session that is cancelled because its user goes back.
     """
 
     def __init__(
@@ -95,12 +97,14 @@ class OidcSignIns:
         *,
         waiting: Waiting,
         base_url: str,
+        withdrawn: Callable[[], None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
         self._sessions = sessions
         self._waiting = waiting
         self._base_url = base_url
+        self._withdrawn = withdrawn
         self._clock = clock
         self._entropy = entropy
 
@@ -237,8 +241,19 @@ class OidcSignIns:
         await self._storage.authorizations.replace_session(found.id, found.session, session, encrypted, self._clock())
 
     async def leave_sign_in(self, seen: SeenSignIn) -> bool:
-        """End a sign-in whose user goes back without signing in. Return False if it was over before."""
-        return await self._storage.authorizations.end_authorization(seen.authorization.id, self._clock())
+        """End a sign-in whose user goes back without signing in. Return False if it was over before.
+
+        Its session is cancelled, and the messenger says so. If this process ends in between, the session expires.
+        """
+        if not await self._storage.authorizations.end_authorization(seen.authorization.id, self._clock()):
+            return False
+        deeplink, _ = self._opened(seen.authorization)
+        _, is_withdrawn = await self._sessions.withdraw_session(
+            seen.client.client.project_id, _token_of(deeplink), public=False
+        )
+        if is_withdrawn:
+            self._withdrawn()
+        return True
 
     async def _create_session(
         self, authorization_id: str, project_id: str, requester: Requester, *, returns: bool
