@@ -302,6 +302,12 @@ class Phone:
         self.open(session["deeplink"])
         self.tap(button)
 
+    def link_back(self) -> str | None:
+        """Return the link of the button that leads back to the browser; None until the bot shows it after Confirm."""
+        shown = self.client.get(f"/sandbox/users/{self.messenger_id}/messages").json()["messages"]
+        buttons = [button for message in shown for row in message["inline_keyboard"] for button in row]
+        return next((button["url"] for button in buttons if "#taproof_return=" in button.get("url", "")), None)
+
     def _post(self, act: str, body: dict[str, Any]) -> dict[str, Any]:
         response = self.client.post(f"/sandbox/users/{self.messenger_id}/{act}", json=body)
         assert response.status_code == 200, response.text

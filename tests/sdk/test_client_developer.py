@@ -54,7 +54,7 @@ def test_every_operation_has_its_method(service: Service) -> None:
         if path.startswith("/api/v1/dev/")
         for operation in methods.values()
     }
-    own = {"create_session", "verify_session", "wait_for_user", "sign_in_mini_app"}
+    own = {"create_session", "verify_session", "wait_for_user", "cancel_session", "sign_in_mini_app"}
     for kind, close in ((Client, "close"), (AsyncClient, "aclose")):
         assert {name for name in vars(kind) if not name.startswith("_")} == operations | own | {close}
 

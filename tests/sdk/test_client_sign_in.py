@@ -12,6 +12,7 @@ import httpx
 import pytest
 from tests.e2e.conftest import Developer, OwnProject, Phone, Service, launch, make_phone
 from tests.sdk.either_client import KINDS, EitherClient, scripted_server
+from tests.waiting import wait_until
 
 from taproof import (
     AsyncClient,
@@ -147,6 +148,45 @@ def test_a_cancelled_sign_in(client: EitherClient, phone: Phone) -> None:
     decide(phone, sign_in, "Cancel")
     result = client.wait_for_user(sign_in, timeout=PATIENCE)
     assert (result.status, result.user, result.proof, result.confirmed_at) == ("cancelled", None, None, None)
+
+
+def test_hints_and_cancel(client: EitherClient, phone: Phone) -> None:
+    """The hint changes as soon as the link is opened; a cancel ends the sign-in, but not a confirmed one."""
+    sign_in = client.create_session()
+    assert client.verify_session(sign_in, hints=True).hint == "waiting"
+    with ThreadPoolExecutor() as pool:
+        opening = pool.submit(phone.open, sign_in.deeplink)
+        result = client.verify_session(sign_in, hints=True, seen_hint="waiting", wait=30)
+        opening.result()
+    assert (result.status, result.hint) == ("pending", "opened")
+    assert client.verify_session(sign_in).hint is None
+    assert [client.cancel_session(sign_in) for _ in range(2)] == ["cancelled"] * 2
+    assert client.verify_session(sign_in, hints=True).status == "cancelled"
+    confirmed = client.create_session()
+    decide(phone, confirmed)
+    assert client.cancel_session(confirmed) == "confirmed"
+    assert client.wait_for_user(confirmed, timeout=PATIENCE).is_confirmed
+
+
+def test_a_sign_in_that_returns(client: EitherClient, project: OwnProject, phone: Phone) -> None:
+    """With `require`, the result needs the code that the button in the messenger brings back."""
+    policy = {"same_device": "require", "allowed_origins": ["https://shop.example.com"]}
+    project.developer.ask("PATCH", f"/projects/{project.id}", json=policy)
+    for return_url, refusal in ((None, "same_device_required"), ("https://evil.example/", "return_url_not_allowed")):
+        with pytest.raises(InvalidRequest) as caught:
+            client.create_session(return_url=return_url)
+        assert caught.value.code == refusal
+    sign_in = client.create_session(return_url="https://shop.example.com/signed-in")
+    assert sign_in.return_required
+    decide(phone, sign_in)
+    page, _, code = wait_until(phone.link_back).partition("#taproof_return=")
+    assert page == "https://shop.example.com/signed-in"
+    for wrong in (None, "c" * 32):
+        result = client.verify_session(sign_in, return_code=wrong, hints=True)
+        assert (result.status, result.hint) == ("pending", "return")
+    result = client.verify_session(sign_in, return_code=code)
+    assert verify_proof(result.proof, project.webhook_secret).messenger_id == phone.messenger_id
+    assert client.verify_session(sign_in, return_code=code) == result
 
 
 def test_nobody_taps(client: EitherClient) -> None:
