@@ -30,6 +30,14 @@ def test_languages_are_those_of_the_messengers() -> None:
     assert {language for language, texts in LANGUAGES.items() if texts.direction == "rtl"} == {"ar", "fa"}
 
 
+def test_the_button_is_named_as_the_bot_does() -> None:
+    """The page tells the user to tap a button of the bot. If both are in the same language, its name is the same."""
+    for language, texts in LANGUAGES.items():
+        button = messenger_texts.LANGUAGES[language].back_button
+        assert button in texts.returning.lead, language
+        assert button in texts.returning.no_scripts, language
+
+
 def test_each_sentence_of_each_language() -> None:
     """Each sentence is translated, and has no markup and no blanks around it."""
     english = dict(sentences_of(dataclasses.asdict(LANGUAGES["en"])))
