@@ -68,12 +68,12 @@ class Way:
     `pass`; `html`: a proxy's 502 with a page; `drop`: the connection is closed; `hang`: no answer ever comes; `cut`: of
     the service's answer that says confirmed half is lost, once; `limit`: 429 with Retry-After; `deaf`: the answer of a
     service that does not know `wait`; `impatient`: a proxy's 504 for a call that waits; an answer of the test's
-    own as JSON.
+    own as JSON; a function that answers a call, given the verb in its path and its body, such as `StandIn.answer`.
     """
 
     target: str
     url: str = ""
-    mode: str | dict[str, Any] = "pass"
+    mode: str | dict[str, Any] | Callable[[str, dict[str, Any]], Awaitable[web.Response]] = "pass"
     match_code: str | None = None
     """Added to the service's answer to generate, as for a project whose `match_code` is on."""
     let_time_pass: Callable[[], Awaitable[Any]] = asyncio.Event().wait
@@ -108,6 +108,10 @@ class Way:
                 sent = json.dumps(body).encode()
             elif isinstance(self.mode, dict):
                 return web.json_response(self.mode, headers=anyone)
+            elif callable(self.mode):
+                answer = await self.mode(request.path.split("/")[3], body)
+                answer.headers.update(anyone)
+                return answer
         kept = {"host", "content-length", "transfer-encoding", "connection"}
         async with (
             aiohttp.ClientSession(auto_decompress=False) as session,

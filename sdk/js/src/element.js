@@ -11,8 +11,11 @@ import { speechFor } from "./texts.js";
 
 /** Indexes of the texts. */
 const [LABEL, SCAN, OPEN, NOTHING_HAPPENS, SEND, COPY, CLOSE, AGAIN, CHOOSE] = [0, 1, 2, 4, 5, 6, 7, 8, 14];
+const [SEND_ADDRESS, OPEN_ADDRESS] = [21, 22];
 /** The text of each status. @type {Record<string, number>} */
-const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 11, error: 13 };
+const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 11, error: 13, other_browser: 20 };
+/** The text of each hint, instead of that of the status "pending". @type {Record<string, number | null>} */
+const HINTED = { __proto__: null, opened: 15, choosing: 16, phone_asked: 17, return: 18, unreachable: 19 };
 /** Size of one module of the QR code, in screen pixels. */
 const MODULE = 5;
 /** Milliseconds for which "Confirmed" is shown if the page stays open. */
@@ -120,6 +123,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
   #controller = new AbortController();
   /** @type {ButtonStatus} */
   #now = "starting";
+  #hint = "";
 
   constructor() {
     super();
@@ -191,6 +195,16 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
       baseUrl: this.getAttribute("base-url") ?? "",
       signal,
       onStatus: (status) => this.#show(status),
+      onHint: (hint) => {
+        this.#hint = hint;
+        if (hint === "return") {
+          // Only the page that the messenger opens continues from here.
+          this.#code.hidden = this.#scan.hidden = this.#help.hidden = true;
+          this.#number.textContent = "";
+        }
+        this.#speak();
+        this.#tell("hint", { hint });
+      },
       onConfirmed: async (result) => {
         this.#show("confirmed");
         this.#tell("confirmed", { result });
@@ -204,13 +218,15 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
           setTimeout(() => this.#controller === controller && this.#panel.close(), CLOSING_DELAY);
         }
       },
-      onLink: ({ deeplink, appLink, command, matchCode }) => {
+      onLink: ({ deeplink, appLink, command, matchCode, returnRequired }) => {
         const phone = matchMedia(PHONE).matches;
         this.#number.textContent = matchCode;
         this.#speak();
         this.#link.href = deeplink;
         this.#command.textContent = command;
-        this.#code.hidden = this.#scan.hidden = phone || !draw(this.#code, deeplink);
+        // A sign-in that must be finished in this browser cannot be confirmed on another device.
+        const same = returnRequired || this.getAttribute("same-device") === "require";
+        this.#code.hidden = this.#scan.hidden = phone || same || !draw(this.#code, deeplink);
         this.#link.hidden = this.#help.hidden = false;
         if (phone) {
           this.#link.focus();
@@ -242,6 +258,11 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
       const result = await going;
       if (result.status !== "confirmed") {
         this.#show(result.status);
+        if (result.status === "other_browser") {
+          this.#link.href = this.#command.textContent = result.address;
+          this.#link.hidden = this.#help.hidden = false;
+          this.#help.open = true;
+        }
         this.#tell("ended", { status: result.status });
       }
     } catch (error) {
@@ -305,10 +326,13 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#detail.textContent = detail;
     this.#detail.hidden = !detail;
     if (ended || status === "starting") {
+      this.#hint = "";
+      this.#help.open = false;
       this.#code.hidden = this.#scan.hidden = this.#link.hidden = this.#help.hidden = true;
       this.#number.textContent = "";
     }
-    this.#again.hidden = !ended || status === "confirmed";
+    this.#summary.hidden = status === "other_browser";
+    this.#again.hidden = !ended || status === "confirmed" || status === "other_browser";
     this.#speak();
     if (!this.#again.hidden) {
       this.#again.focus();
@@ -338,10 +362,12 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#panel.setAttribute("aria-label", this.#title.textContent);
     this.#scan.textContent = texts[SCAN];
     this.#choose.textContent = this.#number.textContent && texts[CHOOSE];
-    this.#link.textContent = texts[OPEN];
-    this.#status.textContent = texts[SAID[this.#now]] ?? "…";
+    const isElsewhere = this.#now === "other_browser";
+    const said = (this.#now === "pending" && HINTED[this.#hint]) || SAID[this.#now];
+    this.#link.textContent = texts[isElsewhere ? OPEN_ADDRESS : OPEN];
+    this.#status.textContent = texts[said]?.replace("#", this.#number.textContent) ?? "…";
     this.#summary.textContent = texts[NOTHING_HAPPENS];
-    this.#send.textContent = texts[SEND];
+    this.#send.textContent = texts[isElsewhere ? SEND_ADDRESS : SEND];
     this.#copy.textContent = texts[COPY];
     this.#close.setAttribute("aria-label", texts[CLOSE]);
     this.#again.textContent = texts[AGAIN];

@@ -1,4 +1,5 @@
 export { SignInError } from "./errors.js";
+export { takeReturnCode } from "./return_code.js";
 export { resume, signIn } from "./sign_in.js";
 export { TaproofButton } from "./element.js";
 
@@ -7,6 +8,8 @@ export { TaproofButton } from "./element.js";
  * @typedef {import("./sign_in.js").SignInResult} SignInResult
  * @typedef {import("./sign_in.js").Confirmed} Confirmed
  * @typedef {import("./sign_in.js").Ended} Ended
+ * @typedef {import("./sign_in.js").OtherBrowser} OtherBrowser
+ * @typedef {import("./sign_in.js").Hint} Hint
  * @typedef {import("./sign_in.js").Identity} Identity
  * @typedef {import("./sign_in.js").WaitingStatus} WaitingStatus
  * @typedef {import("./link.js").SignInLink} SignInLink

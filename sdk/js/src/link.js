@@ -6,6 +6,8 @@
  * @property {string} command The message to send to the bot if an app opens it but drops the link's payload.
  * @property {string | null} matchCode The number to choose in the messenger, such as "42": show it next to the link.
  *   null unless the project's `match_code` is on.
+ * @property {boolean} returnRequired Whether the sign-in must be finished in this browser: show no QR code, because only
+ *   the page that the messenger opens on this device gets the result.
  */
 
 /**
@@ -13,9 +15,10 @@
  *
  * @param {unknown} deeplink
  * @param {string | null} [matchCode]
+ * @param {boolean} [returnRequired]
  * @returns {SignInLink | null} null unless it is an http or https link: a page must never open a `javascript:` link.
  */
-export const linkOf = (deeplink, matchCode = null) => {
+export const linkOf = (deeplink, matchCode = null, returnRequired = false) => {
   const parts = /^https?:\/\/(t\.me\/(\w+)|[^?#]+)\?start=([\w-]+)$/.exec(String(deeplink));
   return (
     parts && {
@@ -23,6 +26,7 @@ export const linkOf = (deeplink, matchCode = null) => {
       appLink: parts[2] && parts[0][4] === "s" ? `tg://resolve?domain=${parts[2]}&start=${parts[3]}` : null,
       command: `/start ${parts[3]}`,
       matchCode,
+      returnRequired,
     }
   );
 };

@@ -1,7 +1,12 @@
 import { SignInError } from "./errors.js";
+import { forget, keep, keyOf, LIFETIME, nameOf, ownKept, RETURN_TIME, returning, share, unshare } from "./kept.js";
 import { linkOf } from "./link.js";
+import { challengeOf, newVerifier } from "./pkce.js";
+import { addressWith, clearAddress, isReturn, pageAddress, peekReturnCode, takeReturnCode } from "./return_code.js";
+import { baseOf, post } from "./service.js";
 
 /**
+ * @typedef {import("./kept.js").Kept} Kept
  * @typedef {import("./link.js").SignInLink} SignInLink
  *
  * @typedef {object} Identity
@@ -18,34 +23,37 @@ import { linkOf } from "./link.js";
  *
  * @typedef {object} Ended
  * @property {"cancelled" | "expired" | "used" | "aborted"} status `cancelled`: by the user in the messenger.
- *   `expired`: after ten minutes. `used`: the result was already received. `aborted`: by `signal`.
+ *   `expired`: after ten minutes. `used`: the result was already received, such as by the page that the messenger opened.
+ *   `aborted`: by `signal`.
  *
- * @typedef {Confirmed | Ended} SignInResult
+ * @typedef {object} OtherBrowser The messenger opened this page in a browser that did not begin the sign-in.
+ * @property {"other_browser"} status
+ * @property {string} address Let the user open or copy this address into the browser where the sign-in began. It contains
+ *   the return code: send it nowhere.
+ *
+ * @typedef {Confirmed | Ended | OtherBrowser} SignInResult
  *
  * @typedef {"starting" | "pending" | "retrying"} WaitingStatus `retrying`: the service cannot be reached.
+ *
+ * @typedef {"waiting" | "opened" | "choosing" | "phone_asked" | "return" | "unreachable"} Hint What the user is doing in the
+ *   messenger. `opened`: the link is open. `choosing`: the user must choose the match code. `phone_asked`: the bot asks for
+ *   the phone number. `return`: the user confirmed and must tap *Back to …*. `unreachable`: the user has blocked the bot.
  *
  * @typedef {object} SignInOptions
  * @property {string} projectId
  * @property {string} [baseUrl] The service's address; by default, the origin that this module was loaded from.
- * @property {AbortSignal} [signal] Ends and forgets the sign-in, with the status `aborted`.
+ * @property {AbortSignal} [signal] Ends, cancels and forgets the sign-in, with the status `aborted`.
  * @property {Pick<Storage, "getItem" | "setItem" | "removeItem"> | null} [storage] Stores the sign-in so that it survives
- *   a reload; `sessionStorage` by default, null for none. The stored data contains the secret for reading the result.
+ *   a reload and can be finished in a new tab; by default `sessionStorage` and `localStorage`, null for none. The stored
+ *   data contains the secret for reading the result.
  * @property {(link: SignInLink) => void} [onLink] Called once, with the link to show to the user.
  * @property {(status: WaitingStatus) => void} [onStatus] Called on every change.
+ * @property {(hint: Hint) => void} [onHint] Called on every change while the status is `pending`.
  * @property {(result: Confirmed) => unknown} [onConfirmed] Called, and awaited, before the sign-in is forgotten and the
  *   promise resolves. Send the proof to your server here: if the page is reloaded before this finishes, it is called
  *   again. If it throws an error, the promise rejects with that error.
- *
- * @typedef {object} Kept The data that survives a reload.
- * @property {string} token
- * @property {string} deeplink
- * @property {string | null} [matchCode]
- * @property {string} verifier
- * @property {number} startedAt Time by the local clock, in milliseconds; compared only with that clock.
  */
 
-/** Milliseconds that a session can be pending. */
-const LIFETIME = 600_000;
 /** Seconds that one call waits for the user; most proxies time out after 30 or 60. */
 const WAIT = 25;
 /** Milliseconds between two calls if waiting does not work. */
@@ -58,34 +66,15 @@ export const PHONE = "(pointer:coarse) and (max-width:600px),(pointer:coarse) an
 /** Keys of the sign-ins that this page waits for. @type {Set<string>} */
 const running = new Set();
 
-/** @param {SignInOptions} options */
-const baseOf = ({ baseUrl }) => (baseUrl || new URL(import.meta.url).origin).replace(/\/$/, "");
-
-/** @param {SignInOptions} options */
-const keyOf = (options) => `taproof:${baseOf(options)}:${options.projectId}`;
-
-/**
- * Use the storage if there is one. If the browser blocks it, a sign-in does not survive a reload.
- *
- * @template T
- * @param {SignInOptions} options
- * @param {(storage: Pick<Storage, "getItem" | "setItem" | "removeItem">) => T} use
- * @returns {T | null}
- */
-const withStorage = ({ storage = undefined }, use) => {
-  try {
-    return use(/** @type {Storage} */ (storage === undefined ? sessionStorage : storage));
-  } catch {
-    return null;
-  }
-};
-
-/** @param {Uint8Array} bytes */
-const base64url = (bytes) =>
-  btoa(String.fromCharCode(...bytes))
-    .replaceAll("+", "-")
-    .replaceAll("/", "_")
-    .replaceAll("=", "");
+// The user may paste the address with the return code into this tab, which then does not load the page again.
+globalThis.document &&
+  addEventListener("hashchange", () => {
+    if (running.size) {
+      clearAddress();
+    } else if (isReturn()) {
+      location.reload();
+    }
+  });
 
 /**
  * Sign in the user: get a link from the service, pass it to `onLink`, and wait until the user has decided.
@@ -96,39 +85,68 @@ const base64url = (bytes) =>
 export const signIn = (options) => run(options, null);
 
 /**
- * Continue the sign-in that was in progress when this page was left or reloaded.
+ * Continue the sign-in that was in progress when this page was left or reloaded, or that the user confirmed before the
+ * messenger opened this page.
  *
  * @param {SignInOptions} options The same as for `signIn`.
  * @returns {Promise<SignInResult> | null} null if no sign-in was in progress.
  */
 export const resume = (options) => {
-  const key = keyOf(options);
-  const kept = /** @type {Kept | null} */ (
-    withStorage(options, (storage) => JSON.parse(storage.getItem(key) || "null"))
-  );
-  return kept && !running.has(key) && linkOf(kept.deeplink) && Date.now() - kept.startedAt < LIFETIME
-    ? run(options, kept)
-    : null;
+  if (running.has(keyOf(options))) {
+    return null;
+  }
+  const kept = ownKept(options);
+  const own = kept && linkOf(kept.deeplink) && kept.expiresAt > Date.now() ? kept : null;
+  if (peekReturnCode()) {
+    const { pending, isKnown, isElsewhere } = returning(options);
+    // The code may belong to a sign-in of another button on this page.
+    const code = own || !isElsewhere ? takeReturnCode() : "";
+    const others = pending.filter(({ challenge }) => challenge !== own?.challenge);
+    const candidates = own ? [own, ...others] : others;
+    if (code && candidates.length) {
+      return run(options, own, code, candidates);
+    }
+    if (code && !isKnown) {
+      return Promise.resolve({ status: "other_browser", address: addressWith(code) });
+    }
+  }
+  return own && run(options, own);
 };
+
+/** Return when to give up, by the clock that nobody can change. @param {Kept | null} kept */
+const deadlineOf = (kept) => performance.now() + Math.min(LIFETIME, kept ? kept.expiresAt - Date.now() : LIFETIME);
+
+/** @param {Kept} kept @param {string} returnCode @returns {Kept} */
+const withCode = (kept, returnCode) => ({ ...kept, returnCode, expiresAt: Date.now() + RETURN_TIME });
 
 /**
  * @param {SignInOptions} options
- * @param {Kept | null} kept
+ * @param {Kept | null} own The sign-in of this tab.
+ * @param {string} [code] A return code from the page's address.
+ * @param {Kept[]} [candidates] The sign-ins that the code may belong to. The code does not tell which.
  * @returns {Promise<SignInResult>}
  */
-const run = async (options, kept) => {
-  const { projectId, signal, onLink, onStatus, onConfirmed } = options;
+const run = async (options, own, code = "", candidates = []) => {
+  const { signal, onLink, onStatus, onHint, onConfirmed } = options;
   const key = keyOf(options);
   const listening = new AbortController();
-  const verifier = kept?.verifier ?? base64url(crypto.getRandomValues(new Uint8Array(32)));
-  let deadline = performance.now() + LIFETIME - (kept ? Math.max(0, Date.now() - kept.startedAt) : 0);
+  const verifier = newVerifier();
+  const [first] = candidates;
+  /** The sign-in that is asked for: `own`, or one that the return code may belong to. */
+  let kept = first ? withCode(first, code) : own;
+  let deadline = deadlineOf(kept);
+  /** @type {string | undefined} */
+  let returnUrl = pageAddress();
   let wait = WAIT;
   let failures = 0;
   let told = "";
+  let hint = "";
   /** Whether to call again immediately. */
   let woken = false;
   /** Whether the service requested the current pause, which only `signal` can end early. */
   let held = false;
+  /** Whether another tab has finished this sign-in. */
+  let gone = false;
   /** Ends the current wait for an answer or for the next call. */
   let interrupt = () => {};
 
@@ -137,6 +155,27 @@ const run = async (options, kept) => {
     if (status !== told) {
       told = status;
       onStatus?.(status);
+    }
+  };
+  /** @param {Hint} now */
+  const tellHint = (now) => {
+    if (now && now !== hint) {
+      hint = now;
+      if (hint === "return" && own) {
+        own.expiresAt = Date.now() + RETURN_TIME;
+        deadline = deadlineOf(own);
+        keep(options, own);
+      }
+      onHint?.(now);
+    }
+  };
+  /** Show the sign-in that the user must confirm. */
+  const show = () => {
+    const link = own === kept && linkOf(kept?.deeplink, kept?.matchCode, kept?.returnRequired);
+    if (link && !hint) {
+      tell("pending");
+      tellHint("waiting");
+      onLink?.(link);
     }
   };
   // A confirmed result can be read again for only 60 seconds. While a phone shows the messenger, it may suspend this page
@@ -156,8 +195,27 @@ const run = async (options, kept) => {
   for (const type of ["visibilitychange", "pageshow", "online"]) {
     addEventListener(type, look, { signal: listening.signal });
   }
+  /** @param {StorageEvent} event Another tab has changed `localStorage`. */
+  const onStorage = ({ key: name, newValue }) => {
+    if (own && name === nameOf(options, own) && !newValue?.includes(own.token)) {
+      gone = woken = true;
+      interrupt();
+    }
+  };
+  addEventListener("storage", onStorage, { signal: listening.signal });
+  const onHash = () => {
+    const pasted = own && own === kept && takeReturnCode();
+    if (own && pasted) {
+      own.returnCode = pasted;
+      keep(options, own);
+      woken = true;
+      interrupt();
+    }
+  };
+  addEventListener("hashchange", onHash, { signal: listening.signal });
   signal?.addEventListener("abort", () => interrupt(), { signal: listening.signal });
   running.add(key);
+  let isConfirmed = false;
 
   try {
     if (!crypto.subtle) {
@@ -166,13 +224,13 @@ const run = async (options, kept) => {
         "Signing in needs a secure page: open this one over https, or on localhost.",
       );
     }
-    const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier));
-    const challenge = base64url(new Uint8Array(digest));
-    const shown = linkOf(kept?.deeplink, kept?.matchCode);
-    tell(kept ? "pending" : "starting");
-    if (shown) {
-      onLink?.(shown);
+    const challenge = await challengeOf(verifier);
+    if (kept && kept !== own) {
+      // After a reload, this tab still has the code.
+      keep(options, kept);
     }
+    tell(kept && kept === own ? "pending" : "starting");
+    show();
     while (!signal?.aborted) {
       if (away()) {
         await new Promise((resolve) => {
@@ -181,7 +239,7 @@ const run = async (options, kept) => {
         continue;
       }
       // After a failure, request an immediate answer to find out whether the service is back.
-      const seconds = failures || !kept ? 0 : wait;
+      const seconds = failures || !kept || kept.returnCode || gone ? 0 : wait;
       const asked = performance.now();
       const request = new AbortController();
       const timer = setTimeout(() => request.abort(), seconds * 1_000 + OVERDUE);
@@ -192,17 +250,20 @@ const run = async (options, kept) => {
       /** @type {any} */
       let answer;
       try {
-        response = await fetch(`${baseOf(options)}/api/v1/${kept ? "verify" : "generate"}/public`, {
-          method: "POST",
-          credentials: "omit",
-          headers: { "Content-Type": "application/json" },
-          body: JSON.stringify(
-            kept
-              ? { project_id: projectId, session_token: kept.token, code_verifier: kept.verifier, wait: seconds }
-              : { project_id: projectId, code_challenge: challenge, code_challenge_method: "S256" },
-          ),
-          signal: request.signal,
-        });
+        response = kept
+          ? await post(options, "verify", {
+              session_token: kept.token,
+              code_verifier: kept.verifier,
+              return_code: kept.returnCode,
+              wait: seconds,
+              hints: true,
+              seen_hint: hint,
+            }, request.signal)
+          : await post(options, "generate", {
+              code_challenge: challenge,
+              code_challenge_method: "S256",
+              return_url: returnUrl,
+            }, request.signal);
         answer = await response.json();
       } catch {
         // There was no answer, a partial one, or a proxy's error page: try again.
@@ -211,23 +272,27 @@ const run = async (options, kept) => {
       if (signal?.aborted) {
         break;
       }
-      const code = response?.status ?? 0;
-      const link = linkOf(answer?.deeplink, answer?.match_code);
+      const status = response?.status ?? 0;
+      const isRefused =
+        status >= 400 && status < 500 && status !== 408 && status !== 429 && (answer?.error || !kept);
+      const link = linkOf(answer?.deeplink, answer?.match_code, answer?.return_required);
       let pause = INTERVAL;
-      if (code === 200 && !kept && link) {
-        kept = { ...link, token: String(answer.session_token), verifier, startedAt: Date.now() };
-        withStorage(options, (storage) => storage.setItem(key, JSON.stringify(kept)));
-        deadline = performance.now() + LIFETIME;
+      if (status === 200 && !kept && link) {
+        own = kept = {
+          ...link,
+          token: String(answer.session_token),
+          verifier,
+          challenge,
+          returns: !!returnUrl,
+          expiresAt: Date.now() + LIFETIME,
+        };
+        keep(options, own);
+        share(options, own);
+        deadline = deadlineOf(own);
         failures = 0;
-        tell("pending");
-        onLink?.(link);
+        show();
         continue;
-      } else if (code === 200 && kept && answer?.status === "pending") {
-        // An early answer means that the service cannot hold this call.
-        pause = seconds && performance.now() - asked > seconds * 1_000 - 1_000 ? 0 : INTERVAL;
-        failures = 0;
-        tell("pending");
-      } else if (code === 200 && kept && answer?.status === "confirmed") {
+      } else if (status === 200 && kept && answer?.status === "confirmed") {
         /** @type {Confirmed} */
         const result = {
           status: "confirmed",
@@ -240,15 +305,49 @@ const run = async (options, kept) => {
           proof: answer.proof,
           confirmedAt: answer.confirmed_at,
         };
+        own = kept;
+        isConfirmed = true;
         await onConfirmed?.(result);
         return result;
-      } else if (code === 200 && kept && ["cancelled", "expired", "used"].includes(answer?.status)) {
+      } else if (kept !== own && (status === 200 || (status === 404 && isRefused))) {
+        // The return code is not that of this sign-in.
+        candidates.shift();
+        const [next] = candidates;
+        kept = next ? withCode(next, code) : own;
+        if (!kept) {
+          return { status: "other_browser", address: addressWith(code) };
+        }
+        keep(options, kept);
+        deadline = deadlineOf(kept);
+        show();
+        continue;
+      } else if (status === 200 && kept && answer?.status === "pending") {
+        if (gone) {
+          return { status: "used" };
+        }
+        const before = hint;
+        tell("pending");
+        tellHint(answer.hint);
+        // An early answer with the same hint means that the service cannot hold this call.
+        const isHeld = hint !== before || performance.now() - asked > seconds * 1_000 - 1_000;
+        pause = seconds && isHeld ? 0 : INTERVAL;
+        if (kept.returnCode) {
+          kept.returnCode = undefined;
+          keep(options, kept);
+          pause = 0;
+        }
+        failures = 0;
+      } else if (status === 200 && kept && ["cancelled", "expired", "used"].includes(answer?.status)) {
         return { status: answer.status };
-      } else if (code >= 400 && code < 500 && code !== 408 && code !== 429 && (answer?.error || !kept)) {
+      } else if (isRefused && returnUrl && response?.headers.get("X-Error-Code") === "return_url_not_allowed") {
+        // The project does not accept a return to this page.
+        returnUrl = undefined;
+        continue;
+      } else if (isRefused) {
         throw new SignInError(
           response?.headers.get("X-Error-Code") ?? "unexpected_answer",
-          answer?.error ?? `${baseOf(options)} is not a sign-in service: it answered with status ${code}.`,
-          code,
+          answer?.error ?? `${baseOf(options)} is not a sign-in service: it answered with status ${status}.`,
+          status,
         );
       } else if (woken) {
         continue;
@@ -279,11 +378,19 @@ const run = async (options, kept) => {
       }
       held = false;
     }
+    if (own && own === kept) {
+      // Nobody can read the result any more. If this call is lost, the session expires.
+      post(options, "cancel", { session_token: own.token, code_verifier: own.verifier }).catch(() => {});
+    }
     return { status: "aborted" };
   } finally {
     listening.abort();
     running.delete(key);
-    // Do not remove a newer sign-in from the storage.
-    withStorage(options, (storage) => storage.getItem(key)?.includes(verifier) && storage.removeItem(key));
+    if (kept) {
+      forget(options, kept);
+    }
+    if (own && own === kept) {
+      unshare(options, own, isConfirmed);
+    }
   }
 };

@@ -1,6 +1,6 @@
 // Keeps every event of the buttons on the page, and what nobody caught, for the tests to look at.
 window.heard = [];
-for (const name of ["status", "confirmed", "signed-in", "ended", "error"]) {
+for (const name of ["status", "hint", "confirmed", "signed-in", "ended", "error"]) {
   document.addEventListener(`taproof-${name}`, (event) => {
     const { error, ...detail } = event.detail;
     window.heard.push([name, error ? { name: error.name, code: error.code, message: error.message } : detail]);

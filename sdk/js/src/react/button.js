@@ -13,8 +13,10 @@ import "../element.js";
  * @property {string} [submitUrl] The path on your own server that receives the proof. Its answer names the next page.
  * @property {string} [label]
  * @property {string} [language]
+ * @property {"require"} [sameDevice] Shows no QR code; for a project whose `same_device` is `require`.
  * @property {string} [className]
  * @property {(status: string, event: CustomEvent) => void} [onStatus]
+ * @property {(hint: string, event: CustomEvent) => void} [onHint]
  * @property {(result: Extract<SignInResult, { status: "confirmed" }>, event: CustomEvent) => void} [onConfirmed] Without
  *   `submitUrl`: send `result.proof` to your server.
  * @property {(location: string, event: CustomEvent) => void} [onSignedIn] Your server has accepted the proof. Call
@@ -26,6 +28,7 @@ import "../element.js";
 /** Each event of the element, its prop, and the field of `detail` that the prop receives. @type {[string, string, string][]} */
 const EVENTS = [
   ["taproof-status", "onStatus", "status"],
+  ["taproof-hint", "onHint", "hint"],
   ["taproof-confirmed", "onConfirmed", "result"],
   ["taproof-signed-in", "onSignedIn", "location"],
   ["taproof-ended", "onEnded", "status"],
@@ -38,7 +41,7 @@ const EVENTS = [
  * @param {TaproofButtonProps & Record<string, unknown>} props
  */
 export function TaproofButton(props) {
-  const { projectId, baseUrl, submitUrl, label, language, className, ...rest } = props;
+  const { projectId, baseUrl, submitUrl, label, language, sameDevice, className, ...rest } = props;
   for (const [, prop] of EVENTS) delete rest[prop];
   // Listeners are attached once and call the latest props, because an older callback could use outdated state.
   const latest = useRef(/** @type {Record<string, any>} */ (props));
@@ -59,6 +62,7 @@ export function TaproofButton(props) {
     class: className,
     label,
     language,
+    "same-device": sameDevice,
     "project-id": projectId,
     "base-url": baseUrl,
     "submit-url": submitUrl,

@@ -18,13 +18,14 @@ import { resume, signIn } from "../sign_in.js";
 /**
  * @typedef {object} SignInState
  * @property {"idle" | import("../sign_in.js").WaitingStatus | SignInResult["status"] | "error"} status
+ * @property {import("../sign_in.js").Hint | null} hint What the user is doing in the messenger; null before there is a link.
  * @property {SignInLink | null} link The link to show to the user; null before it exists and after the sign-in ends.
  * @property {SignInResult | null} result The result. If it is confirmed, send `result.proof` to your server.
  * @property {Error | null} error The error that ended the sign-in.
  */
 
 /** @type {SignInState} */
-const IDLE = { status: "idle", link: null, result: null, error: null };
+const IDLE = { status: "idle", hint: null, link: null, result: null, error: null };
 
 /**
  * Sign users in on your own page. Call `start` to begin. A sign-in continues automatically after a reload, and ends when
@@ -32,7 +33,7 @@ const IDLE = { status: "idle", link: null, result: null, error: null };
  *
  * @param {{ projectId: string, baseUrl: string }} options `baseUrl`: the service's address.
  * @returns {SignInState & { qr: QrCode | null, start: () => void, cancel: () => void }} `start` does nothing while a
- *   sign-in is in progress.
+ *   sign-in is in progress. `qr` is null if no QR code may be shown.
  */
 export function useTaproof({ projectId, baseUrl }) {
   const [state, setState] = useState(IDLE);
@@ -52,7 +53,7 @@ export function useTaproof({ projectId, baseUrl }) {
       };
       /** @param {Partial<SignInState>} changes */
       const end = (changes) => {
-        update({ link: null, ...changes });
+        update({ hint: null, link: null, ...changes });
         if (current.current === controller) current.current = null;
       };
       const going = begin({
@@ -61,6 +62,7 @@ export function useTaproof({ projectId, baseUrl }) {
         signal: controller.signal,
         onLink: (link) => update({ link }),
         onStatus: (status) => update({ status }),
+        onHint: (hint) => update({ hint }),
       });
       if (going === null) return;
       current.current = controller;
@@ -102,7 +104,7 @@ export function useTaproof({ projectId, baseUrl }) {
     };
   }, [go]);
 
-  const deeplink = state.link?.deeplink;
+  const deeplink = state.link?.returnRequired ? undefined : state.link?.deeplink;
   const qr = useMemo(() => (deeplink === undefined ? null : qrCodeOf(deeplink)), [deeplink]);
   return { ...state, qr, start, cancel };
 }

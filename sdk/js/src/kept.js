@@ -1,0 +1,120 @@
+// Stores sign-ins in progress. The tab's own storage is for a reload. `localStorage` is for the page that the messenger
+// opens after Confirm, which may be in a new tab: only a browser that has the code verifier there can finish the sign-in.
+
+import { baseOf } from "./service.js";
+
+/** @typedef {import("./sign_in.js").SignInOptions} SignInOptions */
+
+/**
+ * @typedef {object} Kept A sign-in in progress.
+ * @property {string} token
+ * @property {string} deeplink
+ * @property {string | null} [matchCode]
+ * @property {boolean} [returnRequired]
+ * @property {boolean} [returns] Whether the service accepted the address of this page for the return.
+ * @property {string} [returnCode]
+ * @property {string} verifier
+ * @property {string} challenge Identifies the sign-in in `localStorage`. It is not secret.
+ * @property {number} expiresAt Time by the local clock, in milliseconds; compared only with that clock.
+ */
+
+/** Milliseconds that a session can be pending. */
+export const LIFETIME = 600_000;
+/** Milliseconds in which the return code must arrive after Confirm. */
+export const RETURN_TIME = 300_000;
+const PREFIX = "taproof:";
+
+/** @param {SignInOptions} options */
+export const keyOf = (options) => `${PREFIX}${baseOf(options)}:${options.projectId}`;
+
+/**
+ * Use the browser's storage. If the browser blocks it, a sign-in does not survive a reload or a new tab.
+ *
+ * @template T
+ * @param {() => T} use
+ * @returns {T | null}
+ */
+const attempt = (use) => {
+  try {
+    return use();
+  } catch {
+    return null;
+  }
+};
+
+/** @param {SignInOptions} options */
+const storageOf = ({ storage }) => /** @type {Storage} */ (storage === undefined ? sessionStorage : storage);
+
+/** The name of a sign-in in `localStorage`. @param {SignInOptions} options @param {Kept} kept */
+export const nameOf = (options, { challenge }) => `${keyOf(options)}:${challenge}`;
+
+/** Return the sign-in of this tab, or null. @param {SignInOptions} options @returns {Kept | null} */
+export const ownKept = (options) => attempt(() => JSON.parse(storageOf(options).getItem(keyOf(options)) || "null"));
+
+/** Keep a sign-in for a reload of this tab. @param {SignInOptions} options @param {Kept} kept */
+export const keep = (options, kept) => {
+  attempt(() => storageOf(options).setItem(keyOf(options), JSON.stringify(kept)));
+};
+
+/** Keep a sign-in for a new tab, unless the page chose its storage itself. @param {SignInOptions} options @param {Kept} kept */
+export const share = (options, kept) => {
+  if (kept.returns && options.storage === undefined) {
+    attempt(() => localStorage.setItem(nameOf(options, kept), JSON.stringify(kept)));
+  }
+};
+
+/** Forget the sign-in of this tab, but no newer one. @param {SignInOptions} options @param {Kept} kept */
+export const forget = (options, kept) => {
+  if (ownKept(options)?.verifier === kept.verifier) {
+    attempt(() => storageOf(options).removeItem(keyOf(options)));
+  }
+};
+
+/**
+ * End the sharing of a sign-in with other tabs.
+ *
+ * @param {SignInOptions} options
+ * @param {Kept} kept
+ * @param {boolean} isConfirmed If the messenger then opens the page again, it must recognise that this browser began the
+ *   sign-in. Only the time of expiry is stored for this.
+ */
+export const unshare = (options, kept, isConfirmed) => {
+  const name = nameOf(options, kept);
+  attempt(() => {
+    // Another tab may have ended it before.
+    if (localStorage.getItem(name)?.includes(kept.verifier)) {
+      localStorage.removeItem(name);
+      if (isConfirmed) {
+        localStorage.setItem(name, JSON.stringify({ expiresAt: kept.expiresAt }));
+      }
+    }
+  });
+};
+
+/**
+ * Return the sign-ins of this browser that a return code may belong to, and remove expired ones.
+ *
+ * @param {SignInOptions} options
+ * @returns {{ pending: Kept[], isKnown: boolean, isElsewhere: boolean }} `pending`: the newest first. `isKnown`: a sign-in of
+ *   this project began in this browser. `isElsewhere`: there are only sign-ins of other projects.
+ */
+export const returning = (options) => {
+  /** @type {[string, Kept][]} */
+  const found = [];
+  attempt(() => {
+    for (const name of Object.keys(localStorage).filter((each) => each.startsWith(PREFIX))) {
+      const kept = attempt(() => JSON.parse(localStorage.getItem(name) || ""));
+      if (kept?.expiresAt + RETURN_TIME > Date.now()) {
+        found.push([name, kept]);
+      } else {
+        localStorage.removeItem(name);
+      }
+    }
+  });
+  const own = found.filter(([name]) => name.startsWith(`${keyOf(options)}:`)).map(([, kept]) => kept);
+  return {
+    pending: own.filter(({ token }) => token).sort((one, other) => other.expiresAt - one.expiresAt),
+    isKnown: own.length > 0,
+    isElsewhere: own.length === 0 && found.length > 0,
+  };
+};

@@ -1,0 +1,154 @@
+"""The button shows what the user is doing in the messenger, and cancels the sign-in when its panel is closed."""
+
+import pytest
+from playwright.async_api import expect
+from tests.axe import assert_accessible
+from tests.sdk_js.conftest import LANGUAGES, OpenContext, Site, Way, case, go, heard, part, shown_link, start, wait_for
+from tests.sdk_js.stand_in import StandIn
+from tests.waiting import until
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+SAID = {
+    "opened": "Opened in Telegram: confirm there",
+    "choosing": "Choose 42 there",
+    "phone_asked": "Telegram asks for your phone number: answer there",
+    "unreachable": "You have blocked the bot: unblock it, then try again",
+    "return": "Confirmed. Tap “Back to …” in Telegram",
+}
+
+
+@pytest.fixture
+def service(way: Way) -> StandIn:
+    service = StandIn(match_code="42")
+    way.mode = service.answer
+    return service
+
+
+async def test_each_hint(site: Site, way: Way, service: StandIn, open_context: OpenContext) -> None:
+    """Each hint has a text and an event; the next call names it, so that the service can wait for another."""
+    service.accepts_return = False
+    context = await open_context(breaks=True, bypass_csp=True, reduced_motion="reduce")
+    page = await go(context, site.show('project-id="proj_1"'))
+    await start(page)
+    for hint, said in SAID.items():
+        service.last.become(hint)
+        await expect(part(page, "status")).to_have_text(said)
+        await assert_accessible(page)
+    # After Confirm, nothing is left to scan or to choose.
+    for name in ("code", "help", "choose"):
+        await expect(part(page, name)).to_be_hidden()
+    await expect(part(page, "link")).to_be_visible()
+    assert [detail["hint"] for _, detail in await heard(page, "hint")] == ["waiting", *SAID]
+    # The status has not changed for pages that do not know hints.
+    assert [detail["status"] for _, detail in await heard(page, "status")] == ["starting", "pending"]
+    await until(lambda: [call["seen_hint"] for call in way.calls if "wait" in call] == ["waiting", *SAID])
+    assert [call["wait"] for call in way.calls if "wait" in call] == [25] * 6
+
+
+async def test_a_hint_comes_back_after_a_lost_connection(
+    site: Site, way: Way, service: StandIn, open_context: OpenContext
+) -> None:
+    """The hint is shown again when the service is back, and after a reload; a new sign-in begins without it."""
+    page = await go(await open_context(breaks=True), site.show('project-id="proj_1"'))
+    await start(page)
+    service.last.become("opened")
+    await expect(part(page, "status")).to_have_text(SAID["opened"])
+    way.mode = "html"
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    way.mode = service.answer
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await expect(part(page, "status")).to_have_text(SAID["opened"])
+    await page.reload()
+    await expect(part(page, "status")).to_have_text(SAID["opened"])
+    service.last.become("opened", "cancelled")
+    await part(page, "retry").click()
+    await shown_link(page)
+    await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
+
+
+async def test_hints_in_all_languages(site: Site, service: StandIn, open_context: OpenContext) -> None:
+    """Each text is in the panel's language and names the number in it."""
+    context = await open_context()
+    failures: list[str] = []
+    for language in LANGUAGES:
+        with case(failures, language):
+            page = await go(context, site.show(f'project-id="proj_1" language="{language}"'))
+            await part(page, "button").click()
+            await shown_link(page)
+            for hint, english in SAID.items():
+                before = await part(page, "status").inner_text()
+                service.last.become(hint)
+                await expect(part(page, "status")).not_to_have_text(before)
+                said = await part(page, "status").inner_text()
+                assert (said == english) is (language == "en")
+                assert ("42" in said) is (hint == "choosing")
+            await page.close()
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize("hint", ["<b>x</b>", "constructor", 7, None])
+async def test_an_unknown_hint(site: Site, service: StandIn, open_context: OpenContext, hint: object) -> None:
+    """A hint that the button does not know changes nothing in the panel."""
+    page = await go(await open_context(), site.show('project-id="proj_1"'))
+    await start(page)
+    service.last.become(hint)  # type: ignore[arg-type]
+    service.last.become("opened")
+    await expect(part(page, "status")).to_have_text(SAID["opened"])
+    service.last.become(hint)  # type: ignore[arg-type]
+    await expect(part(page, "status")).to_have_text({None: SAID["opened"]}.get(hint, "Waiting for you to confirm…"))
+
+
+@pytest.mark.parametrize("how", ["Escape", "removed", "before the link"])
+async def test_closing_cancels(site: Site, way: Way, service: StandIn, open_context: OpenContext, how: str) -> None:
+    """Closing the panel or removing the button cancels at the service, with the verifier, if there is a session."""
+    page = await go(await open_context(breaks=True), site.show('project-id="proj_1"'))
+    if how == "before the link":
+        way.mode = "html"
+        await part(page, "button").click()
+        await until(lambda: way.calls)
+    else:
+        await start(page)
+    if how == "removed":
+        await page.evaluate("document.querySelector('taproof-button').remove()")
+    else:
+        await page.keyboard.press("Escape")
+    if how == "before the link":
+        assert await wait_for(page, "ended") == {"status": "aborted"}
+        assert not any("cancel" in call["path"] for call in way.calls)
+        return
+    await until(lambda: service.last.status == "cancelled")
+    [cancel] = [call for call in way.calls if call["path"] == "/api/v1/cancel/public"]
+    assert cancel.keys() == {"path", "project_id", "session_token", "code_verifier"}
+
+
+@pytest.mark.parametrize("mode", ["html", "drop"])
+async def test_a_lost_cancel(site: Site, way: Way, service: StandIn, open_context: OpenContext, mode: str) -> None:
+    """If the service cannot be reached, the sign-in ends on the page all the same."""
+    page = await go(await open_context(breaks=True), site.show('project-id="proj_1"'))
+    await start(page)
+    way.mode = mode
+    await page.keyboard.press("Escape")
+    assert await wait_for(page, "ended") == {"status": "aborted"}
+    await until(lambda: "cancel" in way.calls[-1]["path"])
+    assert service.last.status == "pending"
+    assert await page.evaluate("sessionStorage.length + localStorage.length") == 0
+
+
+async def test_an_ended_sign_in_is_not_cancelled(
+    site: Site, way: Way, service: StandIn, open_context: OpenContext
+) -> None:
+    """Closing the panel after the end, or leaving the page, cancels nothing."""
+    context = await open_context()
+    page = await go(context, site.show('project-id="proj_1"'))
+    await start(page)
+    await page.goto("about:blank")
+    page = await go(context, site.url)
+    service.sessions.clear()
+    await start(page)
+    service.last.become("opened", "cancelled")
+    await expect(part(page, "status")).to_have_text("Cancelled")
+    await page.keyboard.press("Escape")
+    await expect(part(page, "panel")).to_be_hidden()
+    assert not any("cancel" in call["path"] for call in way.calls)

@@ -1,0 +1,232 @@
+"""A sign-in that only this browser can finish: the messenger opens the page again with a return code in its address."""
+
+import json
+from typing import Any
+
+import pytest
+from playwright.async_api import BrowserContext, Page, expect
+from tests.sdk_js.conftest import PHONE, OpenContext, Site, Way, go, part, start, wait_for
+from tests.sdk_js.stand_in import StandIn
+from tests.waiting import until
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+STORED = "() => [...Object.values(sessionStorage), ...Object.values(localStorage)].map((each) => JSON.parse(each))"
+
+
+@pytest.fixture
+def service(way: Way) -> StandIn:
+    service = StandIn()
+    way.mode = service.answer
+    return service
+
+
+@pytest.fixture
+def url(site: Site) -> str:
+    return site.show('project-id="proj_1" submit-url="/auth/taproof"') + "?shelf=1"
+
+
+async def begin(context: BrowserContext, url: str) -> Page:
+    page = await go(context, url)
+    await start(page)
+    return page
+
+
+async def is_clean(page: Page) -> None:
+    """Assert that the return code is neither in the address nor in the history, and no secret is stored."""
+    assert "taproof_return" not in await page.evaluate("location.href + JSON.stringify(history.state)")
+    for stored in await page.evaluate(STORED):
+        assert stored.keys() == {"expiresAt"}
+
+
+async def test_a_new_tab_finishes(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
+    """No QR code is shown; the new tab signs in; the first one learns that the result was received; nothing stays."""
+    context = await open_context()
+    first = await begin(context, f"{url}#shelf")
+    assert service.last.return_url == url
+    await expect(part(first, "link")).to_be_visible()
+    await expect(part(first, "code")).to_be_hidden()
+    back = service.last.confirm()
+    await expect(part(first, "status")).to_have_text("Confirmed. Tap “Back to …” in Telegram")
+    second = await go(context, back)
+    await second.wait_for_url("**/welcome?from=shop")
+    await is_clean(second)
+    assert [each["proof"] for each in site.posted] == [service.proof]
+    assert await wait_for(first, "ended") == {"status": "used"}
+    await is_clean(first)
+    # Back again, from the messenger: there is nothing to do, and no false alarm.
+    third = await go(context, back)
+    await expect(part(third, "button")).to_be_visible()
+    await expect(part(third, "panel")).to_be_hidden()
+    await is_clean(third)
+    await third.go_back()
+    assert "taproof_return" not in third.url
+
+
+async def test_a_phone(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
+    """On a phone the first tab is hidden and asks nothing; the new one signs in."""
+    context = await open_context(PHONE, is_mobile=True)
+    await context.route("https://t.me/**", lambda route: route.abort())
+    first = await go(context, url)
+    await first.evaluate("open = () => {}; Object.defineProperty(document, 'hidden', { value: true })")
+    await first.evaluate("document.querySelector('taproof-button').shadowRoot.querySelector('button').click()")
+    await until(lambda: service.sessions)
+    second = await go(context, service.last.confirm())
+    await second.wait_for_url("**/welcome?from=shop")
+    assert len(site.posted) == 1
+
+
+async def test_the_same_tab_finishes(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
+    """The address may be opened in the tab that waits, which then does not load again, or in one that waits no more."""
+    context = await open_context()
+    page = await begin(context, url)
+    await page.evaluate("(address) => { location.href = address }", service.last.confirm())
+    await page.wait_for_url("**/welcome?from=shop")
+    await is_clean(page)
+    page = await begin(context, url)
+    other = await go(context, url)
+    await other.evaluate("(address) => { location.href = address }", service.last.confirm())
+    await other.wait_for_url("**/welcome?from=shop")
+
+
+async def test_another_browser(service: StandIn, url: str, open_context: OpenContext, way: Way) -> None:
+    """A browser without the verifier says so and offers the address to open or copy; it sends nothing to anyone."""
+    await begin(await open_context(), url)
+    back = service.last.confirm()
+    context = await open_context(permissions=["clipboard-read", "clipboard-write"])
+    page = await go(context, back)
+    await expect(part(page, "status")).to_have_text("This sign-in began in another browser")
+    await expect(part(page, "send")).to_contain_text("open this address there")
+    await expect(part(page, "command")).to_have_text(back)
+    assert await part(page, "link").get_attribute("href") == back
+    await expect(part(page, "retry")).to_be_hidden()
+    await part(page, "copy").click()
+    await expect(page.get_by_role("button", name="Copy ✓")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == back
+    assert await wait_for(page, "ended") == {"status": "other_browser"}
+    await page.get_by_role("button", name="Close").click()
+    assert not any("return_code" in call for call in way.calls)
+    assert "taproof_return" not in page.url
+    # The next sign-in there is an ordinary one.
+    await start(page)
+    await expect(part(page, "summary")).to_be_visible()
+    await expect(part(page, "command")).to_be_hidden()
+
+
+async def test_several_sign_ins(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
+    """The code finds its sign-in among several of this browser, and does no harm to the others."""
+    context = await open_context()
+    pages = [await begin(context, url) for _ in range(3)]
+    sessions = list(service.sessions.values())
+    second = await go(context, sessions[1].confirm())
+    await second.wait_for_url("**/welcome?from=shop")
+    assert await wait_for(pages[1], "ended") == {"status": "used"}
+    assert [each.status for each in sessions] == ["pending", "used", "pending"]
+    for page in (pages[0], pages[2]):
+        await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
+
+
+async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
+    """A code of a sign-in that began elsewhere signs nobody in, and does no harm to the sign-ins of this browser."""
+    attacker = await begin(await open_context(), url)
+    stolen = service.last.confirm()
+    context = await open_context()
+    victim = await begin(context, url)
+    session = service.last
+    page = await go(context, stolen)
+    await expect(part(page, "status")).to_have_text("This sign-in began in another browser")
+    await page.evaluate("document.querySelector('taproof-button').remove()")
+    # Nor in the tab that waits.
+    await victim.evaluate("(address) => { location.href = address }", stolen)
+    await until(lambda: victim.url == url)
+    session.become("opened")
+    await expect(part(victim, "status")).to_have_text("Opened in Telegram: confirm there")
+    assert site.posted == []
+    assert session.status == "pending"
+    await expect(part(attacker, "status")).to_have_text("Confirmed. Tap “Back to …” in Telegram")
+    finishing = await go(context, session.confirm())
+    await finishing.wait_for_url("**/welcome?from=shop")
+
+
+async def test_a_reload_keeps_the_code(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
+    """A reload while the proof is sent reads the same result again, although the address no longer has the code."""
+    context = await open_context()
+    await begin(context, url)
+    site.answers = [(0, None)]
+    page = await go(context, service.last.confirm())
+    await until(lambda: site.posted)
+    await page.reload()
+    await page.wait_for_url("**/welcome?from=shop")
+    assert len(site.posted) == 2
+
+
+async def test_a_broken_network_keeps_the_code(
+    site: Site, way: Way, service: StandIn, url: str, open_context: OpenContext
+) -> None:
+    """The code is tried again when the service is back, also after a reload."""
+    context = await open_context(breaks=True)
+    await begin(context, url)
+    back = service.last.confirm()
+    way.mode = "html"
+    page = await go(context, back)
+    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    await page.reload()
+    way.mode = service.answer
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await page.wait_for_url("**/welcome?from=shop")
+
+
+async def test_two_projects(service: StandIn, site: Site, open_context: OpenContext) -> None:
+    """With several buttons, the one whose sign-in the code finishes takes it."""
+    url = site.show('project-id="proj_1" label="One"', 'project-id="proj_2" label="Two" submit-url="/auth/taproof"')
+    context = await open_context()
+    page = await go(context, url)
+    await page.get_by_role("button", name="Two").click()
+    await until(lambda: service.sessions)
+    second = await go(context, service.last.confirm())
+    await second.wait_for_url("**/welcome?from=shop")
+
+
+async def test_an_address_that_the_project_does_not_accept(
+    service: StandIn, way: Way, url: str, open_context: OpenContext
+) -> None:
+    """The session is then requested once more without it, nothing is kept for other tabs, and a QR code is shown."""
+    service.accepts_return = False
+    page = await begin(await open_context(breaks=True), url)
+    assert [call.get("return_url") for call in way.calls if "generate" in call["path"]] == [url, None]
+    await expect(part(page, "code")).to_be_visible()
+    assert await page.evaluate("localStorage.length") == 0
+
+
+async def test_the_attribute(service: StandIn, site: Site, open_context: OpenContext) -> None:
+    """`same-device="require"` shows no QR code, whatever the service answers."""
+    service.accepts_return = False
+    page = await begin(await open_context(breaks=True), site.show('project-id="proj_1" same-device="require"'))
+    await expect(part(page, "link")).to_be_visible()
+    await expect(part(page, "code")).to_be_hidden()
+
+
+async def test_what_is_stored(service: StandIn, url: str, open_context: OpenContext) -> None:
+    """Only this origin stores the sign-in, until its end; an expired one is removed when the next code arrives."""
+    context = await open_context()
+    page = await begin(context, url)
+    stored: list[dict[str, Any]] = await page.evaluate(STORED)
+    assert len(stored) == 2
+    assert stored[0] == stored[1]
+    assert stored[0].keys() == {
+        *("token", "deeplink", "appLink", "command", "matchCode", "returnRequired"),
+        *("verifier", "challenge", "returns", "expiresAt"),
+    }
+    await page.evaluate(
+        "localStorage.setItem('taproof:x:y:z', JSON.stringify({ token: 't', expiresAt: Date.now() - 300_001 }))"
+    )
+    await page.evaluate("localStorage.setItem('taproof:x:y:q', '{')")
+    await page.evaluate("localStorage.setItem('own', 'kept')")
+    await page.goto("about:blank")
+    await page.goto(service.last.confirm())
+    await page.wait_for_url("**/welcome?from=shop")
+    left = dict(await page.evaluate("Object.entries(localStorage)"))
+    assert left.pop("own") == "kept"
+    [(name, value)] = left.items()
+    assert name.endswith(f":proj_1:{stored[0]['challenge']}")
+    assert json.loads(value).keys() == {"expiresAt"}
