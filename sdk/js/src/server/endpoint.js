@@ -4,7 +4,7 @@
 
 import { createHash } from "node:crypto";
 
-import { ProofAlreadyUsed, ProofError } from "./errors.js";
+import { ProofAlreadyUsed, ProofError, TaproofApiError } from "./errors.js";
 import { verifyProof } from "./proof.js";
 import { requireWebhookSecrets } from "./secrets.js";
 import { readObject } from "./strict_json.js";
@@ -41,6 +41,8 @@ const DEFAULT_PORTS = { http: ":80", https: ":443" };
  * @property {string | readonly string[]} webhookSecret `whsec_…`; several during a rotation.
  * @property {import("./guard.js").SingleUseGuard} guard Accepts each proof only once; all processes of the application must
  *   share it. It has no default, because `new MemoryGuard()` is right for a single process only.
+ * @property {import("./client.js").Client} [client] Needed only if your server starts sign-ins itself: reads the result
+ *   when the page that the messenger opened sends `{"return_code": "…"}` in place of a proof.
  * @property {string} [afterSignIn] The next page if the endpoint's URL has no `?next=/page`; "/" by default.
  * @property {() => number} [now] The clock, in seconds since the epoch, for tests.
  */
@@ -70,7 +72,8 @@ const DEFAULT_PORTS = { http: ":80", https: ":443" };
  * @param {EndpointOptions} options
  * @throws {TypeError} An option is missing. This happens when the application starts, not at the first sign-in.
  */
-export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HOME, now = () => Date.now() / 1000 }) {
+export function makeEndpoint(options) {
+  const { projectId, webhookSecret, guard, client, afterSignIn = HOME, now = () => Date.now() / 1000 } = options;
   const secrets = requireWebhookSecrets(webhookSecret);
   if (typeof projectId !== "string" || !projectId.startsWith("proj_")) {
     throw new TypeError("Pass projectId: the project's id (proj_…), as shown in Taproof's console.");
@@ -87,12 +90,25 @@ export function makeEndpoint({ projectId, webhookSecret, guard, afterSignIn = HO
      * @param {string | null | undefined} next
      * @param {unknown} [held] The `proofDigest` in the user's session, if one was started with a proof. If the answer was
      *   lost and the page sends the same proof again, it gets the same answer.
+     * @param {import("./client.js").StartedSignIn | null} [started] The sign-in that the server started in this session.
      * @returns {Promise<Answer>}
      */
-    async signIn(body, next, held) {
+    async signIn(body, next, held, started) {
       if (body instanceof Uint8Array && body.length > BODY_LIMIT) return failed(413, "The request body is too large.");
-      const proof = proofOf(body);
-      if (proof === null) {
+      const fields = fieldsOf(body);
+      let proof = fields?.proof;
+      if (client && typeof fields?.return_code === "string") {
+        if (!started?.sessionToken) return failed(403, "This sign-in began in another browser. Open this page there.");
+        try {
+          const result = await client.verifySession(started, { returnCode: fields.return_code });
+          if (result.status !== "confirmed") return failed(401, "This sign-in is not confirmed. Start again.");
+          proof = result.proof;
+        } catch (error) {
+          if (!(error instanceof TaproofApiError)) throw error;
+          return failed(error.status === null || error.status >= 500 || error.status === 429 ? 503 : 401, error.message);
+        }
+      }
+      if (typeof proof !== "string") {
         return failed(400, 'The body must be JSON: {"proof": "…"}, with the proof as a string.');
       }
       const instant = now();
@@ -194,18 +210,19 @@ export async function readBody(stream) {
   return Buffer.concat(chunks);
 }
 
-/** @param {unknown} body */
-function proofOf(body) {
-  let fields = body;
+/**
+ * @param {unknown} body
+ * @returns {Record<string, unknown> | null}
+ */
+function fieldsOf(body) {
   if (body instanceof Uint8Array || typeof body === "string") {
     try {
-      ({ fields } = readObject(Buffer.from(body)));
+      return readObject(Buffer.from(body)).fields;
     } catch {
       return null;
     }
   }
-  const proof = typeof fields === "object" && fields !== null && "proof" in fields ? fields.proof : null;
-  return typeof proof === "string" ? proof : null;
+  return typeof body === "object" ? /** @type {Record<string, unknown> | null} */ (body) : null;
 }
 
 /**

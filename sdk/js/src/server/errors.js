@@ -36,10 +36,26 @@ export class WebhookTooOld extends WebhookError {}
 /** The webhook was signed further in the future than the tolerance: one of the two servers' clocks is wrong. */
 export class WebhookFromFuture extends WebhookError {}
 
+/** A call to the service failed. */
+export class TaproofApiError extends Error {
+  /**
+   * @param {string} message The problem and the remedy, in the service's words if it sent any.
+   * @param {{ status?: number | null, code?: string, retryAfter?: number | null }} [details] `status`: the HTTP status of
+   *   the answer, null if there was none. `code`: its `X-Error-Code`. `retryAfter`: its `Retry-After`, in seconds.
+   */
+  constructor(message, { status = null, code = "", retryAfter = null } = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.retryAfter = retryAfter;
+  }
+}
+
 // A minifier renames classes, but the name in a log must not change.
 for (const [name, type] of Object.entries({
   ProofError, ProofMalformed, ProofSignatureInvalid, ProofWrongProject, ProofExpired, ProofNotYetValid,
   ProofAlreadyUsed, WebhookError, WebhookMalformed, WebhookSignatureInvalid, WebhookTooOld, WebhookFromFuture,
+  TaproofApiError,
 })) {
   Object.defineProperty(type.prototype, "name", { value: name });
 }

@@ -6,6 +6,7 @@ import { failed, makeEndpoint, readBody, refusal, refusedAccount, signedInOf, HO
 /** @typedef {import("express").Request & { session?: any }} Request With express-session's session. */
 
 const SESSION_KEY = "taproof";
+const STARTED_KEY = "taproofStarted";
 const SIGN_IN_FIRST = "Sign in first.";
 
 /**
@@ -35,7 +36,7 @@ export function taproofExpress({ onSignIn, ...options }) {
     const body = req.body === undefined ? await readBody(req.iterator({ destroyOnReturn: false })) : req.body;
     const next = typeof req.query.next === "string" ? req.query.next : null;
     const held = signedIn(req) && req.session[SESSION_KEY].proofDigest;
-    const answer = await endpoint.signIn(body, next, held);
+    const answer = await endpoint.signIn(body, next, held, req.session[STARTED_KEY]);
     if (answer.signedIn === undefined) return answer;
     await step(req, "regenerate");
     req.session[SESSION_KEY] = { ...answer.signedIn, proofDigest: answer.proofDigest };
@@ -72,6 +73,24 @@ export function taproofExpress({ onSignIn, ...options }) {
       next(error);
     }
   };
+}
+
+/**
+ * Start a sign-in from your server, and keep it in the user's session. Pass the same `client` to `taproofExpress`. The page
+ * at `returnUrl` sends `{"return_code": takeReturnCode()}` to the path of `taproofExpress`, which signs the user in.
+ *
+ * @param {Request} req
+ * @param {import("./client.js").Client} client
+ * @param {{ returnUrl: string }} options
+ * @returns {Promise<{ deeplink: string, matchCode: string | null, expiresAt: string }>} What the page may know.
+ */
+export async function startSignIn(req, client, { returnUrl }) {
+  requireSession(req);
+  const started = await client.createSession({ returnUrl });
+  req.session[STARTED_KEY] = started;
+  await step(req, "save");
+  const { deeplink, matchCode, expiresAt } = started;
+  return { deeplink, matchCode, expiresAt };
 }
 
 /**

@@ -9,6 +9,7 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
  * @typedef {import("./endpoint.js").EndpointOptions & {
  *   startSession: (user: SignedIn & { proofDigest: string }, request: Request) => unknown,
  *   currentUser?: (request: Request) => unknown,
+ *   startedSignIn?: (request: Request) => unknown,
  * }} SignInOptions `startSession` is called, and awaited, when the proof is valid. It must start a new, empty session with
  *   a new random id. Set its cookie with `cookies()` from `next/headers`, or return a `Headers` with Set-Cookie. Returning
  *   false refuses the account with 403. Next.js handles the errors that it throws.
@@ -16,6 +17,9 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
  *   `currentUser` is called, and awaited. It returns the user that `startSession` received for the request's session, or
  *   null. With it, a page whose answer was lost can send the same proof again from that session and get the same answer
  *   (recognised by the user's `proofDigest`). Without it, the second request gets 401.
+ *
+ *   `startedSignIn` is called, and awaited, if your server starts sign-ins with a `client`. It returns the value of
+ *   `client.createSession` that you stored in the request's session, or null.
  */
 
 /**
@@ -33,9 +37,9 @@ import { makeEndpoint, readBody, refusal, refusedAccount, HOME } from "./endpoin
  */
 export function taproofSignIn(options) {
   /** @param {SignInOptions} given */
-  const prepare = ({ startSession, currentUser, ...rest }) => {
+  const prepare = ({ startSession, currentUser, startedSignIn, ...rest }) => {
     if (typeof startSession !== "function") throw new TypeError("Pass startSession: it starts your own session.");
-    return { startSession, currentUser, endpoint: makeEndpoint(rest) };
+    return { startSession, currentUser, startedSignIn, endpoint: makeEndpoint(rest) };
   };
   let prepared = typeof options === "function" ? null : prepare(options);
   return {
@@ -45,11 +49,12 @@ export function taproofSignIn(options) {
       prepared ??= prepare(/** @type {() => SignInOptions} */ (options)());
       const next = new URL(request.url).searchParams.get("next");
       const held = /** @type {any} */ (await prepared.currentUser?.(request))?.proofDigest;
-      const answer = await prepared.endpoint.signIn(await readBody(streamOf(request)), next, held);
+      const started = /** @type {any} */ (await prepared.startedSignIn?.(request));
+      const answer = await prepared.endpoint.signIn(await readBody(streamOf(request)), next, held, started);
       const { signedIn, proofDigest = "" } = answer;
       if (signedIn === undefined) return response(answer);
-      const started = await prepared.startSession({ ...signedIn, proofDigest }, request);
-      return started === false ? response(refusedAccount()) : response(answer, started);
+      const more = await prepared.startSession({ ...signedIn, proofDigest }, request);
+      return more === false ? response(refusedAccount()) : response(answer, more);
     },
   };
 }
