@@ -191,7 +191,7 @@ def test_every_name_of_the_javascript_sdk_is_told_of() -> None:
         names = json.loads(done.stdout)
         assert names
         for each in names:
-            is_error = each.startswith(("Proof", "Webhook")) or each == "SignInError"
+            is_error = each.startswith(("Proof", "Webhook")) or each in {"SignInError", "TaproofApiError"}
             assert f"`{each}`" in (text if is_error else told) or f"### {each}" in text, f"{name}: {each}"
     for file, typedef in (("sign_in.js", "SignInOptions"), ("server/proof.js", "ProofOptions")):
         source = (SDK / "src" / file).read_text(encoding="utf-8")
