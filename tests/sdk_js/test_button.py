@@ -49,9 +49,9 @@ async def test_desktop(site: Site, way: Way, open_context: OpenContext, project:
     assert list(posted) == ["proof"]
     identity = taproof.verify_proof(posted["proof"], project.webhook_secret, project_id=project.id)
     assert identity.messenger_id == phone.messenger_id
-    # One long call for the result, bound to the session's challenge.
+    # Only long calls for the result, one for each hint that it saw, bound to the session's challenge.
     generate, *verifies = way.calls
-    assert [call["wait"] for call in verifies] == [25]
+    assert [call["wait"] for call in verifies] in ([25], [25, 25])
     assert "code_verifier" not in json.dumps(generate)
     digest = hashlib.sha256(verifies[0]["code_verifier"].encode()).digest()
     assert generate["code_challenge"] == urlsafe_b64encode(digest).rstrip(b"=").decode()

@@ -1,8 +1,11 @@
 """The button shows what the user is doing in the messenger, and cancels the sign-in when its panel is closed."""
 
+import asyncio
+
 import pytest
 from playwright.async_api import expect
 from tests.axe import assert_accessible
+from tests.e2e.conftest import OwnProject, Phone
 from tests.sdk_js.conftest import LANGUAGES, OpenContext, Site, Way, case, go, heard, part, shown_link, start, wait_for
 from tests.sdk_js.stand_in import StandIn
 from tests.waiting import until
@@ -97,7 +100,7 @@ async def test_an_unknown_hint(site: Site, service: StandIn, open_context: OpenC
     service.last.become("opened")
     await expect(part(page, "status")).to_have_text(SAID["opened"])
     service.last.become(hint)  # type: ignore[arg-type]
-    await expect(part(page, "status")).to_have_text({None: SAID["opened"]}.get(hint, "Waiting for you to confirm…"))
+    await expect(part(page, "status")).to_have_text(SAID["opened"] if hint is None else "Waiting for you to confirm…")
 
 
 @pytest.mark.parametrize("how", ["Escape", "removed", "before the link"])
@@ -152,3 +155,34 @@ async def test_an_ended_sign_in_is_not_cancelled(
     await page.keyboard.press("Escape")
     await expect(part(page, "panel")).to_be_hidden()
     assert not any("cancel" in call["path"] for call in way.calls)
+
+
+async def test_the_real_messenger(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """The page follows the user who opens the link, and blocks and unblocks the bot; the prompt follows the panel."""
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    link = await start(page)
+    await asyncio.to_thread(phone.open, link)
+    await expect(part(page, "status")).to_have_text(SAID["opened"])
+    for act, hint in (("block", "unreachable"), ("unblock", "opened")):
+        await asyncio.to_thread(phone._post, act, {})
+        await expect(part(page, "status")).to_have_text(SAID[hint])
+    await page.keyboard.press("Escape")
+    assert await wait_for(page, "ended") == {"status": "aborted"}
+
+    def prompt() -> str:
+        messages = phone.client.get(f"/sandbox/users/{phone.messenger_id}/messages").json()["messages"]
+        return str(messages[-1]["text"])
+
+    withdrawn = "cancelled this request: the page was closed or started again."
+    await until(lambda: asyncio.to_thread(lambda: withdrawn in prompt()))
+    [session] = project.developer.ask("GET", f"/sessions?project_id={project.id}")["sessions"]
+    assert session["status"] == "cancelled"
+
+
+async def test_the_real_number(site: Site, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
+    """With match codes, the page says which number to choose there."""
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"match_code": "on"})
+    page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
+    await asyncio.to_thread(phone.open, await start(page))
+    number = await part(page, "number").inner_text()
+    await expect(part(page, "status")).to_have_text(f"Choose {number} there")

@@ -154,7 +154,9 @@ async def test_cancel(url: str, way: Way, open_context: OpenContext, project: Ow
     await start(page)
     await click(page, "Again")
     await expect(page.locator("#link")).to_be_visible()
-    await decide(phone, first)
+    # The service knows it too.
+    messages = await asyncio.to_thread(phone.open, first)
+    assert "cancelled this request: the page was closed or started again." in messages[-1]["text"]
     await status_is(page, "pending")
     await decide(phone, await link_of(page))
     await status_is(page, "confirmed")
