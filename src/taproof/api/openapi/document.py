@@ -24,6 +24,9 @@ Sign users in with their messenger account.
    contains the user's identity and a signed proof. Later calls return the status `used`.
 4. Your server checks the proof (a JWT, HS256) with the project's webhook secret and starts its own session.
 
+With `hints`, a pending response also says what the session waits for. If the user closes the sign-in or starts again,
+`POST /api/v1/cancel/public` cancels the session.
+
 In a Telegram Mini App, `POST /api/v1/mini-app/public` takes the place of steps 1 to 3.
 
 Everything is JSON in UTF-8 over HTTPS. A request body needs `Content-Type: application/json` and is at most 16 KiB.

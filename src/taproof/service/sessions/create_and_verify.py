@@ -271,7 +271,11 @@ class SignInSessions:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound, CodeVerifierMissing: nothing is
                 changed.
         """
-        key, session = await self._poll(project_id, session_token, public=public)
+        # Like `_poll`, but without a coroutine of its own, because nearly all requests run this code.
+        key = _read_key(project_id, session_token)
+        session = await self._storage.sessions.poll_session(key)
+        if session is None or session.project_id != project_id or (public and not session.public_access):
+            raise await self._poll_refusal(project_id, session, public=public)
         if session.code_challenge is not None:
             _require_verifier(session.code_challenge, code_verifier)
         now = self._clock()
@@ -325,16 +329,10 @@ class SignInSessions:
         Raises:
             InvalidRequest, ProjectNotFound, PublicAccessDisabled, SessionNotFound: the caller may not read it.
         """
-        key = session_key(session_token)
-        if key is None:
-            _require_project_id(project_id)
-            raise InvalidRequest("session_token is not a token of this service. A token has 43 characters; see /docs.")
+        key = _read_key(project_id, session_token)
         session = await self._storage.sessions.poll_session(key)
-        if session is None or session.project_id != project_id:
-            _require_project_id(project_id)
-            raise await self._refusal(project_id, SessionNotFound(), public=public)
-        if public and not session.public_access:
-            raise PublicAccessDisabled
+        if session is None or session.project_id != project_id or (public and not session.public_access):
+            raise await self._poll_refusal(project_id, session, public=public)
         return key, session
 
     async def accept_return(self, key: SessionKey, session_token: str, return_code: object) -> bool:
@@ -360,6 +358,12 @@ class SignInSessions:
         if status == "confirmed" and not has_returned(session.return_hash, return_code):
             return session, "pending"
         return session, status
+
+    async def _poll_refusal(self, project_id: str, session: PolledSession | None, *, public: bool) -> TaproofError:
+        if session is not None and session.project_id == project_id:
+            return PublicAccessDisabled()
+        _require_project_id(project_id)
+        return await self._refusal(project_id, SessionNotFound(), public=public)
 
     async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
         """Decrypt the signing secret and the phone number before the session is used up.
@@ -402,6 +406,14 @@ class SignInSessions:
         if public and not project.public_access:
             return PublicAccessDisabled()
         return otherwise
+
+
+def _read_key(project_id: str, session_token: str) -> SessionKey:
+    key = session_key(session_token)
+    if key is None:
+        _require_project_id(project_id)
+        raise InvalidRequest("session_token is not a token of this service. A token has 43 characters; see /docs.")
+    return key
 
 
 def _require_project_id(project_id: str) -> None:
