@@ -39,6 +39,8 @@ PROJECT = {
     "show_context": True,
     "match_code": "on",
     "allowed_origins": ["https://shop.example.com", "https://example.com"],
+    "same_device": "require",
+    "return_urls": ["https://app.example.com/return"],
     "webhook_events": ["auth.confirmed", "auth.reported"],
     "bot_username": "shop_bot",
     "bot_broken_at": "2026-11-20T22:44:03.127Z",

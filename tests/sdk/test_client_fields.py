@@ -66,6 +66,7 @@ def test_the_fields_of_a_project(client: EitherClient, server: ScriptedServer) -
     project = client.read_project("proj_1")
     assert (project.phone_required, project.show_context, project.match_code) == (False, True, "on")
     assert project.allowed_origins == ("https://shop.example.com", "https://example.com")
+    assert (project.same_device, project.return_urls) == ("require", ("https://app.example.com/return",))
     assert project.webhook_events == ("auth.confirmed", "auth.reported")
     assert (project.bot_username, project.bot_broken_at) == ("shop_bot", INSTANT)
     assert (project.webhook_failing_since, project.webhook_turned_off) == (None, None)
@@ -119,6 +120,8 @@ def test_arguments_are_sent(client: EitherClient, server: ScriptedServer) -> Non
         "show_context": False,
         "match_code": "on",
         "allowed_origins": ("https://shop.example.com",),
+        "same_device": "offer",
+        "return_urls": {"https://app.example.com/return"},
         "webhook_events": ("auth.reported",),
         "bot_token": BOT_TOKEN,
     }
@@ -126,6 +129,7 @@ def test_arguments_are_sent(client: EitherClient, server: ScriptedServer) -> Non
     client.update_project("proj_1", **given)
     client.update_project("proj_1", match_code="off", allowed_origins=(), bot_token="")
     sent = given | {"allowed_origins": ["https://shop.example.com"], "webhook_events": ["auth.reported"]}
+    sent["return_urls"] = ["https://app.example.com/return"]
     created, updated, emptied = (each.body for each in server.received)
     assert created == sent | {"name": "Shop", "webhook_url": "", "public_access": True, "collect_phone": False}
     assert updated == sent

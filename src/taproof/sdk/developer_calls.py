@@ -30,7 +30,11 @@ from taproof.sdk.results import (
 
 T = TypeVar("T")
 
-_EXAMPLES: Final = {"allowed_origins": "https://shop.example.com", "webhook_events": "auth.confirmed"}
+_EXAMPLES: Final = {
+    "allowed_origins": "https://shop.example.com",
+    "return_urls": "https://app.example.com/return",
+    "webhook_events": "auth.confirmed",
+}
 _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
 """Maximum size of a page of deliveries, in bytes: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
 
@@ -61,6 +65,8 @@ def create_project(
     show_context: bool | None = None,
     match_code: Literal["off", "on"] | None = None,
     allowed_origins: Collection[str] | None = None,
+    same_device: Literal["off", "offer", "require"] | None = None,
+    return_urls: Collection[str] | None = None,
     webhook_events: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[CreatedProject]:
@@ -79,6 +85,9 @@ def create_project(
         match_code: "on" for a number that the page shows and the user must choose in the messenger; "off" by default.
         allowed_origins: the only sites whose pages can start sign-ins, such as "https://shop.example.com"; any site by
             default.
+        same_device: "offer" for a button back to the page after the user confirms, "require" to give no proof without
+            it; "off" by default.
+        return_urls: the URLs to which sign-ins may return besides the pages of `allowed_origins`; none by default.
         webhook_events: the events sent to `webhook_url`; "auth.confirmed" and "auth.cancelled" by default, with
             "auth.expired" and "auth.reported" to choose from.
         bot_token: the token of the project's own bot, from @BotFather. It is not shown again.
@@ -92,6 +101,8 @@ def create_project(
         "show_context": show_context,
         "match_code": match_code,
         "allowed_origins": _listed("allowed_origins", allowed_origins),
+        "same_device": same_device,
+        "return_urls": _listed("return_urls", return_urls),
         "webhook_events": _listed("webhook_events", webhook_events),
         "bot_token": bot_token,
     }
@@ -116,6 +127,8 @@ def update_project(
     show_context: bool | None = None,
     match_code: Literal["off", "on"] | None = None,
     allowed_origins: Collection[str] | None = None,
+    same_device: Literal["off", "offer", "require"] | None = None,
+    return_urls: Collection[str] | None = None,
     webhook_events: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[Project]:
@@ -134,6 +147,8 @@ def update_project(
         "show_context": show_context,
         "match_code": match_code,
         "allowed_origins": _listed("allowed_origins", allowed_origins),
+        "same_device": same_device,
+        "return_urls": _listed("return_urls", return_urls),
         "webhook_events": _listed("webhook_events", webhook_events),
         "bot_token": bot_token,
     }

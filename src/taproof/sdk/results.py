@@ -53,6 +53,8 @@ class Project:
         webhook_failing_since: the time since which all attempts have failed; None while the webhook works.
         webhook_turned_off: why the service cleared `webhook_url`; None if it did not.
         allowed_origins: the only sites whose pages can start sign-ins; () for any site.
+        same_device: "off", "offer" or "require".
+        return_urls: the URLs to which sign-ins may return besides the pages of `allowed_origins`.
         webhook_events: the events that are sent to `webhook_url`.
         bot_username: the username of the project's own bot; None if it uses the service's bot.
         bot_broken_at: the time when the project's own bot stopped working, such as after its token was revoked; None
@@ -75,6 +77,8 @@ class Project:
     show_context: bool
     match_code: str
     allowed_origins: tuple[str, ...]
+    same_device: str
+    return_urls: tuple[str, ...]
     webhook_events: tuple[str, ...]
     bot_username: str | None
     bot_broken_at: datetime | None
