@@ -28,6 +28,8 @@ STATUS_OF_CODE = {
     "phone_needed": 400,
     "sign_in_blocked": 400,
     "origin_not_allowed": 400,
+    "return_url_not_allowed": 400,
+    "same_device_required": 400,
     "plan_limit_reached": 400,
     "code_verifier_missing": 400,
     "code_challenge_required": 400,

@@ -74,6 +74,8 @@ def _confirmed(session: Session) -> Step:
     if session.confirmed_at is None:
         asks_phone = session.prompt is not None and session.prompt.collect_phone
         more = ", or not shared their phone number yet" if asks_phone else ""
+        # This does not tell whether they confirmed: until they return, the application must not learn it.
+        more += ", or not returned to the browser yet" if _must_return(session) else ""
         return Step("confirmed", None, f"The user has not confirmed yet{more}.")
     if session.prompt is None:
         done = "confirmed"
@@ -128,7 +130,8 @@ def outcome_sentence(session: Session, now: int) -> str:
         case "expired" if session.opened_at is None:
             return _NEVER_OPENED
         case "expired":
-            return f"Opened, but not answered. After 10 minutes, the user had {_unanswered(session)}. {_AGAIN}"
+            after = "In the end" if _must_return(session) else "After 10 minutes"
+            return f"Opened, but not answered. {after}, the user had {_unanswered(session)}. {_AGAIN}"
         case "cancelled":
             return f"Cancelled by {'your application' if session.withdrawn else 'the user'}. {_AGAIN}"
         case "used":
@@ -150,4 +153,9 @@ def _unanswered(session: Session) -> str:
         if prompt.match_code is None
         else "neither chosen a number nor tapped Cancel"
     )
-    return f"{done}, or not shared their phone number" if prompt.collect_phone else done
+    phone = ", or not shared their phone number" if prompt.collect_phone else ""
+    return f"{done}{phone}" + (", or not returned to the browser" if _must_return(session) else "")
+
+
+def _must_return(session: Session) -> bool:
+    return session.prompt is not None and session.prompt.return_required

@@ -51,6 +51,24 @@ async def test_start_and_confirm_are_two_clicks(page: Page, echo: EchoBot) -> No
     await expect(page.locator("#start")).to_be_hidden()
 
 
+async def test_a_link_button_opens_its_page(page: Page, running: Running, bot: Bot) -> None:
+    """In another tab that knows nothing of this one; links of the messenger's own kind lead nowhere here."""
+    await running.post(f"users/{ADA}/send", {"text": "/start"})
+    links = [f"{running.base}/sandbox/phone#taproof_return=code", "tg://resolve?domain=a"]
+    keyboard = [[{"text": f"Back {number}", "url": url}] for number, url in enumerate(links)]
+    await running.call("sendMessage", chat_id=ADA, text="x", reply_markup={"inline_keyboard": keyboard})
+    await page.goto("/sandbox/phone")
+    await expect(page.locator("[data-buttons] button")).to_have_count(0)
+    await expect(page.get_by_text("Back 1")).not_to_have_attribute("href", re.compile("."))
+    async with page.context.expect_page() as opened:
+        await page.get_by_role("link", name="Back 0").click()
+    tab = await opened.value
+    await tab.wait_for_load_state()
+    assert tab.url.endswith("#taproof_return=code")
+    assert await tab.evaluate("[window.opener, document.referrer]") == [None, ""]
+    await tab.close()
+
+
 async def test_everything_by_keyboard(page: Page, echo: EchoBot) -> None:
     """Start, the buttons and the message field are reached and used without a mouse."""
     await page.goto("/sandbox/phone?start=token_1")

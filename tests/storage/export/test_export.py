@@ -34,6 +34,7 @@ from taproof.storage.export import format as export_format
 from taproof.storage.export.format import TABLES, Column, NotEmpty, write_export
 from taproof.storage.export.postgres import open_postgres_source, open_postgres_target
 from taproof.storage.export.sqlite import open_sqlite_source
+from taproof.storage.queries.sessions import OF_RETURN
 from taproof.storage.sqlite import connection as sqlite_connection
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -86,6 +87,17 @@ async def test_every_column_of_both_schemas_is_moved(tmp_path: Path) -> None:
         # What PostgreSQL has beside it fills itself.
         assert all(row[4] for row in described if row[0] == table and tuple(row[1:4]) not in wanted)
     assert {row[0] for row in described} - of_one_store == set(TABLES)
+
+
+async def test_the_user_of_a_sign_in_that_awaits_its_return_is_not_moved(place: Place) -> None:
+    """Nobody has signed in yet. The session is moved as if its user had not confirmed; others keep their user."""
+    names = [column.name for column in TABLES["sessions"]]
+    pending, used = (list(row) for row in some_rows(2)["sessions"])
+    pending[names.index("status")], used[names.index("status")] = "pending", "used"
+    await fill(place, {"sessions": [tuple(pending), tuple(used)]})
+    rows = [dict(zip(names, row, strict=True)) for row in (await content(place))["sessions"]]
+    hidden = {row["status"]: {name for name in OF_RETURN if row[name] is None} for row in rows}
+    assert hidden == {"pending": set(OF_RETURN), "used": set()}
 
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)

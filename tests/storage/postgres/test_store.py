@@ -402,7 +402,8 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
             [NOW + 1],
             [None],
             [0],
-            *([None],) * 3,
+            *([None],) * 4,
+            [0],
             [project.id],
             [1],
         )

@@ -232,7 +232,7 @@ class Conversation:
         else:
             reply = outcome_reply(texts, seen)
             if reply.buttons is not None:
-                await chat.send(reply)
+                await chat.send(reply, needed=seen.return_link is not None)
                 reply = keyboard_gone(texts)
             await chat.send(dataclasses.replace(reply, keyboard=ReplyKeyboardRemove()), needed=seen.changed)
 

@@ -30,7 +30,7 @@ _REPLY_FLAGS: Final = ("resize_keyboard", "one_time_keyboard", "is_persistent", 
 _REQUESTS: Final = ("request_location", "request_poll", "request_users", "request_chat", "web_app")
 """The other requests that a button of a reply keyboard can make. The sandbox's phone supports only contacts."""
 
-_OWN_LINK: Final = re.compile(r"(?:tg|ton)://[A-Za-z0-9_-]+\S*", re.IGNORECASE)
+_OWN_LINK: Final = re.compile(r"(?:tg|ton)://[A-Za-z0-9_-]\S*", re.IGNORECASE)
 _HTTP_LINK: Final = re.compile(
     r"(?:(https?)://)?(\[[0-9a-f:.]+\]|[^\s/?#:@\[\]]+)(:[0-9]{1,5})?([/?#]\S*)?", re.IGNORECASE
 )
