@@ -128,13 +128,15 @@ def test_cancel_and_start_again(browser: httpx.Client, shop: Client, phone: Phon
 
 
 def test_leave(browser: httpx.Client, shop: Client, phone: Phone) -> None:
-    """A user who goes back gives the application access_denied, and cannot finish any more."""
+    """A user who goes back gives the application access_denied. The messenger then asks for no decision any more."""
     page = begin(browser, shop)
     deeplink = page.deeplink
+    assert phone.open(deeplink)[-1]["buttons"]
     answer = answer_of(page.send("leave"))
     assert answer["error"] == "access_denied"
     assert answer["state"] == "state of the application"
-    phone.sign_in({"deeplink": deeplink})
+    shown = phone.open(deeplink)[-1]
+    assert (shown["buttons"], "cancelled this request" in shown["text"]) == ([], True)
     assert page.load().status_code == 200
     assert page.send("leave").headers["location"] == page.url
 
