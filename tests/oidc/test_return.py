@@ -98,6 +98,21 @@ async def test_another_browser(web: Web, shop: Shop) -> None:
     assert "The request has expired" in (await web.get(page)).text
 
 
+async def test_leaving_after_confirm(web: Web, shop: Shop) -> None:
+    """A user who goes back to the application instead is not signed in, and the store forgets who confirmed."""
+    page = await begin(web, shop)
+    token = await web.token_of(page)
+    code = (await web.confirm(page)).partition(FRAGMENT)[2]
+    assert answer_of(await web.post(f"{page}/leave", headers=SAME_ORIGIN))["error"] == "access_denied"
+    assert (await come_back(web, page, code)).headers["location"] == page
+    key = session_key(token)
+    assert key is not None
+    session = await web.provider.node.storage.sessions.read_session(key)
+    assert session is not None
+    assert (session.status, session.identity, session.confirmed_at) == ("cancelled", None, None)
+    assert (await web.provider.node.signin.confirm_session(token, ADA)).outcome == "withdrawn"
+
+
 async def test_a_crash_between_return_and_code(web: Web, shop: Shop) -> None:
     """If the process ends after the return, the same form finishes the sign-in."""
     page = await begin(web, shop)
