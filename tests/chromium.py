@@ -3,8 +3,9 @@
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
-from playwright.async_api import Browser, async_playwright
+from playwright.async_api import Browser, BrowserContext, async_playwright
 
 _EXECUTABLE = os.environ.get("TAPROOF_TEST_CHROMIUM", "/usr/bin/chromium")
 _OPTIONS = (
@@ -30,3 +31,14 @@ async def open_chromium(options: Sequence[str] = (), *, keeps_pages: bool = Fals
         )
         yield browser
         await browser.close()
+
+
+@asynccontextmanager
+async def open_profile(directory: Path) -> AsyncIterator[BrowserContext]:
+    """Yield a browser that keeps its profile, with the history, in a directory."""
+    async with async_playwright() as playwright:
+        context = await playwright.chromium.launch_persistent_context(
+            directory, executable_path=_EXECUTABLE, args=list(_OPTIONS)
+        )
+        yield context
+        await context.close()

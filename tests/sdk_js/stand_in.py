@@ -1,6 +1,6 @@
 """A stand-in for the service: the session endpoints of a project whose `same_device` is `require`.
 
-The tests with the real service are in tests/slow/e2e/test_relays.py. Here, a test chooses each answer.
+tests/slow/sdk_js/test_relays.py has the real service and messenger. Here, a test chooses each answer.
 """
 
 import asyncio

@@ -1,5 +1,6 @@
 // The page that the messenger's *Back to …* button opens has a return code in its address: `#taproof_return=<code>`.
-// Importing this module takes the code out of the address, so that it does not stay in the history.
+// Importing this module takes the code out of the address, so that it does not stay in the tab's history or in links that
+// the user copies. The browser's own list of visited addresses keeps it, but it works once, and only with the verifier.
 
 const PATTERN = /^#taproof_return=([\w-]+)$/;
 
