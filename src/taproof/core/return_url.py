@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from taproof.core.errors import InvalidRequest
+from taproof.core.errors import InvalidRequest, ReturnUrlNotAllowed
+from taproof.core.model import SignInProject
 from taproof.core.origins import NotAnOrigin, read_origin
 
 RETURN_URL_LENGTH: Final = 2048
@@ -13,6 +14,9 @@ RETURN_URLS_LIMIT: Final = 10
 """The maximum number of entries in a project's return_urls."""
 ENTRY_LENGTH: Final = 300
 """The maximum number of characters in such an entry, so that all fit into a request and into the console's form."""
+_NOT_OPENABLE: Final = (
+    "Telegram opens no page whose host has no dot, such as localhost. Open the page as http://127.0.0.1, with its port."
+)
 
 
 class NotAReturnUrl(ValueError):
@@ -45,6 +49,28 @@ def is_openable(origin: str) -> bool:
     """Tell whether Telegram accepts links to an origin: it refuses host names without a dot, such as `localhost`."""
     host = urlsplit(origin).hostname or ""
     return "." in host or ":" in host
+
+
+def require_allowed_return(project: SignInProject, return_url: str, *, is_own: bool) -> None:
+    """Refuse a return URL to which the project's sign-ins may not lead. `is_own`: it is a page of this service.
+
+    Raises:
+        ReturnUrlNotAllowed: it is malformed, or it is neither in `return_urls` nor of an allowed origin.
+    """
+    if is_own and project.same_device == "off":
+        return
+    try:
+        origin = read_return_url(return_url)
+    except NotAReturnUrl as error:
+        raise ReturnUrlNotAllowed(f"return_url {error}.") from None
+    if project.same_device != "off" and not is_openable(origin):
+        raise ReturnUrlNotAllowed(_NOT_OPENABLE)
+    if is_own or return_url in project.return_urls.split():
+        return
+    origins = project.allowed_origins.split()
+    # With "offer" and "require", the code must not go to just any page, so an empty list allows none.
+    if origin not in origins and (origins or project.same_device != "off"):
+        raise ReturnUrlNotAllowed
 
 
 def read_return_urls(texts: Sequence[str]) -> tuple[str, ...]:

@@ -23,7 +23,6 @@ from taproof.core.errors import (
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
-    ReturnUrlNotAllowed,
     SameDeviceRequired,
     SessionNotFound,
     TaproofError,
@@ -53,15 +52,12 @@ from taproof.core.request_context import (
     origin_domain,
 )
 from taproof.core.return_code import has_returned
-from taproof.core.return_url import NotAReturnUrl, is_openable, read_return_url
+from taproof.core.return_url import require_allowed_return
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
 from taproof.service.sessions.returns import Returns
 from taproof.storage.protocol import Storage
 
 NOBODY_KNOWN: Final = Requester()
-_NOT_OPENABLE: Final = (
-    "Telegram opens no page whose host has no dot, such as localhost. Open the page as http://127.0.0.1, with its port."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +185,7 @@ class SignInSessions:
             )
         project = await self.admit(project_id, public=public, requester=requester)
         if return_url is not None:
-            _require_allowed_return(project, return_url, is_own=to_own_page)
+            require_allowed_return(project, return_url, is_own=to_own_page)
         return_required = project.same_device == "require"
         if return_required and (digest is None or return_url is None):
             raise SameDeviceRequired
@@ -425,28 +421,6 @@ def _require_allowed_origin(project: SignInProject, origin: str | None) -> None:
     """Refuse pages of origins that the project does not allow. Apps and servers send no origin and are allowed."""
     if project.allowed_origins and origin is not None and origin not in project.allowed_origins.split():
         raise OriginNotAllowed(_named_refusal(origin))
-
-
-def _require_allowed_return(project: SignInProject, return_url: str, *, is_own: bool) -> None:
-    """Refuse a return URL to which the project's sign-ins may not lead.
-
-    Raises:
-        ReturnUrlNotAllowed: it is malformed, or it is neither in `return_urls` nor of an allowed origin.
-    """
-    if is_own and project.same_device == "off":
-        return
-    try:
-        origin = read_return_url(return_url)
-    except NotAReturnUrl as error:
-        raise ReturnUrlNotAllowed(f"return_url {error}.") from None
-    if project.same_device != "off" and not is_openable(origin):
-        raise ReturnUrlNotAllowed(_NOT_OPENABLE)
-    if is_own or return_url in project.return_urls.split():
-        return
-    origins = project.allowed_origins.split()
-    # With "offer" and "require", the code must not go to just any page, so an empty list allows none.
-    if origin not in origins and (origins or project.same_device != "off"):
-        raise ReturnUrlNotAllowed
 
 
 def _named_refusal(origin: str) -> str | None:
