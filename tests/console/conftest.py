@@ -44,8 +44,8 @@ from taproof.service.managed_bots import ManagedBots
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
-from taproof.service.sessions.create_and_verify import CreatedSession
 from taproof.service.sessions.list import SessionReader
+from taproof.service.sessions.results import CreatedSession
 from taproof.service.sessions.seen import SeenSession
 from taproof.service.webhooks import Webhooks
 from taproof.storage.sqlite.store import SqliteStorage

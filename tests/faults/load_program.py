@@ -18,8 +18,9 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import open_storage
-from taproof.service.sessions.create_and_verify import SignInSessions, VerifyResult
+from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
+from taproof.service.sessions.results import VerifyResult
 from taproof.service.sessions.seen import SeenSession
 
 AT_ONCE = 16

@@ -39,7 +39,7 @@ from taproof.core.return_code import SameDevice, new_return_code, return_code_ha
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import CreatedSession, VerifyResult
+from taproof.service.sessions.results import CreatedSession, VerifyResult
 from taproof.service.sessions.seen import SeenSession
 from taproof.storage.protocol import Storage
 

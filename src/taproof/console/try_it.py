@@ -30,7 +30,7 @@ from taproof.http.cookies import delete_cookie, read_cookie, set_cookie
 from taproof.sdk.proof import ProofError, verify_proof
 from taproof.service.console.sign_in import DeveloperSignIns, Trial
 from taproof.service.projects import Projects
-from taproof.service.sessions.create_and_verify import VerifyResult
+from taproof.service.sessions.results import VerifyResult
 
 _COOKIE: Final = "try"
 _INTRO: Final = "Open the messenger and tap Confirm or Cancel. This page continues automatically."

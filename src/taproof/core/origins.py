@@ -6,7 +6,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
-from taproof.core.errors import InvalidRequest
+from taproof.core.errors import InvalidRequest, OriginNotAllowed
 from taproof.core.webhook_url import is_loopback
 
 ORIGINS_LIMIT: Final = 20
@@ -87,3 +87,31 @@ def _host(host: str) -> str:
         return host
     # An IPv6 address that contains an IPv4 address can be written in two ways. An origin cannot contain a zone.
     return f"[{address.compressed}]" if "." not in address.compressed and "%" not in host else ""
+
+
+def require_allowed_origin(allowed_origins: str, origin: str | None) -> None:
+    """Refuse pages of origins that a project does not allow. Apps and servers send no origin and are allowed.
+
+    Args:
+        allowed_origins: the project's origins, separated by spaces; "" allows any.
+        origin: the Origin header, if any.
+
+    Raises:
+        OriginNotAllowed: the sentence names the origin.
+    """
+    if allowed_origins and origin is not None and origin not in allowed_origins.split():
+        raise OriginNotAllowed(_named_refusal(origin))
+
+
+def _named_refusal(origin: str) -> str | None:
+    """Return a sentence that names the origin; None if it is malformed, because such text must not be echoed."""
+    try:
+        is_origin = read_origin(origin) == origin
+    except NotAnOrigin:
+        is_origin = False
+    if not is_origin:
+        return None
+    return (
+        f"Pages of {origin} cannot start sign-ins for this project. Its developer can add it to allowed_origins, or "
+        "open the page under an allowed origin."
+    )

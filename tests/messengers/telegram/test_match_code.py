@@ -31,7 +31,7 @@ from taproof.core.match_code import CHOICES, new_match_code
 from taproof.core.model import MessengerIdentity, Session
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.service.sessions.create_and_verify import CreatedSession
+from taproof.service.sessions.results import CreatedSession
 from taproof.service.sessions.seen import SeenSession
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage

@@ -21,7 +21,7 @@ from taproof.core.errors import (
     SessionNotFound,
 )
 from taproof.core.model import MessengerIdentity, PolledSession, Project, ProjectChanges, SessionKey
-from taproof.service.sessions.create_and_verify import VerifyResult
+from taproof.service.sessions.results import VerifyResult
 from taproof.service.sessions.wait import SESSION_LIMIT, WaitEnd
 
 if TYPE_CHECKING:

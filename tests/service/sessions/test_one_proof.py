@@ -7,7 +7,7 @@ import jwt
 import pytest
 from tests.databases import every_driver
 
-from taproof.service.sessions.create_and_verify import VerifyResult
+from taproof.service.sessions.results import VerifyResult
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node

@@ -22,7 +22,7 @@ from taproof.core.errors import (
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.core.return_code import RETURN_LIFETIME, SameDevice
 from taproof.sdk.code_challenge import code_challenge
-from taproof.service.sessions.create_and_verify import VerifyResult
+from taproof.service.sessions.results import VerifyResult
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node

@@ -19,7 +19,7 @@ from taproof.core.errors import (
 )
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, ProjectChanges
-from taproof.service.sessions.create_and_verify import VerifyResult
+from taproof.service.sessions.results import VerifyResult
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node

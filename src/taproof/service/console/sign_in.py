@@ -21,7 +21,8 @@ from taproof.core.identifiers import key_hash, key_preview, new_id, new_key, new
 from taproof.core.model import SERVICE_DEVELOPER, DeveloperSignIn, PolledSession, Project, SessionKey, Status
 from taproof.core.request_context import Requester
 from taproof.core.session_state import visible_status
-from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions, VerifyResult
+from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessions
+from taproof.service.sessions.results import VerifyResult
 from taproof.service.sessions.wait import UntilGone, WaitEnd, Waiting
 from taproof.storage.protocol import Storage
 

@@ -6,11 +6,10 @@ contract.md, Session endpoints.
 
 import dataclasses
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, Final, get_args
+from typing import Final, get_args
 
 from taproof.core.accounts import Plan
-from taproof.core.clock import Clock, iso8601
+from taproof.core.clock import Clock
 from taproof.core.code_challenge import REREAD_WINDOW, challenge_digest, is_code_verifier, is_proven
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
@@ -19,7 +18,6 @@ from taproof.core.errors import (
     CodeChallengeRequired,
     CodeVerifierMissing,
     InvalidRequest,
-    OriginNotAllowed,
     ProjectNotFound,
     ProjectPaused,
     PublicAccessDisabled,
@@ -34,7 +32,6 @@ from taproof.core.model import (
     SERVICE_DEVELOPER,
     ConsumedSession,
     Hint,
-    MessengerIdentity,
     NewSession,
     PolledSession,
     SessionKey,
@@ -42,7 +39,7 @@ from taproof.core.model import (
     Status,
 )
 from taproof.core.names import stored_text
-from taproof.core.origins import NotAnOrigin, read_origin
+from taproof.core.origins import require_allowed_origin
 from taproof.core.proof import sign_proof, signing_secrets
 from taproof.core.request_context import (
     USER_AGENT_LIMIT,
@@ -54,55 +51,11 @@ from taproof.core.request_context import (
 from taproof.core.return_code import has_returned
 from taproof.core.return_url import require_allowed_return
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
+from taproof.service.sessions.results import CreatedSession, VerifyResult
 from taproof.service.sessions.returns import Returns
 from taproof.storage.protocol import Storage
 
 NOBODY_KNOWN: Final = Requester()
-
-
-@dataclass(frozen=True, slots=True)
-class CreatedSession:
-    """A new pending session. `expires_at` is in ms since the epoch. The page must show a `match_code`.
-
-    `return_required`: the session must be verified with its return code.
-    """
-
-    session_token: str
-    deeplink: str
-    expires_at: int
-    match_code: str | None = None
-    return_required: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class VerifyResult:
-    """The status of a session; on the first read of a confirmed session also the identity, time and proof.
-
-    A pending session has a `hint`. The holder of the code verifier can read the same result again within
-    `core.code_challenge.REREAD_WINDOW`.
-    """
-
-    status: Status
-    identity: MessengerIdentity | None = None
-    confirmed_at: int | None = None
-    proof: str | None = None
-    hint: Hint | None = None
-
-    def to_answer(self) -> dict[str, Any]:
-        """Return the response of verify: only the status, or also everything that was confirmed."""
-        identity = self.identity
-        if identity is None or self.confirmed_at is None:
-            return {"status": self.status}
-        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
-        return {
-            "status": self.status,
-            "messenger_id": identity.messenger_id,
-            "messenger_name": identity.messenger_name,
-            "messenger_username": identity.messenger_username or None,
-            **phone,
-            "confirmed_at": iso8601(self.confirmed_at),
-            "proof": self.proof,
-        }
 
 
 _STATUS_ONLY = {status: VerifyResult(status) for status in ("cancelled", "expired", "used")}
@@ -233,7 +186,7 @@ class SignInSessions:
         if public:
             if not project.public_access:
                 raise PublicAccessDisabled
-            _require_allowed_origin(project, requester.origin)
+            require_allowed_origin(project.allowed_origins, requester.origin)
         if project.bot_broken_at is not None:
             raise BotBroken
         if self._require_room is not None and project.is_active:
@@ -415,26 +368,6 @@ def _read_key(project_id: str, session_token: str) -> SessionKey:
 def _require_project_id(project_id: str) -> None:
     if not is_project_id(project_id):
         raise InvalidRequest(f"project_id must be a project's id: {PROJECT_ID_RULE}.")
-
-
-def _require_allowed_origin(project: SignInProject, origin: str | None) -> None:
-    """Refuse pages of origins that the project does not allow. Apps and servers send no origin and are allowed."""
-    if project.allowed_origins and origin is not None and origin not in project.allowed_origins.split():
-        raise OriginNotAllowed(_named_refusal(origin))
-
-
-def _named_refusal(origin: str) -> str | None:
-    """Return a sentence that names the origin; None if it is malformed, because such text must not be echoed."""
-    try:
-        is_origin = read_origin(origin) == origin
-    except NotAnOrigin:
-        is_origin = False
-    if not is_origin:
-        return None
-    return (
-        f"Pages of {origin} cannot start sign-ins for this project. Its developer can add it to allowed_origins, or "
-        "open the page under an allowed origin."
-    )
 
 
 def _require_verifier(digest: bytes, code_verifier: object) -> None:

@@ -1,0 +1,52 @@
+"""What the calls that create and verify a session return."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from taproof.core.clock import iso8601
+from taproof.core.model import Hint, MessengerIdentity, Status
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedSession:
+    """A new pending session. `expires_at` is in ms since the epoch. The page must show a `match_code`.
+
+    `return_required`: the session must be verified with its return code.
+    """
+
+    session_token: str
+    deeplink: str
+    expires_at: int
+    match_code: str | None = None
+    return_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """The status of a session; on the first read of a confirmed session also the identity, time and proof.
+
+    A pending session has a `hint`. The holder of the code verifier can read the same result again within
+    `core.code_challenge.REREAD_WINDOW`.
+    """
+
+    status: Status
+    identity: MessengerIdentity | None = None
+    confirmed_at: int | None = None
+    proof: str | None = None
+    hint: Hint | None = None
+
+    def to_answer(self) -> dict[str, Any]:
+        """Return the response of verify: only the status, or also everything that was confirmed."""
+        identity = self.identity
+        if identity is None or self.confirmed_at is None:
+            return {"status": self.status}
+        phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
+        return {
+            "status": self.status,
+            "messenger_id": identity.messenger_id,
+            "messenger_name": identity.messenger_name,
+            "messenger_username": identity.messenger_username or None,
+            **phone,
+            "confirmed_at": iso8601(self.confirmed_at),
+            "proof": self.proof,
+        }
