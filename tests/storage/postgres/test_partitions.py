@@ -10,7 +10,7 @@ from tests.databases import NOW, new_postgres
 from tests.waiting import until
 
 from taproof.core.clock import DAY
-from taproof.storage.postgres import database, prompts, sessions
+from taproof.storage.postgres import database, prompts, statements
 from taproof.storage.postgres.partitions import SESSION_TABLES, Partitions
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
@@ -76,12 +76,12 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
     days, hashes = [TODAY] * 64, [bytes([number]) * 32 for number in range(64)]
     texts, times = ["x"] * 64, [NOW] * 64
     for statement, values in (
-        (sessions.POLL_SESSIONS, ()),
-        (sessions.OPEN_SESSIONS, (times, times, texts, texts)),
-        (sessions.WITHDRAW_SESSIONS, (times, times)),
+        (statements.POLL_SESSIONS, ()),
+        (statements.OPEN_SESSIONS, (times, times, texts, texts)),
+        (statements.WITHDRAW_SESSIONS, (times, times)),
         (prompts.RECORD_PROMPTS, (times, texts, times, texts)),
-        (sessions.CANCEL_SESSIONS, (times, times, texts, texts, texts, hashes, times, texts)),
-        (sessions.CONSUME_SESSIONS, (times,)),
+        (statements.CANCEL_SESSIONS, (times, times, texts, texts, texts, hashes, times, texts)),
+        (statements.CONSUME_SESSIONS, (times,)),
     ):
         lines = await connection.fetch(f"EXPLAIN {statement}", [TODAY], days, hashes, *values)
         scans = [row[0].strip() for row in lines if "Scan" in row[0] and "sessions" in row[0]]

@@ -18,7 +18,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.model import PageCursor, ProjectChanges, SessionKey
 from taproof.storage import migrate
 from taproof.storage.migrate import Migration, MigrationChanged, migrations
-from taproof.storage.postgres import connection, sessions
+from taproof.storage.postgres import connection, statements
 from taproof.storage.postgres.connection import PostgresTooOld, migrate_database
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
@@ -407,7 +407,7 @@ async def test_a_creation_that_outlives_its_project_leaves_nothing(
             [project.id],
             [1],
         )
-        assert await node.fetch(sessions.CREATE_SESSIONS, *values)
+        assert await node.fetch(statements.CREATE_SESSIONS, *values)
         assert await postgres.projects.delete_project(project.developer_id, project.id)
         while await postgres.projects.purge_deleted_projects(10):
             pass

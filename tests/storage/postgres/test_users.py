@@ -11,7 +11,7 @@ from tests.databases import NOW, new_postgres
 
 from taproof.core.clock import DAY
 from taproof.core.model import PhoneRequest
-from taproof.storage.postgres import database, listing, sessions
+from taproof.storage.postgres import database, listing, statements
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.queries import users as user_queries
@@ -107,12 +107,12 @@ async def test_what_a_user_asks_for_is_found_by_keys(
     event = seed.event(shop, "auth.cancelled")
     events = [[event.id], [event.type], [event.encrypted_body], [event.created_at]]
     reported = (NOW, *confirmed.key, "1001", NOW, "confirmed", *events)
-    read, plan = await explain(connection, sessions.REPORT_SESSION, *reported)
+    read, plan = await explain(connection, statements.REPORT_SESSION, *reported)
     assert read <= 8
     # By all that leads to it: a backlog has very many of the other columns' values.
     assert re.search(r'"Index Cond": "[^"]*type[^"]*auth.confirmed', plan)
     reported = (NOW, *waiting.key, "1001", NOW, "pending", *events)
-    read, plan = await explain(connection, sessions.REPORT_SESSION, *reported)
+    read, plan = await explain(connection, statements.REPORT_SESSION, *reported)
     assert read <= 4
     assert f"sessions_{TODAY - 1}" not in plan
     for statement, asked in (

@@ -9,7 +9,7 @@ from taproof.core.deliveries import Event
 from taproof.core.model import ConsumedSession, MessengerIdentity, NewSession
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.postgres.sessions import CONFIRM_SESSIONS
+from taproof.storage.postgres.statements import CONFIRM_SESSIONS
 from taproof.storage.queries.mini_apps import admitted, admitted_values, opened_values
 from taproof.storage.queries.sessions import write_time
 from taproof.storage.queries.transaction import Transaction

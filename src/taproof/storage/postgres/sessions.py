@@ -23,14 +23,13 @@ from taproof.core.model import (
     Status,
 )
 from taproof.storage.batcher import Batcher
-from taproof.storage.postgres import listing, notify
+from taproof.storage.postgres import listing, notify, statements
 from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.prompts import END_PROMPTS
 from taproof.storage.protocol.users import PROJECTS_OF_USER
 from taproof.storage.queries import sessions as queries
-from taproof.storage.queries.deliveries import RECORD_EVENT as RECORD_UNLOCKED_EVENT
 from taproof.storage.queries.listing import session_walks
 from taproof.storage.rows import (
     Values,
@@ -49,169 +48,6 @@ _WRITES: Final = 256
 """The maximum number of sessions in one statement. It bounds how long the statement holds its locks."""
 _OPEN: Final = frozenset({"pending", "confirmed"})
 _LOOK_BACK_EVERY: Final = 10 * MINUTE
-
-
-def _locked(condition: str) -> str:
-    """Return the part of a statement that locks, in one order, the requested sessions that meet a condition."""
-    return f"""locked AS MATERIALIZED (
-  SELECT a.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
-    SELECT FROM sessions s
-    WHERE s.day = ANY ($1::INTEGER[]) AND s.day = a.day AND s.token_hash = a.token_hash AND {condition}
-    LIMIT 1 FOR UPDATE
-  ) AS s
-)"""
-
-
-def _counted(counter: str) -> str:
-    """Return the part of a statement that counts the changed sessions in `moved`."""
-    return f"""counted AS (
-  INSERT INTO daily_counts AS c (project_id, day, {counter})
-  SELECT m.project_id, m.day, COUNT(*) FROM moved m GROUP BY m.project_id, m.day ORDER BY m.project_id, m.day
-  ON CONFLICT (project_id, day) DO UPDATE SET {counter} = c.{counter} + excluded.{counter} RETURNING c.project_id
-)"""
-
-
-CREATE_SESSIONS: Final = f"""
-WITH moved AS (
-  INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context,
-    match_code, match_choices, return_url, return_required, project_id)
-  SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, a.code_challenge, a.bot_id, a.context,
-    a.match_code, a.match_choices, a.return_url, a.return_required, p.id
-  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::BIGINT[],
-    $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::INTEGER[], $13::TEXT[], $14::INTEGER[])
-    AS a (day, token_hash, id, created_at, expires_at, code_challenge, bot_id, context, match_code, match_choices,
-      return_url, return_required, project_id, is_public)
-  JOIN projects p ON p.id = a.project_id
-  WHERE p.is_active = 1 AND (p.public_access = 1 OR a.is_public = 0)
-  RETURNING day, token_hash, project_id
-), {_counted("requested")}
-SELECT day, token_hash FROM moved"""
-POLL_SESSIONS: Final = """
-SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone,
-  s.hint, s.return_required, s.return_hash
-FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
-CROSS JOIN LATERAL (
-  SELECT * FROM sessions x
-  WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash LIMIT 1
-) AS s JOIN projects p ON p.id = s.project_id"""
-OPEN_SESSIONS: Final = f"""
-WITH asked AS (
-  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[])
-    AS a (day, token_hash, opened_at, deadline, opener_id, hint)
-), {_locked("s.status || '' = 'pending' AND s.opener_id IS NULL AND s.expires_at > a.deadline")}, moved AS (
-  UPDATE sessions s SET opened_at = l.opened_at, opener_id = l.opener_id, hint = l.hint FROM locked l
-  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash
-  RETURNING s.day, s.token_hash, s.project_id
-), {_counted("opened")}
-SELECT day, token_hash FROM moved"""
-CONFIRM_SESSIONS: Final = """
-SELECT * FROM confirm_sessions($1, $2, $3, $4, $6, $7, $8, $5, $9, $10, $11, $12, $13, $14, $15)"""
-CANCEL_SESSIONS: Final = f"""
-WITH asked AS (
-  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[], $8::TEXT[],
-    $9::BYTEA[], $10::BIGINT[], $11::TEXT[])
-    AS a (day, token_hash, cancelled_at, deadline, opener_id, event_id, type, encrypted_body, created_at, project_id)
-), {_locked("s.status || '' = 'pending' AND s.opener_id = a.opener_id AND s.expires_at > a.deadline")}, moved AS (
-  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, context = NULL, {queries.FORGET_RETURN}
-  FROM locked l, projects p
-  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
-  RETURNING s.day, s.token_hash, s.id, s.project_id
-), {_counted("cancelled")}, hooked AS MATERIALIZED (
-  SELECT p.id, p.webhook_events FROM projects p
-  WHERE p.id IN (SELECT n.project_id FROM counted n) AND p.webhook_url <> ''
-  ORDER BY p.id FOR SHARE
-), recorded AS (
-  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
-    session_id)
-  SELECT a.event_id, a.type, a.encrypted_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
-  FROM asked a JOIN moved m ON m.day = a.day AND m.token_hash = a.token_hash
-  JOIN hooked h ON h.id = a.project_id AND h.webhook_events LIKE '%' || a.type || '%'
-)
-SELECT day, token_hash FROM moved"""
-WITHDRAW_SESSIONS: Final = f"""
-WITH asked AS (
-  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[])
-    AS a (day, token_hash, cancelled_at, deadline)
-), {_locked("s.status || '' = 'pending' AND s.expires_at > a.deadline")}, moved AS (
-  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, withdrawn = 1, context = NULL,
-    {queries.FORGET_RETURN}
-  FROM locked l, projects p
-  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
-  RETURNING s.day, s.token_hash, s.project_id, s.cancelled_at
-), {_counted("cancelled")}
-SELECT day, token_hash, cancelled_at FROM moved"""
-CONSUME_SESSIONS: Final = f"""
-WITH asked AS (
-  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[]) AS a (day, token_hash, used_at)
-), {_locked("s.status || '' = 'confirmed'")}, moved AS (
-  UPDATE sessions s SET status = 'used', used_at = l.used_at, secrets_version = p.secrets_version
-  FROM locked l, projects p
-  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
-  RETURNING s.day, s.token_hash, s.project_id, s.messenger_id, s.messenger_name, s.messenger_username,
-    s.confirmed_at, p.encrypted_webhook_secret, p.encrypted_next_webhook_secret, p.next_webhook_secret_at,
-    s.used_at, s.id, s.encrypted_phone
-), {_counted("used")}
-SELECT * FROM moved"""
-# `used_at` does not change: it is the time at which an application received the proof.
-REPORT_SESSION: Final = f"""
-WITH held AS MATERIALIZED (
-  SELECT s.day, s.token_hash, s.status FROM sessions s
-  WHERE s.day = $2 AND s.token_hash = $3 AND s.opener_id = $4 AND s.reported_at IS NULL AND s.status || '' = $6
-    AND (s.status || '' IN ('confirmed', 'used') OR (s.status || '' = 'pending' AND s.expires_at > $5))
-  FOR UPDATE
-), moved AS (
-  UPDATE sessions s SET reported_at = $1, context = NULL,
-    status = CASE h.status WHEN 'pending' THEN 'cancelled' ELSE 'used' END,
-    cancelled_at = CASE h.status WHEN 'pending' THEN $1 ELSE s.cancelled_at END,
-    {queries.FORGET_RETURN_IF_PENDING}
-  FROM held h, projects p
-  WHERE s.day = $2 AND s.token_hash = $3 AND p.id = s.project_id
-  RETURNING s.id, s.day, s.project_id, s.status, s.confirmed_at
-), counted AS (
-  INSERT INTO daily_counts AS c (project_id, day, reported, cancelled)
-  SELECT m.project_id, m.day, 1, CASE m.status WHEN 'cancelled' THEN 1 ELSE 0 END FROM moved m
-  ON CONFLICT (project_id, day) DO UPDATE SET reported = c.reported + excluded.reported,
-    cancelled = c.cancelled + excluded.cancelled
-  RETURNING c.project_id
-), hooked AS MATERIALIZED (
-  SELECT p.id, p.webhook_events FROM counted n JOIN projects p ON p.id = n.project_id WHERE p.webhook_url <> ''
-  ORDER BY p.id FOR SHARE OF p
-), recorded AS (
-  INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
-    session_id)
-  SELECT a.id, a.type, a.encrypted_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
-  FROM unnest($7::TEXT[], $8::TEXT[], $9::BYTEA[], $10::BIGINT[]) AS a (id, type, encrypted_body, created_at)
-  JOIN hooked h ON h.webhook_events LIKE '%' || a.type || '%' JOIN moved m ON m.project_id = h.id
-), confirmed AS MATERIALIZED ( -- By id after it was waited for, as whoever sends it again moves it between states.
-  SELECT x.id FROM moved m CROSS JOIN unnest(ARRAY['due', 'delivered', 'failed', 'ended']) AS s (state)
-  CROSS JOIN LATERAL (
-    SELECT e.id FROM webhook_events e
-    WHERE e.project_id = m.project_id AND e.state = s.state AND e.type COLLATE "C" = 'auth.confirmed'
-      AND e.created_at = m.confirmed_at AND e.session_id = m.id
-    ORDER BY e.id
-  ) AS x WHERE m.status = 'used'
-), ended AS (
-  UPDATE webhook_events e SET state = CASE e.state WHEN 'delivered' THEN e.state ELSE 'ended' END, encrypted_body = '',
-    finished_at = COALESCE(e.finished_at, $1), leased_until = 0,
-    interrupted = e.interrupted + CASE WHEN e.state = 'due' AND e.leased_until > 0 THEN 1 ELSE 0 END
-  FROM confirmed c WHERE e.id = c.id
-)
-SELECT status FROM moved"""
-EXPIRE_SESSIONS: Final = f"""
-WITH due AS MATERIALIZED (
-  SELECT token_hash FROM sessions WHERE day = $1 AND status = 'pending' AND expires_at <= $2
-  ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
-), moved AS (
-  UPDATE sessions s SET status = 'expired', context = NULL, {queries.FORGET_RETURN} FROM due d
-  WHERE s.day = $1 AND s.token_hash = d.token_hash
-  RETURNING s.day, s.token_hash, s.id, s.project_id, s.created_at, s.expires_at
-), {_counted("expired")}
-SELECT m.day, m.token_hash, m.id, m.project_id, m.created_at, m.expires_at, p.id IS NOT NULL
-FROM moved m
-LEFT JOIN projects p ON p.id = m.project_id AND p.webhook_url <> '' AND p.webhook_events LIKE '%auth.expired%'
-ORDER BY m.project_id"""
-# The lock keeps the webhook from being removed in between: its due events end after this commit, or none are made.
-RECORD_EVENT: Final = f"{RECORD_UNLOCKED_EVENT} FOR SHARE"
 
 
 class _Change(NamedTuple):
@@ -255,9 +91,9 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         self._overlooked: list[int] = []
         self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
         self._polls = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
-        self._openings = self._changes(OPEN_SESSIONS)
-        self._confirmations = self._changes(CONFIRM_SESSIONS)
-        self._cancellations = self._changes(CANCEL_SESSIONS)
+        self._openings = self._changes(statements.OPEN_SESSIONS)
+        self._confirmations = self._changes(statements.CONFIRM_SESSIONS)
+        self._cancellations = self._changes(statements.CANCEL_SESSIONS)
         # As for `_changes`, a session cannot be in one statement twice.
         self._withdrawals = Batcher[_Change, bool](self._withdraw, limit=_WRITES, key=lambda each: each.key)
         self._consumptions = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
@@ -276,11 +112,11 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
     async def _create(self, items: list[tuple[NewSession, bool]]) -> list[bool]:
         values = columns(new_session_values(each, public=public) for each, public in items)
         try:
-            made = await self._database.fetch(CREATE_SESSIONS, *values)
+            made = await self._database.fetch(statements.CREATE_SESSIONS, *values)
         except asyncpg.CheckViolationError:
             # One of these days has no partition; the statement has changed nothing.
             await self._partitions.prepare(set(values[0]))
-            made = await self._database.fetch(CREATE_SESSIONS, *values)
+            made = await self._database.fetch(statements.CREATE_SESSIONS, *values)
         return _are_in(made, [each.key for each, _ in items])
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
@@ -304,7 +140,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
 
     async def _poll(self, items: list[SessionKey]) -> list[PolledSession | None]:
         values = columns(set(items))
-        rows = await self._database.fetch(POLL_SESSIONS, set(values[0]), *values)
+        rows = await self._database.fetch(statements.POLL_SESSIONS, set(values[0]), *values)
         found = {(day, token_hash): PolledSession._make(polled) for day, token_hash, *polled in rows}
         return [found.get(key) for key in items]
 
@@ -366,7 +202,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         values = columns((*each.key, each.now, self._deadline(each.now)) for each in items)
 
         async def withdraw(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-            moved: list[asyncpg.Record] = await connection.fetch(WITHDRAW_SESSIONS, set(values[0]), *values)
+            moved: list[asyncpg.Record] = await connection.fetch(statements.WITHDRAW_SESSIONS, set(values[0]), *values)
             if moved:
                 await connection.execute(END_PROMPTS, *columns(moved))
             return moved
@@ -388,7 +224,9 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         first = dict(reversed(items))
         values = columns((*key, now) for key, now in first.items())
         used: dict[tuple[Any, ...], ConsumedSession] = {}
-        for day, token_hash, *consumed in await self._database.fetch(CONSUME_SESSIONS, set(values[0]), *values):
+        for day, token_hash, *consumed in await self._database.fetch(
+            statements.CONSUME_SESSIONS, set(values[0]), *values
+        ):
             used[day, token_hash] = consumed_from(consumed)
         return [used.pop(key, None) for key, _ in items]
 
@@ -397,7 +235,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
     ) -> Status | None:
         recorded = columns(event_values(each)[:4] for each in events)
         reported = await self._database.read(
-            REPORT_SESSION, now, *key, opener_id, self._deadline(now), status, *recorded
+            statements.REPORT_SESSION, now, *key, opener_id, self._deadline(now), status, *recorded
         )
         if not reported:
             return None
@@ -424,10 +262,12 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
 
     async def _expire_day(self, day: int, now: int, limit: int, event_of: Callable[[ExpiredSession], Event]) -> int:
         async def expire(connection: asyncpg.Connection) -> int:
-            expired = await connection.fetch(EXPIRE_SESSIONS, day, now, limit)
+            expired = await connection.fetch(statements.EXPIRE_SESSIONS, day, now, limit)
             told = [expired_session_from(row) for *row, is_told in expired if is_told]
             if told:
-                await connection.executemany(RECORD_EVENT, [(each.id, *event_values(event_of(each))) for each in told])
+                await connection.executemany(
+                    statements.RECORD_EVENT, [(each.id, *event_values(event_of(each))) for each in told]
+                )
             return len(expired)
 
         return await self._database.transact(expire)
