@@ -28,14 +28,14 @@ DEFECTS: Final = (
     Defect(
         "session guard",
         "storage/queries/sessions.py",
-        "AND token_hash = $4 AND status = 'pending' AND opener_id IS NULL AND expires_at > $5",
-        "AND token_hash = $4 AND status = 'pending' AND expires_at > $5",
+        "AND token_hash = $5 AND status = 'pending' AND opener_id IS NULL AND expires_at > $6",
+        "AND token_hash = $5 AND status = 'pending' AND expires_at > $6",
     ),
     Defect(
         "session guard",
         "storage/queries/sessions.py",
-        "status = 'pending' AND opener_id = $2 AND expires_at > $8",
-        "status = 'pending' AND $2 <> '' AND expires_at > $8",
+        "return_required = 0 AND opener_id = $2",
+        "return_required = 0 AND $2 <> ''",
     ),
     Defect(
         "single use",
@@ -51,13 +51,13 @@ DEFECTS: Final = (
     ),
     Defect(
         "session guard pg",
-        "storage/postgres/sessions.py",
+        "storage/postgres/statements.py",
         "{_locked(\"s.status || '' = 'confirmed'\")}",
         "{_locked(\"s.status || '' IN ('confirmed', 'used')\")}",
     ),
     Defect(
         "session guard pg",
-        "storage/postgres/sessions.py",
+        "storage/postgres/statements.py",
         "s.status || '' = 'pending' AND s.opener_id IS NULL AND s.expires_at > a.deadline",
         "s.status || '' = 'pending' AND s.expires_at > a.deadline",
     ),
