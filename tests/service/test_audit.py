@@ -396,6 +396,21 @@ async def test_an_update_with_long_origins_writes_a_short_entry(node: "Node") ->
     assert told["removed"][0].startswith("https://aaaa")
 
 
+async def test_an_update_names_only_the_origins_of_return_urls(node: "Node") -> None:
+    """A return URL may contain a secret, as a webhook URL may."""
+    actor, log = await new_log(node)
+    project, _ = await node.projects.create_project(
+        actor, ProjectChanges(name="Shop", return_urls=("https://a.example/?key=secret",))
+    )
+    await log.only_new()
+    changes = ProjectChanges(same_device="require", return_urls=("https://b.example/secret",))
+    await node.projects.update_project(actor, project.id, changes)
+    assert json.loads((await log.only_new()).details) == {
+        "same_device": "require",
+        "return_urls": {"count": 1, "added": ["https://b.example"], "removed": ["https://a.example"]},
+    }
+
+
 async def test_a_log_that_was_erased_from_ends_with_the_note_of_it(node: "Node") -> None:
     """Page by page it comes last and once, whatever the size of the page; what was erased is not shown."""
     actor, log = await new_log(node)
