@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from playwright.async_api import BrowserContext, Page, expect
+from tests.axe import assert_accessible
 from tests.sdk_js.conftest import PHONE, OpenContext, Site, Way, go, part, start, wait_for
 from tests.sdk_js.stand_in import StandIn
 from tests.waiting import until
@@ -93,13 +94,15 @@ async def test_another_browser(service: StandIn, url: str, open_context: OpenCon
     """A browser without the verifier says so and offers the address to open or copy; it sends nothing to anyone."""
     await begin(await open_context(), url)
     back = service.last.confirm()
-    context = await open_context(permissions=["clipboard-read", "clipboard-write"])
+    permissions = ["clipboard-read", "clipboard-write"]
+    context = await open_context(permissions=permissions, bypass_csp=True, reduced_motion="reduce")
     page = await go(context, back)
     await expect(part(page, "status")).to_have_text("This sign-in began in another browser")
     await expect(part(page, "send")).to_contain_text("open this address there")
     await expect(part(page, "command")).to_have_text(back)
     assert await part(page, "link").get_attribute("href") == back
     await expect(part(page, "retry")).to_be_hidden()
+    await assert_accessible(page)
     await part(page, "copy").click()
     await expect(page.get_by_role("button", name="Copy ✓")).to_be_visible()
     assert await page.evaluate("navigator.clipboard.readText()") == back

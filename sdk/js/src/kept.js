@@ -83,9 +83,10 @@ export const unshare = (options, kept, isConfirmed) => {
   attempt(() => {
     // Another tab may have ended it before.
     if (localStorage.getItem(name)?.includes(kept.verifier)) {
-      localStorage.removeItem(name);
       if (isConfirmed) {
         localStorage.setItem(name, JSON.stringify({ expiresAt: kept.expiresAt }));
+      } else {
+        localStorage.removeItem(name);
       }
     }
   });

@@ -145,7 +145,7 @@ const run = async (options, own, code = "", candidates = []) => {
   let woken = false;
   /** Whether the service requested the current pause, which only `signal` can end early. */
   let held = false;
-  /** Whether another tab has finished this sign-in. */
+  /** Whether another tab has received the result of this sign-in. */
   let gone = false;
   /** Ends the current wait for an answer or for the next call. */
   let interrupt = () => {};
@@ -198,7 +198,8 @@ const run = async (options, own, code = "", candidates = []) => {
   /** @param {StorageEvent} event Another tab has changed `localStorage`. */
   const onStorage = ({ key: name, newValue }) => {
     if (own && name === nameOf(options, own) && !newValue?.includes(own.token)) {
-      gone = woken = true;
+      gone = !!newValue;
+      woken = true;
       interrupt();
     }
   };
@@ -232,6 +233,9 @@ const run = async (options, own, code = "", candidates = []) => {
     tell(kept && kept === own ? "pending" : "starting");
     show();
     while (!signal?.aborted) {
+      if (gone) {
+        return { status: "used" };
+      }
       if (away()) {
         await new Promise((resolve) => {
           interrupt = () => resolve(null);
@@ -239,7 +243,7 @@ const run = async (options, own, code = "", candidates = []) => {
         continue;
       }
       // After a failure, request an immediate answer to find out whether the service is back.
-      const seconds = failures || !kept || kept.returnCode || gone ? 0 : wait;
+      const seconds = failures || !kept || kept.returnCode ? 0 : wait;
       const asked = performance.now();
       const request = new AbortController();
       const timer = setTimeout(() => request.abort(), seconds * 1_000 + OVERDUE);
@@ -322,9 +326,6 @@ const run = async (options, own, code = "", candidates = []) => {
         show();
         continue;
       } else if (status === 200 && kept && answer?.status === "pending") {
-        if (gone) {
-          return { status: "used" };
-        }
         const before = hint;
         tell("pending");
         tellHint(answer.hint);
