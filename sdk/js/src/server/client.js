@@ -47,7 +47,7 @@ export class Client {
    * @throws {TypeError} An option is not valid. The message does not contain it.
    */
   constructor({ baseUrl, secretKey, timeout = 10 }) {
-    this.#base = typeof baseUrl === "string" ? baseUrl.replace(/\/+$/, "") : "";
+    this.#base = typeof baseUrl === "string" ? baseUrl.replace(/(?<!\/)\/+$/, "") : "";
     if (!BASE_URL.test(this.#base) || !URL.canParse(this.#base)) {
       throw new TypeError("Pass baseUrl: the https:// address of the service, such as https://signin.example.com.");
     }
