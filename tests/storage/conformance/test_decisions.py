@@ -198,3 +198,30 @@ async def test_watch_decisions_goes_on_until_it_is_cancelled(
     done, _ = await asyncio.wait([resting.task, watch.task], timeout=PATIENCE)
     assert len(done) == 2
     assert watch.task.cancelled()  # It had not ended by itself.
+
+
+async def test_expire_session_ends_one_overdue_session(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """One of concurrent callers expires it, counts it and records its event; no decision follows."""
+    project = await seed.project(webhook_url="https://example.com/", webhook_events=("auth.expired",))
+    overdue, decided, young = (
+        await seed.opened(project, at=0),
+        await seed.confirmed(project),
+        await seed.opened(project),
+    )
+    end = overdue.expires_at
+    assert not await storage.sessions.expire_session(overdue.key, end - 1, expired_event)
+    ended = await asyncio.gather(
+        *(
+            store.sessions.expire_session(each.key, end, expired_event)
+            for store in (storage, other_node)
+            for each in (overdue, decided, young)
+        )
+    )
+    assert ended.count(True) == 1
+    # A decision that was made before the end, and that reaches the store only now.
+    assert not await storage.sessions.confirm_session(overdue.key, seed.identity("1001"), end - 1, seed.event(project))
+    found = [await storage.sessions.read_session(each.key) for each in (overdue, decided, young)]
+    assert [each.status for each in found if each is not None] == ["expired", "confirmed", "pending"]
+    assert sum(row.expired for row in await storage.counts.read_daily_counts([project.id], 0)) == 1
+    due = await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 100)
+    assert [each.event.type for each in due].count("auth.expired") == 1

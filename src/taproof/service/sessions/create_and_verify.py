@@ -51,6 +51,7 @@ from taproof.core.request_context import (
 from taproof.core.return_code import has_returned
 from taproof.core.return_url import require_allowed_return
 from taproof.core.session_state import SESSION_LIFETIME, visible_status
+from taproof.service.sessions.events import SessionEvents
 from taproof.service.sessions.results import CreatedSession, VerifyResult
 from taproof.service.sessions.returns import Returns
 from taproof.storage.protocol import Storage
@@ -94,6 +95,7 @@ class SignInSessions:
         returns: Returns | None = None,
     ) -> None:
         self._returns = returns or Returns(storage, encryptor, clock, entropy)
+        self._events = SessionEvents(encryptor, entropy)
         self._storage = storage
         self._encryptor = encryptor
         self._link_base = link_base
@@ -229,6 +231,8 @@ class SignInSessions:
             _require_verifier(session.code_challenge, code_verifier)
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
+        if status == "expired" and session.status == "pending":
+            session, status = await self._expire(key, session, now)
         if session.return_required:
             session, status = await self._after_return(key, session, session_token, return_code)
         if status == "pending":
@@ -260,17 +264,18 @@ class SignInSessions:
             if session.code_challenge is None:
                 raise CodeChallengeRequired
             _require_verifier(session.code_challenge, code_verifier)
+        if session.status == "pending":
+            if await self._storage.sessions.withdraw_session(key, self._clock()):
+                self._wake(key)
+                self._ended()
+                return "cancelled", True
+            # The session was decided, expired or deleted meanwhile.
+            _, session = await self._poll(project_id, session_token, public=public)
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
-        if status != "pending":
-            return status, False
-        if await self._storage.sessions.withdraw_session(key, now):
-            self._wake(key)
-            self._ended()
-            return "cancelled", True
-        # The session was decided, expired or deleted meanwhile.
-        _, session = await self._poll(project_id, session_token, public=public)
-        return visible_status(session.status, session.expires_at, self._clock()), False
+        if status == "expired" and session.status == "pending":
+            _, status = await self._expire(key, session, now)
+        return status, False
 
     async def _poll(self, project_id: str, session_token: str, *, public: bool) -> tuple[SessionKey, PolledSession]:
         """Return a project's session with this token.
@@ -307,6 +312,12 @@ class SignInSessions:
         if status == "confirmed" and not has_returned(session.return_hash, return_code):
             return session, "pending"
         return session, status
+
+    async def _expire(self, key: SessionKey, session: PolledSession, now: int) -> tuple[PolledSession, Status]:
+        """Expire an overdue session, unless a decision was made in time. Return it with its status."""
+        await self._storage.sessions.expire_session(key, now, self._events.expired)
+        session = await self._storage.sessions.poll_session(key) or session
+        return session, visible_status(session.status, session.expires_at, now)
 
     async def _poll_refusal(self, project_id: str, session: PolledSession | None, *, public: bool) -> TaproofError:
         if session is not None and session.project_id == project_id:

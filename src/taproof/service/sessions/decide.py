@@ -27,6 +27,7 @@ from taproof.core.model import (
 )
 from taproof.core.names import stored_text
 from taproof.core.return_code import new_return_code, return_code_hash, return_link
+from taproof.core.session_state import visible_status
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
 from taproof.service.sessions.events import SessionEvents
@@ -84,7 +85,7 @@ class Decisions:
             self._notice(session.key, hint)
             session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
         elif session.opener_id is None:
-            session = await self._storage.sessions.read_session(session.key)
+            session = await self._read(session.key)
         seen = await self._seen_again(session, opener_id, now)
         request = await self._phone_request(session)
         if seen.outcome == "opened" and request is not None:
@@ -225,7 +226,7 @@ class Decisions:
             self._count("reported")
             self._recorded()
         # Also for a repeated report: the first one may have ended right here.
-        now_is = await self._storage.sessions.read_session(key)
+        now_is = await self._read(key)
         signed_out = None if now_is is None else await self._reported_developers.end_access(now_is, user_id)
         seen = dataclasses.replace(
             seen_as("reported", session),
@@ -246,7 +247,7 @@ class Decisions:
                 events.insert(0, self._events.cancelled(session, session_token or "", now))
             found = (session.key, user_id, now, session.status)
             moved_to = await self._storage.sessions.report_session(*found, events)
-            current = None if moved_to else await self._storage.sessions.read_session(session.key)
+            current = None if moved_to else await self._read(session.key)
             # The events describe the state that was read. If it has changed since, describe the new one.
             if current is None or current.status == session.status:
                 return moved_to
@@ -261,9 +262,18 @@ class Decisions:
         )
         return any(each.attempts or each.interrupted for each in deliveries if each.type == "auth.confirmed")
 
+    async def _read(self, key: SessionKey) -> Session | None:
+        """Return a session. An overdue one is expired first, unless a decision was made in time."""
+        session = await self._storage.sessions.read_session(key)
+        now = self._clock()
+        if session is None or visible_status(session.status, session.expires_at, now) == session.status:
+            return session
+        await self._storage.sessions.expire_session(key, now, self._events.expired)
+        return await self._storage.sessions.read_session(key)
+
     async def _of_bot(self, key: SessionKey, bot_id: int, *, or_service: bool = False) -> Session | None:
         """Return a session if this bot may show it. With `or_service`, the service's own bot may show any session."""
-        session = await self._storage.sessions.read_session(key)
+        session = await self._read(key)
         if session is None or (or_service and bot_id == SERVICE_BOT):
             return session
         return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
@@ -307,7 +317,7 @@ class Decisions:
             return seen_by(session, user_id, now)
         event = self._events.cancelled(session, session_token, now)
         if not await self._storage.sessions.cancel_session(session.key, user_id, now, event):
-            return seen_by(await self._storage.sessions.read_session(session.key), user_id, now)
+            return seen_by(await self._read(session.key), user_id, now)
         self._announce(session.key, as_cancelled)
         decided = dataclasses.replace(session, status="cancelled", cancelled_at=now)
         return dataclasses.replace(seen_by(decided, user_id, now), changed=True)
@@ -332,7 +342,7 @@ class Decisions:
             event = self._events.confirmed(session.project_id, session_token, identity, now)
             changed = await self._storage.sessions.confirm_session(key, identity, now, event, encrypted_phone)
         if not changed:
-            current = await self._storage.sessions.read_session(key)
+            current = await self._read(key)
             collects = current is not None and current.prompt is not None and current.prompt.collect_phone
             if current is None or collects or phone is None:
                 # The session may have expired since `now`.
@@ -365,7 +375,7 @@ class Decisions:
             return seen_as("blocked", session)
         code = new_return_code(self._entropy)
         if not await self._storage.sessions.renew_return(session.key, user_id, now, return_code_hash(code)):
-            return seen_by(await self._storage.sessions.read_session(session.key), user_id, now)
+            return seen_by(await self._read(session.key), user_id, now)
         link = None if session.prompt.return_url is None else return_link(session.prompt.return_url, code)
         return dataclasses.replace(seen, return_link=link)
 

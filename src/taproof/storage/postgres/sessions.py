@@ -252,17 +252,24 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
             self._overlooked = [day for day in sorted(await self._partitions.days()) if day < today - 1]
         expired = 0
         while self._overlooked and expired < limit:
-            expired += await self._expire_day(self._overlooked[0], now, limit - expired, event_of)
+            expired += await self._expire(
+                statements.EXPIRE_SESSIONS, (self._overlooked[0], now, limit - expired), event_of
+            )
             if expired < limit:
                 del self._overlooked[0]
         for day in (today - 1, today):
             if expired < limit:
-                expired += await self._expire_day(day, now, limit - expired, event_of)
+                expired += await self._expire(statements.EXPIRE_SESSIONS, (day, now, limit - expired), event_of)
         return expired
 
-    async def _expire_day(self, day: int, now: int, limit: int, event_of: Callable[[ExpiredSession], Event]) -> int:
+    async def expire_session(self, key: SessionKey, now: int, event_of: Callable[[ExpiredSession], Event]) -> bool:
+        return bool(await self._expire(statements.EXPIRE_SESSION, (key.day, now, key.token_hash), event_of))
+
+    async def _expire(self, statement: str, values: Values, event_of: Callable[[ExpiredSession], Event]) -> int:
+        """Expire the sessions that a statement finds, and record their events."""
+
         async def expire(connection: asyncpg.Connection) -> int:
-            expired = await connection.fetch(statements.EXPIRE_SESSIONS, day, now, limit)
+            expired = await connection.fetch(statement, *values)
             told = [expired_session_from(row) for *row, is_told in expired if is_told]
             if told:
                 await connection.executemany(

@@ -152,11 +152,7 @@ WITH held AS MATERIALIZED (
   FROM confirmed c WHERE e.id = c.id
 )
 SELECT status FROM moved"""
-EXPIRE_SESSIONS: Final = f"""
-WITH due AS MATERIALIZED (
-  SELECT token_hash FROM sessions WHERE day = $1 AND status = 'pending' AND expires_at <= $2
-  ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
-), moved AS (
+_EXPIRED: Final = f"""moved AS (
   UPDATE sessions s SET status = 'expired', context = NULL, {queries.FORGET_RETURN} FROM due d
   WHERE s.day = $1 AND s.token_hash = d.token_hash
   RETURNING s.day, s.token_hash, s.id, s.project_id, s.created_at, s.expires_at
@@ -165,5 +161,15 @@ SELECT m.day, m.token_hash, m.id, m.project_id, m.created_at, m.expires_at, p.id
 FROM moved m
 LEFT JOIN projects p ON p.id = m.project_id AND p.webhook_url <> '' AND p.webhook_events LIKE '%auth.expired%'
 ORDER BY m.project_id"""
+EXPIRE_SESSIONS: Final = f"""
+WITH due AS MATERIALIZED (
+  SELECT token_hash FROM sessions WHERE day = $1 AND status = 'pending' AND expires_at <= $2
+  ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
+), {_EXPIRED}"""
+EXPIRE_SESSION: Final = f"""
+WITH due AS MATERIALIZED (
+  SELECT token_hash FROM sessions
+  WHERE day = $1 AND status || '' = 'pending' AND expires_at <= $2 AND token_hash = $3 FOR UPDATE
+), {_EXPIRED}"""
 # The lock keeps the webhook from being removed in between: its due events end after this commit, or none are made.
 RECORD_EVENT: Final = f"{RECORD_UNLOCKED_EVENT} FOR SHARE"

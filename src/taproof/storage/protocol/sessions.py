@@ -126,6 +126,12 @@ class SessionStorage(Protocol):
         called more than once for a session.
         """
 
+    async def expire_session(self, key: SessionKey, now: int, event_of: Callable[[ExpiredSession], Event]) -> bool:
+        """Move one overdue session from pending to expired; return whether this call did. See `expire_sessions`.
+
+        A decision that was made in time may still be on its way to the store. Afterwards, none can arrive.
+        """
+
     async def list_sessions(
         self,
         project_ids: Sequence[str],

@@ -125,6 +125,10 @@ UPDATE sessions SET status = 'expired', context = NULL, {FORGET_RETURN}
 WHERE status = 'pending' AND (day, token_hash) IN
   (SELECT day, token_hash FROM sessions WHERE status = 'pending' AND expires_at <= $1 ORDER BY expires_at LIMIT $2)
 RETURNING day, token_hash, id, project_id, created_at, expires_at"""
+EXPIRE_SESSION: Final = f"""
+UPDATE sessions SET status = 'expired', context = NULL, {FORGET_RETURN}
+WHERE day = $1 AND token_hash = $2 AND status = 'pending' AND expires_at <= $3
+RETURNING day, token_hash, id, project_id, created_at, expires_at"""
 # Read once for each batch of expired sessions, so that a sweep costs the same however many projects there are.
 TELL_EXPIRED: Final = """
 SELECT id FROM projects

@@ -32,6 +32,7 @@ from taproof.storage.queries.database import Purge
 from taproof.storage.queries.listing import session_walks
 from taproof.storage.queries.prompts import END_PROMPT
 from taproof.storage.rows import (
+    Values,
     consumed_from,
     event_values,
     expired_session_from,
@@ -209,8 +210,16 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         if not self._database.rows(queries.ANY_OVERDUE_SESSION, (now,)):
             return 0
 
+        return await self._expire(queries.EXPIRE_SESSIONS, (now, limit), event_of)
+
+    async def expire_session(self, key: SessionKey, now: int, event_of: Callable[[ExpiredSession], Event]) -> bool:
+        return bool(await self._expire(queries.EXPIRE_SESSION, (*key, now), event_of))
+
+    async def _expire(self, statement: str, values: Values, event_of: Callable[[ExpiredSession], Event]) -> int:
+        """Expire the sessions that a statement finds, count them, and record their events."""
+
         def write(connection: apsw.Connection) -> int:
-            found = [expired_session_from(row) for row in rows(connection, queries.EXPIRE_SESSIONS, (now, limit))]
+            found = [expired_session_from(row) for row in rows(connection, statement, values)]
             counts = Counter((each.project_id, each.key.day) for each in found)
             for (project_id, day), count in counts.items():
                 connection.execute(count_queries.COUNT_EXPIRED, (count, project_id, day))
