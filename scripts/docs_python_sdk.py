@@ -62,9 +62,16 @@ Confirm. It opens `return_url` with a return code in the fragment. Keep the `Sig
 server. Your page sends the code, and your server reads the result with both:
 
 ```python
-sign_in = client.create_session(return_url="https://shop.example.com/signed-in")
-# Later, when the page at return_url has sent `code`, and the same browser session has `sign_in`:
-result = client.verify_session(sign_in, return_code=code)
+from taproof import Client, SignIn, SignInResult
+
+
+def start(client: Client) -> SignIn:
+    return client.create_session(return_url="https://shop.example.com/signed-in")
+
+
+def finish(client: Client, sign_in: SignIn, code: str) -> SignInResult:
+    """End the sign-in that this browser's session began, with the code that the page at return_url has sent."""
+    return client.verify_session(sign_in, return_code=code)
 ```
 
 ```js
