@@ -6,7 +6,7 @@ PYTEST := CI=true $(BIN)/python -m pytest -n auto --dist loadfile
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 SOURCES := $(shell find src -type f -not -name '*.pyc') pyproject.toml README.md
 
-.PHONY: run test test-slow check fmt soak bench lock docs screenshots clean
+.PHONY: run test test-slow check fmt soak release bench lock docs screenshots clean
 
 run: .venv/.run ## Run the service with the sandbox messenger and the demo.
 	$(BIN)/taproof serve --sandbox $(ARGS)
@@ -14,7 +14,7 @@ run: .venv/.run ## Run the service with the sandbox messenger and the demo.
 test: check ## Check everything and run the tests, except those of tests/slow, on the built wheel.
 	$(PYTEST) tests --ignore=tests/slow --ignore=tests/docs $(ARGS)
 
-test-slow: .venv/.slow build/relying-parties-venv/requirements.txt ## Run the tests that take minutes: long kills and floods, the programs of the docs, builds.
+test-slow: .venv/.slow build/relying-parties-venv/requirements.txt build/release-venv/requirements.txt ## Run the tests that take minutes: long kills and floods, the programs of the docs, builds.
 	$(PYTEST) tests/slow $(ARGS)
 
 check: .venv/.test ## Check style, types, imports and the documentation.
@@ -24,8 +24,11 @@ check: .venv/.test ## Check style, types, imports and the documentation.
 	$(BIN)/lint-imports
 	$(PYTEST) tests/docs
 
-soak: .venv/.slow build/relying-parties-venv/requirements.txt ## Run the tests with the long property and fault tests.
+soak: .venv/.slow build/relying-parties-venv/requirements.txt build/release-venv/requirements.txt ## Run the tests with the long property and fault tests.
 	$(BIN)/python -m pytest --hypothesis-profile=soak $(ARGS)
+
+release: build/release-venv/requirements.txt ## Build the wheel, the source distribution, the npm package and their SBOMs in build/release.
+	scripts/build_release.sh build/release
 
 bench: .venv/.bench ## Run the benchmarks: see benchmarks/README.md.
 	$(BIN)/python -m benchmarks.all $(ARGS)
@@ -57,6 +60,9 @@ clean: ## Delete the environment and all caches.
 
 build/relying-parties-venv/requirements.txt: requirements/relying-parties.txt scripts/setup.sh
 	scripts/setup.sh relying-parties
+
+build/release-venv/requirements.txt: requirements/release.txt sdk/js/package-lock.json scripts/setup.sh
+	scripts/setup.sh release
 
 .venv/.slow: .venv/.test
 	scripts/setup.sh slow

@@ -9,3 +9,4 @@ compile=(.venv/bin/uv pip compile --quiet --upgrade --generate-hashes --no-emit-
 "${compile[@]}" pyproject.toml --extra server --extra otel --group build --group docs --group test --group bench -c requirements/test.txt -o requirements/bench.txt
 "${compile[@]}" --group docs -c requirements/test.txt -o requirements/docs.txt
 "${compile[@]}" --group relying-parties -c requirements/test.txt -o requirements/relying-parties.txt
+"${compile[@]}" --group release -c requirements/test.txt -o requirements/release.txt

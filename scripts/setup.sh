@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | slow | bench | relying-parties
+# Installs what the Makefile's commands need. Usage: setup.sh run | docs | test | slow | bench | relying-parties | release
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
 # `docs`: the same environment with MkDocs only.
 # `test`: `run` with the tools of the tests, Chromium, PgBouncer, and the npm packages of tests/npm and sdk/js.
 # `slow`: the programs that only tests/slow needs: proxies, Prometheus, and PostgreSQL with Patroni. No service is started.
 # `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
 # `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own.
+# `release`: what scripts/build_release.sh needs, in an environment of its own, and the npm packages of sdk/js.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -87,9 +88,8 @@ requirements() { # requirements run|docs|test|bench
   cp "requirements/$1.txt" ".venv/requirements-$1.txt"
 }
 
-# The tests look for them there; see tests/slow/relying_parties/processes.py.
-relying_parties() {
-  local place=build/relying-parties-venv lock=requirements/relying-parties.txt
+separate_environment() { # separate_environment relying-parties|release
+  local place=build/$1-venv lock=requirements/$1.txt
   if ! cmp -s "$lock" "$place/requirements.txt"; then
     "$(find_python)" -m venv --clear "$place"
     "$place/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
@@ -125,7 +125,15 @@ MODE=${1:-}
 if [ "$MODE" = relying-parties ]; then
   STEPS=1
   step "OpenID Connect clients of requirements/relying-parties.txt" "60 seconds, nothing when they have not changed"
-  relying_parties
+  separate_environment relying-parties # See tests/slow/relying_parties/processes.py.
+  exit
+fi
+if [ "$MODE" = release ]; then
+  STEPS=2
+  step "Python packages of requirements/release.txt" "15 seconds, nothing when they have not changed"
+  separate_environment release
+  step "npm packages of sdk/js" "15 seconds, nothing when they have not changed"
+  PATH="$PWD/build/release-venv/bin:$PATH" npm_packages sdk/js
   exit
 fi
 if [ "$MODE" = slow ]; then
@@ -140,7 +148,7 @@ case "$MODE" in
   run) STEPS=3 ;;
   docs) STEPS=2 ;;
   test | bench) STEPS=5 ;;
-  *) say "usage: scripts/setup.sh run|docs|test|slow|bench|relying-parties"; exit 2 ;;
+  *) say "usage: scripts/setup.sh run|docs|test|slow|bench|relying-parties|release"; exit 2 ;;
 esac
 
 case "$MODE" in

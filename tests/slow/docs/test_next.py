@@ -18,21 +18,21 @@ FILES = {
     "lib/sessions.js": ("js", "export async function startSession"),
     "app/auth/taproof/route.js": ("js", "taproofSignIn"),
     "app/auth/taproof/sign-out/route.js": ("js", "taproofSignOut"),
+    "app/layout.jsx": ("jsx", "RootLayout"),
     "app/page.jsx": ("jsx", "<TaproofButton"),
     "app/members/page.jsx": ("jsx", "redirect"),
 }
-LAYOUT = "export default function Layout({ children }) { return <html><body>{children}</body></html>; }\n"
 NEXT = ["node", "node_modules/next/dist/bin/next"]
 WITHOUT = os.environ | {"NEXT_TELEMETRY_DISABLED": "1"}
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the page's files with a layout and a copy of the package, built without the settings."""
+    """Return the page's files with a copy of the package, built without the settings."""
     place = tmp_path_factory.mktemp("next")
     text = (ROOT / "docs" / PAGE).read_text(encoding="utf-8")
     assert all(f"`{name}`" in text for name in FILES)
-    written = {name: block_of(PAGE, *block).text for name, block in FILES.items()} | {"app/layout.jsx": LAYOUT}
+    written = {name: block_of(PAGE, *block).text for name, block in FILES.items()}
     for each in [SDK / "package.json", *(SDK / "src").rglob("*.js")]:
         written[f"node_modules/taproof/{each.relative_to(SDK)}"] = each.read_text(encoding="utf-8")
     for name, content in written.items():
