@@ -70,7 +70,7 @@ def start(client: Client) -> SignIn:
 
 
 def finish(client: Client, sign_in: SignIn, code: str) -> SignInResult:
-    """End the sign-in that this browser's session began, with the code that the page at return_url has sent."""
+    # `sign_in` is from this browser's session, and `code` from the page at return_url.
     return client.verify_session(sign_in, return_code=code)
 ```
 
