@@ -74,6 +74,7 @@ def finish(client: Client, sign_in: SignIn, code: str) -> SignInResult:
     return client.verify_session(sign_in, return_code=code)
 ```
 
+<!-- not run: runs in a page -->
 ```js
 const code = new URLSearchParams(location.hash.slice(1)).get("taproof_return");
 history.replaceState(null, "", location.pathname + location.search);
