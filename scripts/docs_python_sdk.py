@@ -74,14 +74,15 @@ def finish(client: Client, sign_in: SignIn, code: str) -> SignInResult:
     return client.verify_session(sign_in, return_code=code)
 ```
 
-<!-- not run: runs in a page -->
-```js
-const code = new URLSearchParams(location.hash.slice(1)).get("taproof_return");
-history.replaceState(null, "", location.pathname + location.search);
-if (code) {
-  const body = JSON.stringify({ code });
-  await fetch("/signed-in", { method: "POST", headers: { "Content-Type": "application/json" }, body });
-}
+```html
+<script type="module">
+  const code = new URLSearchParams(location.hash.slice(1)).get("taproof_return");
+  history.replaceState(null, "", location.pathname + location.search);
+  if (code) {
+    const body = JSON.stringify({ code });
+    await fetch("/signed-in", { method: "POST", headers: { "Content-Type": "application/json" }, body });
+  }
+</script>
 ```
 
 If the browser session has no `sign_in`, the link was opened in another browser. Say so, and ask the user to open the

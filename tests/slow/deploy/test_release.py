@@ -1,4 +1,7 @@
-"""`make release` builds the same bytes in another folder at another time, and its SBOMs name the locked packages."""
+"""`make release` builds the same bytes in another folder at another time, and its SBOMs name the locked packages.
+
+The page is contributing/releasing.md.
+"""
 
 import json
 import os
