@@ -74,16 +74,8 @@ def finish(client: Client, sign_in: SignIn, code: str) -> SignInResult:
     return client.verify_session(sign_in, return_code=code)
 ```
 
-```html
-<script type="module">
-  const code = new URLSearchParams(location.hash.slice(1)).get("taproof_return");
-  history.replaceState(null, "", location.pathname + location.search);
-  if (code) {
-    const body = JSON.stringify({ code });
-    await fetch("/signed-in", { method: "POST", headers: { "Content-Type": "application/json" }, body });
-  }
-</script>
-```
+In the page, read `taproof_return` from `location.hash`, remove it from the address at once with
+`history.replaceState`, and then post it to your server.
 
 If the browser session has no `sign_in`, the link was opened in another browser. Say so, and ask the user to open the
 address in the browser where the sign-in began. Never ask for a code to type: an attacker could ask for it, too.
