@@ -4,6 +4,7 @@
 contract.md, Session endpoints.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable
 from typing import Final, get_args
@@ -23,6 +24,7 @@ from taproof.core.errors import (
     PublicAccessDisabled,
     SameDeviceRequired,
     SessionNotFound,
+    StoreUnavailable,
     TaproofError,
 )
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id, new_session_id, new_session_token, session_key
@@ -315,7 +317,9 @@ class SignInSessions:
 
     async def _expire(self, key: SessionKey, session: PolledSession, now: int) -> tuple[PolledSession, Status]:
         """Expire an overdue session, unless a decision was made in time. Return it with its status."""
-        await self._storage.sessions.expire_session(key, now, self._events.expired)
+        # It has expired even if the store cannot write that down (contract.md, Session endpoints).
+        with contextlib.suppress(StoreUnavailable):
+            await self._storage.sessions.expire_session(key, now, self._events.expired)
         session = await self._storage.sessions.poll_session(key) or session
         return session, visible_status(session.status, session.expires_at, now)
 
