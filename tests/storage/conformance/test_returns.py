@@ -11,6 +11,7 @@ from taproof.core.clock import MINUTE
 from taproof.core.model import MessengerIdentity, NewSession, Project, ReturningUser, Session
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
+from taproof.storage.protocol.encrypted_values import Replacement
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -138,6 +139,21 @@ async def test_return_session_confirms_once(storage: Storage, other_node: Storag
     polled = await storage.sessions.poll_session(new.key)
     assert polled is not None
     assert (polled.return_required, polled.return_hash) == (True, CODE)
+
+
+async def test_return_session_keeps_a_phone_number_that_was_encrypted_again(storage: Storage, seed: "Seed") -> None:
+    """The master key may rotate between `read_returning_user` and `return_session`."""
+    project = await seed.project(collect_phone=True)
+    new = await opened(storage, seed, project)
+    assert await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, b"old key")
+    user = await storage.sessions.read_returning_user(new.key, CODE)
+    assert user is not None
+    replaced = Replacement(new.key, b"old key", b"new key")
+    assert await storage.encrypted_values.replace_encrypted_values("phone", [replaced]) == 1
+    assert await storage.sessions.return_session(new.key, CODE, user, seed.now, seed.event(project))
+    consumed = await storage.sessions.consume_session(new.key, seed.now)
+    assert consumed is not None
+    assert (consumed.identity, consumed.encrypted_phone) == (seed.identity(USER), b"new key")
 
 
 @pytest.mark.parametrize("end", ["cancelled", "reported", "expired"])

@@ -475,15 +475,18 @@ BEGIN
 
   EXECUTE $q$
     WITH moved AS (
-      UPDATE sessions s SET status = 'confirmed', confirmed_at = a.confirmed_at, messenger_id = a.messenger_id,
-        messenger_name = a.messenger_name, messenger_username = a.messenger_username,
-        encrypted_phone = a.encrypted_phone, context = NULL
+      -- Before a return, the identity and the phone number were stored already; they may be encrypted again meanwhile.
+      UPDATE sessions s SET status = 'confirmed', confirmed_at = a.confirmed_at, context = NULL,
+        messenger_id = CASE WHEN a.return_hash IS NULL THEN a.messenger_id ELSE s.messenger_id END,
+        messenger_name = CASE WHEN a.return_hash IS NULL THEN a.messenger_name ELSE s.messenger_name END,
+        messenger_username = CASE WHEN a.return_hash IS NULL THEN a.messenger_username ELSE s.messenger_username END,
+        encrypted_phone = CASE WHEN a.return_hash IS NULL THEN a.encrypted_phone ELSE s.encrypted_phone END
       FROM unnest($2, $3, $4, $5, $6, $7, $9, $10) AS a (
         day, token_hash, confirmed_at, messenger_id, messenger_name, messenger_username, encrypted_phone, return_hash),
         projects p
       WHERE s.day = ANY ($1) AND a.token_hash = ANY ($8)
         AND a.day = s.day AND a.token_hash = s.token_hash AND p.id = s.project_id
-        -- A phone number is stored only if project and plan still allow it. Before a return, it was stored already.
+        -- A phone number is stored only if project and plan still allow it.
         AND (a.encrypted_phone IS NULL OR a.return_hash IS NOT NULL OR (p.collect_phone = 1
           AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')))
       RETURNING s.day, s.token_hash, s.id, s.project_id, p.developer_id, s.messenger_id
