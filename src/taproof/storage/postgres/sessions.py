@@ -208,9 +208,8 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
             return moved
 
         moved = await self._database.transact(withdraw)
-        keys = [SessionKey(row[0], row[1]) for row in moved]
-        self._announcer.tell((key, None) for key in keys)
-        return [each.key in keys for each in items]
+        self._announcer.tell((SessionKey(row[0], row[1]), None) for row in moved)
+        return _are_in(moved, [each.key for each in items])
 
     async def consume_session(self, key: SessionKey, now: int) -> ConsumedSession | None:
         consumed = await self._consumptions.run((key, now))
@@ -327,6 +326,6 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
 
 
 def _are_in(rows: list[asyncpg.Record], keys: list[SessionKey]) -> list[bool]:
-    """Return for each key whether a row contains it."""
-    found = {tuple(row) for row in rows}
+    """Return for each key whether a row begins with it."""
+    found = {(row[0], row[1]) for row in rows}
     return [key in found for key in keys]
