@@ -164,7 +164,8 @@ class SessionLife(RuleBasedStateMachine):
         answer = self.run(verify)
         session.returned_by(code, self.now)
         if session.status == "confirmed" and session.hides_from(code):
-            assert answer == VerifyResult("pending", hint="return")
+            is_late = self.now >= session.expires_at
+            assert answer == (VerifyResult("expired") if is_late else VerifyResult("pending", hint="return"))
         elif session.read_by(self.now):
             self.check_proof(session, answer)
             self.proofs[session.token] += 1
@@ -230,7 +231,8 @@ class SessionLife(RuleBasedStateMachine):
                 self.run(withdraw)
             return
         changed = session.withdrawn_at(self.now)
-        assert self.run(withdraw) == (session.seen(self.now), changed)
+        is_late = session.status == "confirmed" and session.required and self.now >= session.expires_at
+        assert self.run(withdraw) == ("expired" if is_late else session.seen(self.now), changed)
 
     @rule(node=NODES, session=sessions, user=USERS)
     def report_session(self, node: int, session: ModelSession, user: str) -> None:

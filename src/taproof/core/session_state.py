@@ -55,6 +55,11 @@ def visible_status(stored: State, expires_at: int, now: int) -> Status:
     return stored
 
 
+def status_without_code(stored: Status, expires_at: int, now: int) -> Status:
+    """Return the status that a reader without the return code sees at `now`, of a session that requires one."""
+    return visible_status("pending" if stored == "confirmed" else stored, expires_at, now)
+
+
 def next_status(stored: State, event: SessionEvent, expires_at: int, now: int) -> State:
     """Return the state after `event` at `now`.
 

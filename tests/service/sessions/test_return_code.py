@@ -2,7 +2,7 @@
 
 import asyncio
 import secrets
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.databases import every_driver
@@ -134,16 +134,31 @@ async def test_a_code_works_once(node: "Node", other_node: "Node") -> None:
 async def test_a_lost_answer_between_the_two_writes_is_made_up_for(
     node: "Node", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that ends after the confirmation leaves a session that only the code consumes."""
+    """A process that ends after the confirmation leaves a session that only the code consumes.
+
+    For everybody else it expires, so that nobody waits for ever.
+    """
     project = await project_with(node, "require")
     token, code = await returning(node, project)
     with monkeypatch.context() as killed:
         killed.setattr(node.storage.sessions, "consume_session", never_consume)
         with pytest.raises(InterruptedError):
             await read(node, project, token, code)
-    node.clock.now += RETURN_LIFETIME
+    node.clock.now += RETURN_LIFETIME - 1
     assert await read(node, project, token) == PENDING
+    assert (await cancel(node, project, token)) == ("confirmed", False)
+    node.clock.now += 1
+    wait = node.signin.waiting.wait(project.id, token, 30, never, public=True, code_verifier=VERIFIER)
+    async with asyncio.timeout(20):
+        assert await wait == "over"
+    assert await read(node, project, token) == VerifyResult("expired")
+    assert (await cancel(node, project, token)) == ("expired", False)
     assert (await read(node, project, token, code)).status == "confirmed"
+    assert (await cancel(node, project, token)) == ("used", False)
+
+
+async def cancel(node: "Node", project: Project, token: str) -> tuple[str, bool]:
+    return await node.signin.withdraw_session(project.id, token, public=True, code_verifier=VERIFIER)
 
 
 async def never_consume(*_: object) -> None:
@@ -219,6 +234,28 @@ async def test_require_needs_a_challenge_and_a_page(node: "Node") -> None:
     )
     assert (await node.signin.confirm_session(token, USER)).outcome == "returning"
     assert await read(node, project, token) == PENDING
+
+
+async def test_require_begins_while_a_session_is_created(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
+    """No session is created under the policy that was read before: the call begins again, or is refused."""
+    create = node.storage.sessions.create_session
+    for challenge in (None, code_challenge(VERIFIER)):
+        project = await project_with(node, "off")
+
+        async def create_late(*session: Any, owner: Project = project, **options: Any) -> bool:
+            changes = ProjectChanges(same_device="require")
+            await node.storage.projects.update_project(owner.developer_id, owner.id, changes, node.clock.now)
+            return await create(*session, **options)
+
+        monkeypatch.setattr(node.storage.sessions, "create_session", create_late)
+        call = node.signin.create_session(project.id, public=True, code_challenge=challenge, return_url=PAGE)
+        if challenge is None:
+            with pytest.raises(SameDeviceRequired):
+                await call
+        else:
+            assert (await call).return_required
+        counts = await node.storage.counts.read_daily_counts([project.id], 0)
+        assert [each.requested for each in counts] == ([] if challenge is None else [1])
 
 
 async def test_return_urls_lead_to_the_projects_own_pages(node: "Node") -> None:

@@ -39,6 +39,12 @@ async def session_of(storage: Storage, new: NewSession) -> Session:
     return session
 
 
+async def page_of(storage: Storage, new: NewSession) -> str | None:
+    details = (await session_of(storage, new)).prompt
+    assert details is not None
+    return details.return_url
+
+
 async def test_await_return_keeps_a_session_pending_without_an_identity(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
@@ -68,7 +74,9 @@ async def test_await_return_is_only_for_sessions_that_require_it(storage: Storag
     required, offered = [await opened(storage, seed, project, required=each) for each in (True, False)]
     assert not await storage.sessions.confirm_session(required.key, seed.identity(USER), seed.now, seed.event(project))
     assert not await storage.sessions.await_return(offered.key, seed.identity(USER), seed.now, CODE)
+    assert await page_of(storage, offered) == "https://a.example/"
     assert await storage.sessions.confirm_session(offered.key, seed.identity(USER), seed.now, seed.event(project))
+    assert await page_of(storage, offered) is None
 
 
 async def test_await_return_stores_a_phone_number_only_if_the_project_collects_it(
@@ -130,6 +138,7 @@ async def test_return_session_confirms_once(storage: Storage, other_node: Storag
     assert won.count(True) == 1
     seen = await session_of(storage, new)
     assert (seen.status, seen.confirmed_at, seen.identity) == ("confirmed", now, seed.identity(USER))
+    assert await page_of(storage, new) is None
     (counts,) = await storage.counts.read_daily_counts([project.id], 0)
     assert (counts.confirmed, counts.unique_users, counts.latest_users) == (1, 1, 1)
     assert len(await storage.deliveries.claim_deliveries(now, now + 1, 5)) == 1
@@ -156,7 +165,7 @@ async def test_return_session_keeps_a_phone_number_that_was_encrypted_again(stor
     assert (consumed.identity, consumed.encrypted_phone) == (seed.identity(USER), b"new key")
 
 
-@pytest.mark.parametrize("end", ["cancelled", "reported", "expired"])
+@pytest.mark.parametrize("end", ["cancelled", "withdrawn", "reported", "expired"])
 async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, seed: "Seed", end: str) -> None:
     """Cancel, "This wasn't me" and the end of the time erase all that Confirm stored; the code is then of no use."""
     project = await seed.project(collect_phone=True)
@@ -167,6 +176,8 @@ async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, s
     now = seed.now + 1
     if end == "cancelled":
         assert await storage.sessions.cancel_session(new.key, USER, now, seed.event(project, "auth.cancelled"))
+    elif end == "withdrawn":
+        assert await storage.sessions.withdraw_session(new.key, now)
     elif end == "reported":
         assert await seed.report(new.key, USER, now) == "cancelled"
     else:
@@ -176,6 +187,7 @@ async def test_the_identity_goes_if_the_user_does_not_return(storage: Storage, s
     seen = await session_of(storage, new)
     assert seen.status == ("expired" if end == "expired" else "cancelled")
     assert (seen.identity, seen.confirmed_at, seen.encrypted_phone) == (None, None, None)
+    assert await page_of(storage, new) is None
     polled = await storage.sessions.poll_session(new.key)
     assert polled is not None
     assert (polled.encrypted_phone, polled.return_hash) == (None, None)

@@ -94,10 +94,15 @@ async def test_the_user_of_a_sign_in_that_awaits_its_return_is_not_moved(place: 
     names = [column.name for column in TABLES["sessions"]]
     pending, used = (list(row) for row in some_rows(2)["sessions"])
     pending[names.index("status")], used[names.index("status")] = "pending", "used"
-    await fill(place, {"sessions": [tuple(pending), tuple(used)]})
+    choosing = [*pending[:1], b"c" * 32, "sess_choosing", *pending[3:]]
+    for row, hint, match_code in ((pending, "return", None), (choosing, "return", "42"), (used, "return", None)):
+        row[names.index("hint")], row[names.index("match_code")] = hint, match_code
+    await fill(place, {"sessions": [tuple(pending), tuple(choosing), tuple(used)]})
     rows = [dict(zip(names, row, strict=True)) for row in (await content(place))["sessions"]]
     hidden = {row["status"]: {name for name in OF_RETURN if row[name] is None} for row in rows}
     assert hidden == {"pending": set(OF_RETURN), "used": set()}
+    hints = {(row["status"], row["match_code"]): row["hint"] for row in rows}
+    assert hints == {("pending", None): "opened", ("pending", "42"): "choosing", ("used", None): "return"}
 
 
 _TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)

@@ -85,7 +85,7 @@ _RETURN_CODE: Final = {
     "pattern": RETURN_CODE_PATTERN,
     "description": "The value of taproof_return in the fragment with which the messenger opened the return_url. If the "
     "project's same_device is require, the session stays pending without it, for at most five minutes after Confirm. "
-    "A wrong code counts as none.",
+    "Then it expires. A wrong code counts as none.",
     "examples": ["3q2-7wAAESIzRFVmd4iZqrvM3e7_ABEi"],
 }
 _INIT_DATA: Final = {

@@ -52,7 +52,7 @@ from taproof.core.request_context import (
 )
 from taproof.core.return_code import has_returned
 from taproof.core.return_url import require_allowed_return
-from taproof.core.session_state import SESSION_LIFETIME, visible_status
+from taproof.core.session_state import SESSION_LIFETIME, status_without_code, visible_status
 from taproof.service.sessions.events import SessionEvents
 from taproof.service.sessions.results import CreatedSession, VerifyResult
 from taproof.service.sessions.returns import Returns
@@ -172,7 +172,23 @@ class SignInSessions:
             return_required,
         )
         if not await self._storage.sessions.create_session(session, public=public):
-            raise await self._refusal(project_id, ProjectPaused(), public=public)
+            project_now = await self._storage.projects.read_sign_in_project(project_id)
+            if (
+                project_now is None
+                or not project_now.is_active
+                or project_now.same_device != "require"
+                or return_required
+            ):
+                raise await self._refusal(project_id, ProjectPaused(), public=public)
+            # The policy has changed since it was read.
+            return await self.create_session(
+                project_id,
+                public=public,
+                code_challenge=code_challenge,
+                return_url=return_url,
+                to_own_page=to_own_page,
+                requester=requester,
+            )
         deeplink = f"{link_base}?start={session_token}"
         return CreatedSession(session_token, deeplink, session.expires_at, match_code, return_required)
 
@@ -276,7 +292,9 @@ class SignInSessions:
         now = self._clock()
         status = visible_status(session.status, session.expires_at, now)
         if status == "expired" and session.status == "pending":
-            _, status = await self._expire(key, session, now)
+            session, status = await self._expire(key, session, now)
+        if session.return_required and status_without_code(session.status, session.expires_at, now) == "expired":
+            status = "expired"
         return status, False
 
     async def _poll(self, project_id: str, session_token: str, *, public: bool) -> tuple[SessionKey, PolledSession]:
@@ -310,10 +328,8 @@ class SignInSessions:
             await self._returns.confirm_return(key, session, session_token)
             # The change was not made if the session was decided or the code was replaced meanwhile.
             session = await self._storage.sessions.poll_session(key) or session
-        status = visible_status(session.status, session.expires_at, self._clock())
-        if status == "confirmed" and not has_returned(session.return_hash, return_code):
-            return session, "pending"
-        return session, status
+        status = visible_status if has_returned(session.return_hash, return_code) else status_without_code
+        return session, status(session.status, session.expires_at, self._clock())
 
     async def _expire(self, key: SessionKey, session: PolledSession, now: int) -> tuple[PolledSession, Status]:
         """Expire an overdue session, unless a decision was made in time. Return it with its status."""

@@ -24,7 +24,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.model import Hint, PolledSession, SessionKey
 from taproof.core.return_code import has_returned
-from taproof.core.session_state import visible_status
+from taproof.core.session_state import status_without_code, visible_status
 from taproof.storage.protocol import Storage
 
 PROCESS_LIMIT: Final = 10_000
@@ -272,5 +272,5 @@ class Waiting:
 
 def _is_over(session: PolledSession, now: int) -> bool:
     """Tell whether a caller without a return code has nothing more to wait for."""
-    status = visible_status(session.status, session.expires_at, now)
-    return status != "pending" and (status != "confirmed" or not session.return_required)
+    status = status_without_code if session.return_required else visible_status
+    return status(session.status, session.expires_at, now) != "pending"

@@ -173,11 +173,11 @@ _NAMES: Final = {table: ", ".join(column.name for column in columns) for table, 
 # The statements are built only from the constants above.
 SELECT: Final = {table: f"SELECT {_NAMES[table]} FROM {table}" for table in TABLES}  # noqa: S608
 # Nobody has signed in to a session that waits for its return code, so its user is not exported.
-_SESSION_VALUES: Final = [
-    f"CASE WHEN status = 'pending' THEN NULL ELSE {column.name} END" if column.name in OF_RETURN else column.name
-    for column in TABLES["sessions"]
-]
-SELECT["sessions"] = f"SELECT {', '.join(_SESSION_VALUES)} FROM sessions"  # noqa: S608
+_SESSION_VALUES: Final = {column.name: column.name for column in TABLES["sessions"]}
+_SESSION_VALUES.update({name: f"CASE WHEN status = 'pending' THEN NULL ELSE {name} END" for name in OF_RETURN})
+_SESSION_VALUES["hint"] = """CASE WHEN status <> 'pending' OR hint IS NULL OR hint <> 'return' THEN hint
+  WHEN match_code IS NULL THEN 'opened' ELSE 'choosing' END"""
+SELECT["sessions"] = f"SELECT {', '.join(_SESSION_VALUES.values())} FROM sessions"  # noqa: S608
 INSERT: Final = {table: f"INSERT INTO {table} ({_NAMES[table]})" for table in TABLES}
 COUNT: Final = {table: f"SELECT COUNT(*) FROM {table}" for table in TABLES}  # noqa: S608
 ANY: Final = {table: f"SELECT 1 FROM {table} LIMIT 1" for table in TABLES}  # noqa: S608

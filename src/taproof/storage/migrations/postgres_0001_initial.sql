@@ -210,7 +210,7 @@ CREATE TABLE sessions (
   reported_at BIGINT, -- When the user tapped "This wasn't me".
   hint TEXT COLLATE "C", -- What a pending session waits for; null until its link is opened.
   withdrawn INTEGER NOT NULL DEFAULT 0, -- 1 if the application cancelled the session, not the user.
-  return_url TEXT, -- The page of the *Back to* button; null without one.
+  return_url TEXT, -- The page of the *Back to* button; null without one. Erased when the session leaves pending.
   return_required INTEGER NOT NULL DEFAULT 0, -- 1: Confirm waits for the return code, in the status pending.
   return_hash BYTEA, -- The SHA-256 of the return code, from Confirm on.
   -- The hash comes first: without statistics the planner expects two hundred days in a partition, not one.
@@ -476,7 +476,7 @@ BEGIN
   EXECUTE $q$
     WITH moved AS (
       -- Before a return, the identity and the phone number were stored already; they may be encrypted again meanwhile.
-      UPDATE sessions s SET status = 'confirmed', confirmed_at = a.confirmed_at, context = NULL,
+      UPDATE sessions s SET status = 'confirmed', confirmed_at = a.confirmed_at, context = NULL, return_url = NULL,
         messenger_id = CASE WHEN a.return_hash IS NULL THEN a.messenger_id ELSE s.messenger_id END,
         messenger_name = CASE WHEN a.return_hash IS NULL THEN a.messenger_name ELSE s.messenger_name END,
         messenger_username = CASE WHEN a.return_hash IS NULL THEN a.messenger_username ELSE s.messenger_username END,

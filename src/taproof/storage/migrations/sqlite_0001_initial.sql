@@ -211,7 +211,7 @@ CREATE TABLE sessions (
   reported_at INTEGER, -- When the user tapped "This wasn't me".
   hint TEXT, -- What a pending session waits for; null until its link is opened.
   withdrawn INTEGER NOT NULL DEFAULT 0, -- 1 if the application cancelled the session, not the user.
-  return_url TEXT, -- The page of the *Back to* button; null without one.
+  return_url TEXT, -- The page of the *Back to* button; null without one. Erased when the session leaves pending.
   return_required INTEGER NOT NULL DEFAULT 0, -- 1: Confirm waits for the return code, in the status pending.
   return_hash BLOB, -- The SHA-256 of the return code, from Confirm on.
   PRIMARY KEY (day, token_hash)

@@ -38,6 +38,7 @@ WITH moved AS (
       return_url, return_required, project_id, is_public)
   JOIN projects p ON p.id = a.project_id
   WHERE p.is_active = 1 AND (p.public_access = 1 OR a.is_public = 0)
+    AND (p.same_device <> 'require' OR a.return_required = 1)
   RETURNING day, token_hash, project_id
 ), {_counted("requested")}
 SELECT day, token_hash FROM moved"""

@@ -26,7 +26,8 @@ class SessionStorage(Protocol):
     async def create_session(self, session: NewSession, *, public: bool) -> bool:
         """Store a pending session and count it.
 
-        Return False if the project does not exist, is paused or, with `public`, has no public access.
+        Return False if the project does not exist, is paused or, with `public`, has no public access. Also return False
+        if the project's `same_device` is "require" and the session does not require a return code.
         """
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:

@@ -12,7 +12,9 @@ CREATE_SESSION: Final = """
 INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context, match_code,
   match_choices, return_url, return_required, project_id)
 SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, $11, $12, p.id FROM projects p
-WHERE p.id = $13 AND p.is_active = 1 AND (p.public_access = 1 OR $14 = 0) RETURNING id"""
+WHERE p.id = $13 AND p.is_active = 1 AND (p.public_access = 1 OR $14 = 0)
+  AND (p.same_device <> 'require' OR $12 = 1)
+RETURNING id"""
 POLL_SESSION: Final = """
 SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone, s.hint,
   s.return_required, s.return_hash
@@ -36,7 +38,7 @@ WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at
   AND (hint IS NULL OR hint <> $1) RETURNING project_id"""
 CONFIRM_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
-  messenger_username = $4, encrypted_phone = $5, context = NULL
+  messenger_username = $4, encrypted_phone = $5, context = NULL, return_url = NULL
 WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND return_required = 0 AND opener_id = $2
   AND expires_at > $8
   AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
@@ -60,7 +62,7 @@ READ_RETURNING_USER: Final = """
 SELECT id, messenger_id, messenger_name, messenger_username, encrypted_phone FROM sessions
 WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND return_hash = $3"""
 RETURN_SESSION: Final = """
-UPDATE sessions SET status = 'confirmed', confirmed_at = $1
+UPDATE sessions SET status = 'confirmed', confirmed_at = $1, return_url = NULL
 WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND return_hash = $4 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id), id"""
@@ -68,9 +70,9 @@ OF_RETURN: Final = (
     *("confirmed_at", "messenger_id", "messenger_name", "messenger_username", "encrypted_phone", "return_hash"),
 )
 """The columns that Confirm fills although the session stays pending until its return code is used."""
-FORGET_RETURN: Final = ", ".join(f"{column} = NULL" for column in OF_RETURN)
+FORGET_RETURN: Final = ", ".join(f"{column} = NULL" for column in ("return_url", *OF_RETURN))
 """The assignments with which a pending session ends: without its return code, nobody has signed in."""
-FORGET_RETURN_IF_PENDING: Final = ", ".join(
+FORGET_RETURN_IF_PENDING: Final = "return_url = NULL, " + ", ".join(
     f"{column} = CASE s.status WHEN 'pending' THEN NULL ELSE s.{column} END" for column in OF_RETURN
 )
 CANCEL_SESSION: Final = f"""
