@@ -9,6 +9,7 @@ from tests.databases import NOW, expired_event
 
 from taproof.core.clock import DAY, MINUTE, day_number
 from taproof.core.model import DailyUsers, NewSession, PhoneRequest, ShownPrompt
+from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
 from taproof.storage.protocol.erasure import OpenedCursor, OpenedDay
 
@@ -123,7 +124,7 @@ async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Stor
     assert (await storage.users.list_blocks("1001", 9), len(await storage.users.list_blocks("2002", 9))) == ([], 2)
     assert await storage.users.find_phone_request("2002", 0) is not None
     assert await storage.prompts.mark_unreachable(0, "2002", NOW) == [others.key]
-    assert await storage.prompts.purge_prompts(opened.expires_at, 9) == 1
+    assert await storage.prompts.purge_prompts(opened.expires_at + RETURN_LIFETIME, 9) == 1
 
 
 async def test_erase_user_adds_an_entry_when_something_went(storage: Storage, seed: "Seed") -> None:

@@ -1,6 +1,7 @@
 """Conformance: the messages that show sessions, and cancellation by the application, which ends them."""
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -8,6 +9,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.model import EndedPrompt, Hint, NewSession, SessionKey, ShownPrompt, Status
+from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -152,17 +154,21 @@ async def test_mark_unreachable_and_back(storage: Storage, other_node: Storage, 
 
 
 async def test_mark_reachable_restores_the_hints(storage: Storage, seed: "Seed") -> None:
-    """Once each, as they were before the user blocked the bot; sessions that were decided meanwhile stay decided."""
+    """Once each, as they were before the user blocked the bot; sessions that were decided meanwhile stay decided.
+
+    A prompt that was never delivered waits for the user to open the link again.
+    """
     project = await seed.project()
-    opened, asked, decided = [await seed.opened(project) for _ in range(3)]
+    opened, asked, decided, undelivered = [await seed.opened(project) for _ in range(4)]
     await storage.sessions.set_hint(asked.key, "phone_asked")
-    for each in (opened, asked, decided):
-        await storage.prompts.record_prompt(prompt_of(each))
+    for each in (opened, asked, decided, undelivered):
+        await storage.prompts.record_prompt(prompt_of(each, None if each is undelivered else 5))
     assert await storage.prompts.mark_reachable(BOT, "1001", NOW) == []
-    assert len(await storage.prompts.mark_unreachable(BOT, "1001", NOW)) == 3
+    assert len(await storage.prompts.mark_unreachable(BOT, "1001", NOW)) == 4
     await storage.sessions.withdraw_session(decided.key, NOW)
     restored = await storage.prompts.mark_reachable(BOT, "1001", NOW)
-    assert sorted(restored) == sorted([(opened.key, "opened"), (asked.key, "phone_asked")])
+    expected = [(opened.key, "opened"), (asked.key, "phone_asked"), (undelivered.key, "waiting")]
+    assert sorted(restored) == sorted(expected)
     assert await storage.prompts.mark_reachable(BOT, "1001", NOW) == []
     assert await hints(storage, opened, asked) == ["opened", "phone_asked"]
 
@@ -210,14 +216,30 @@ async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: 
     assert len(await storage.prompts.claim_ended_prompts(NOW + 9, LEASE, 1)) == 1
 
 
+async def test_the_prompt_of_a_session_that_awaits_its_return_stays(storage: Storage, seed: "Seed") -> None:
+    """Confirm postpones the session's expiry. Its application may cancel it until then, and the message is edited."""
+    project = await seed.project()
+    new = replace(seed.new_session(project), return_url="https://a.example/", return_required=True)
+    assert await storage.sessions.create_session(new, public=True)
+    assert await storage.sessions.open_session(new.key, "1001", NOW)
+    await storage.prompts.record_prompt(prompt_of(new))
+    confirmed_at = new.expires_at - 1
+    assert await storage.sessions.await_return(new.key, seed.identity("1001"), confirmed_at, b"c" * 32)
+    late = confirmed_at + RETURN_LIFETIME - 1
+    assert await storage.prompts.purge_prompts(late, 10) == 0
+    assert await storage.sessions.withdraw_session(new.key, late)
+    assert len(await storage.prompts.claim_ended_prompts(late, late + MINUTE, 10)) == 1
+
+
 async def test_purge_prompts_in_bounded_steps(storage: Storage, seed: "Seed") -> None:
-    """A prompt goes when its session expires; one that must still be edited goes an hour later."""
+    """A prompt goes when its session has expired; one that must still be edited goes an hour after its expiry."""
     await withdrawn(storage, seed, 3)
     opened = [await seed.opened(await seed.project()) for _ in range(5)]
     for each in opened:
         await storage.prompts.record_prompt(prompt_of(each))
     end = opened[0].expires_at
-    assert await storage.prompts.purge_prompts(end - 1, 10) == 0
-    assert [await storage.prompts.purge_prompts(end, 3) for _ in range(3)] == [3, 2, 0]
+    late = end + RETURN_LIFETIME
+    assert await storage.prompts.purge_prompts(late - 1, 10) == 0
+    assert [await storage.prompts.purge_prompts(late, 3) for _ in range(3)] == [3, 2, 0]
     assert await storage.prompts.purge_prompts(end + HOUR - 1, 10) == 0
     assert await storage.prompts.purge_prompts(end + HOUR, 10) == 3

@@ -15,26 +15,34 @@ _WRITES: Final = 256
 # The lock waits for a cancellation in progress, and keeps the next one waiting. So either this statement sees that the
 # session is cancelled, or the cancellation ends the prompt that this statement adds.
 RECORD_PROMPTS: Final = f"""
-INSERT INTO prompts (day, token_hash, bot_id, messenger_id, message_id, language, expires_at, ended_at, leased_until)
-SELECT a.day, a.token_hash, a.bot_id, a.messenger_id, a.message_id, a.language, s.expires_at,
-  CASE WHEN s.withdrawn = 1 THEN s.cancelled_at END, 0
-FROM (
-  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::TEXT[], $6::BIGINT[], $7::TEXT[])
-    AS each (day, token_hash, bot_id, messenger_id, message_id, language) ORDER BY day, token_hash
-) AS a CROSS JOIN LATERAL (
-  SELECT x.expires_at, x.withdrawn, x.cancelled_at FROM sessions x
-  WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash AND x.opener_id = a.messenger_id
-  LIMIT 1 FOR SHARE
-) AS s {queries.REPLACE_PROMPT}
-RETURNING day, token_hash, (
-  SELECT x.hint FROM sessions x
-  WHERE x.day = ANY ($1::INTEGER[]) AND x.day = prompts.day AND x.token_hash = prompts.token_hash LIMIT 1
-)"""
+WITH held AS MATERIALIZED (
+  SELECT a.*, s.* FROM (
+    SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::TEXT[], $6::BIGINT[], $7::TEXT[])
+      AS each (day, token_hash, bot_id, messenger_id, message_id, language) ORDER BY day, token_hash
+  ) AS a CROSS JOIN LATERAL (
+    SELECT x.expires_at, CASE WHEN x.withdrawn = 1 THEN x.cancelled_at END AS ended_at, x.hint FROM sessions x
+    WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash
+      AND x.opener_id = a.messenger_id
+    LIMIT 1 FOR SHARE
+  ) AS s
+), recorded AS (
+  INSERT INTO prompts (day, token_hash, bot_id, messenger_id, message_id, language, expires_at, ended_at, leased_until)
+  SELECT h.day, h.token_hash, h.bot_id, h.messenger_id, h.message_id, h.language, h.expires_at, h.ended_at, 0
+  FROM held h {queries.REPLACE_PROMPT}
+)
+SELECT day, token_hash, hint FROM held"""
 # This runs after the statement that changed the sessions, so that it sees prompts that were added meanwhile.
 END_PROMPTS: Final = """
-UPDATE prompts q SET ended_at = a.ended_at, leased_until = 0
-FROM unnest($1::INTEGER[], $2::BYTEA[], $3::BIGINT[]) AS a (day, token_hash, ended_at)
-WHERE q.day = a.day AND q.token_hash = a.token_hash"""
+WITH held AS MATERIALIZED (
+  SELECT a.* FROM (
+    SELECT * FROM unnest($1::INTEGER[], $2::BYTEA[], $3::BIGINT[]) AS each (day, token_hash, ended_at)
+    ORDER BY day, token_hash
+  ) AS a CROSS JOIN LATERAL (
+    SELECT FROM prompts q WHERE q.day = a.day AND q.token_hash = a.token_hash LIMIT 1 FOR UPDATE
+  ) AS q
+)
+UPDATE prompts q SET ended_at = h.ended_at, leased_until = 0 FROM held h
+WHERE q.day = h.day AND q.token_hash = h.token_hash"""
 CLAIM_PROMPTS: Final = """
 WITH due AS MATERIALIZED (
   SELECT day, token_hash FROM prompts WHERE ended_at IS NOT NULL AND leased_until <= $2

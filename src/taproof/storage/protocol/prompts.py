@@ -20,7 +20,10 @@ class PromptStorage(Protocol):
         """Give the account's pending sessions with this bot the hint "unreachable"; return the changed ones."""
 
     async def mark_reachable(self, bot_id: int, messenger_id: str, now: int) -> Sequence[tuple[SessionKey, Hint]]:
-        """Give these sessions their earlier hints again; return the changed ones with their hints."""
+        """Give these sessions their earlier hints again; return the changed ones with their hints.
+
+        A session whose prompt was never delivered gets the hint "waiting".
+        """
 
     async def claim_ended_prompts(self, now: int, leased_until: int, limit: int) -> list[EndedPrompt]:
         """Claim messages that must be edited and that no other process holds at `now`. Claims end at `leased_until`."""
@@ -32,7 +35,7 @@ class PromptStorage(Protocol):
         """Give up a claim, so that the message is claimed again from `until` on; False if the claim was lost."""
 
     async def purge_prompts(self, now: int, limit: int) -> int:
-        """Erase at most `limit` prompts of expired sessions; return their number.
+        """Erase at most `limit` prompts whose sessions have expired, at the latest; return their number.
 
         A message that must still be edited is kept for another hour.
         """

@@ -47,6 +47,8 @@ ERASE_PROMPT: Final = "DELETE FROM prompts WHERE day = $1 AND token_hash = $2"
 RENAME_PERSON: Final = """
 UPDATE user_days SET messenger_id = $1 WHERE developer_id = $2 AND messenger_id = $3 RETURNING day"""
 ERASE_PHONE_REQUESTS_OF_USER: Final = "DELETE FROM phone_requests WHERE messenger_id = $1 RETURNING day"
+# In the order in which the other statements lock prompts.
+HOLD_PROMPTS_OF_USER: Final = "SELECT day FROM prompts WHERE messenger_id = $1 ORDER BY day, token_hash"
 ERASE_PROMPTS_OF_USER: Final = "DELETE FROM prompts WHERE messenger_id = $1 RETURNING day"
 ERASE_BLOCKS_OF_USER: Final = """
 DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
@@ -161,6 +163,7 @@ async def _forget_person(
 
 async def _erase_rest(transaction: Transaction, messenger_id: str, limit: int) -> int:
     requests = await transaction.fetch(ERASE_PHONE_REQUESTS_OF_USER, messenger_id)
+    await transaction.lock(HOLD_PROMPTS_OF_USER, messenger_id)
     requests += await transaction.fetch(ERASE_PROMPTS_OF_USER, messenger_id)
     return len(requests) + len(await transaction.fetch(ERASE_BLOCKS_OF_USER, messenger_id, limit))
 

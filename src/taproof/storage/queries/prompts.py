@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from taproof.core.clock import HOUR
 from taproof.core.model import EndedPrompt, Hint, SessionKey, ShownPrompt
+from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 
@@ -19,7 +20,7 @@ FROM sessions s WHERE s.day = $5 AND s.token_hash = $6 AND s.opener_id = $2 {REP
 RETURNING (SELECT s.hint FROM sessions s WHERE s.day = prompts.day AND s.token_hash = prompts.token_hash)"""
 END_PROMPT: Final = "UPDATE prompts SET ended_at = $1, leased_until = 0 WHERE day = $2 AND token_hash = $3"
 FIND_PROMPTS: Final = """
-SELECT day, token_hash, hint FROM prompts WHERE messenger_id = $1 AND bot_id = $2 AND expires_at > $3
+SELECT day, token_hash, message_id, hint FROM prompts WHERE messenger_id = $1 AND bot_id = $2 AND expires_at > $3
 ORDER BY day, token_hash"""
 # After Confirm, the user needs no further message.
 READ_REACHABLE: Final = """
@@ -39,7 +40,9 @@ FINISH_PROMPT: Final = "DELETE FROM prompts WHERE day = $1 AND token_hash = $2 A
 POSTPONE_PROMPT: Final = """
 UPDATE prompts SET leased_until = $1 WHERE day = $2 AND token_hash = $3 AND leased_until = $4 RETURNING day"""
 PURGE_PROMPTS: Final = Purge(
-    "prompts", "day, token_hash", f"expires_at <= $1 AND (ended_at IS NULL OR expires_at <= $1 - {HOUR})"
+    "prompts",
+    "day, token_hash",
+    f"expires_at <= $1 AND (ended_at IS NULL OR expires_at <= $1 - {HOUR - RETURN_LIFETIME})",
 )
 
 Announce = Callable[[Sequence[tuple[SessionKey, Hint]]], Awaitable[None]]
@@ -56,13 +59,15 @@ class PromptQueries(Queries[AnyDatabase]):
     async def mark_unreachable(self, bot_id: int, messenger_id: str, now: int) -> Sequence[SessionKey]:
         async def mark(transaction: Transaction) -> list[SessionKey]:
             changed: list[SessionKey] = []
-            for *key, _ in await transaction.fetch(FIND_PROMPTS, messenger_id, bot_id, now):
+            for *key, _, _ in await transaction.fetch(FIND_PROMPTS, messenger_id, bot_id, now):
                 for (hint,) in await transaction.lock(READ_REACHABLE, *key):
                     await transaction.fetch(KEEP_HINT, hint, *key)
                     await transaction.fetch(SET_UNREACHABLE, *key)
                     changed.append(SessionKey(*key))
             return changed
 
+        if not await self._database.read(FIND_PROMPTS, messenger_id, bot_id, now):
+            return []  # Most users who block the bot have no prompt, and a transaction waits for the disk.
         changed = await self._database.in_transaction(mark)
         await self._announce([(key, "unreachable") for key in changed])
         return changed
@@ -70,11 +75,15 @@ class PromptQueries(Queries[AnyDatabase]):
     async def mark_reachable(self, bot_id: int, messenger_id: str, now: int) -> Sequence[tuple[SessionKey, Hint]]:
         async def mark(transaction: Transaction) -> list[tuple[SessionKey, Hint]]:
             changed: list[tuple[SessionKey, Hint]] = []
-            for *key, hint in await transaction.fetch(FIND_PROMPTS, messenger_id, bot_id, now):
-                for (restored,) in await transaction.fetch(SET_REACHABLE, hint or "opened", *key):
+            for *key, message_id, hint in await transaction.fetch(FIND_PROMPTS, messenger_id, bot_id, now):
+                # Without a message, the user must open the link again.
+                earlier = "waiting" if message_id is None else hint or "opened"
+                for (restored,) in await transaction.fetch(SET_REACHABLE, earlier, *key):
                     changed.append((SessionKey(*key), restored))
             return changed
 
+        if not await self._database.read(FIND_PROMPTS, messenger_id, bot_id, now):
+            return []
         changed = await self._database.in_transaction(mark)
         await self._announce(changed)
         return changed
@@ -86,7 +95,8 @@ class PromptQueries(Queries[AnyDatabase]):
         return bool(await self._database.change(POSTPONE_PROMPT, until, *ended.prompt.key, ended.leased_until))
 
     async def purge_prompts(self, now: int, limit: int) -> int:
-        return await self._database.purge(PURGE_PROMPTS, now, limit)
+        # `expires_at` is the session's when the prompt was sent. Confirm may postpone it by up to `RETURN_LIFETIME`.
+        return await self._database.purge(PURGE_PROMPTS, now - RETURN_LIFETIME, limit)
 
 
 def ended_prompt_from(row: Sequence[Any]) -> EndedPrompt:
