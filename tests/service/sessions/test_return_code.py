@@ -207,6 +207,22 @@ async def test_a_phone_number_travels_with_the_return(node: "Node") -> None:
     assert answer.identity.messenger_phone == "+4915123456789"
 
 
+@pytest.mark.parametrize("shares", [False, True])
+async def test_a_shared_number_leaves_no_keyboard(node: "Node", *, shares: bool) -> None:
+    """If the application cancels, the bot removes the keyboard only from a user who has not shared their number."""
+    project = await project_with(node, "require", collect_phone=True)
+    token = await start(node, project)
+    assert (await node.signin.confirm_session(token, USER)).phone_asked
+    if shares:
+        seen = await node.signin.give_phone(USER, "1001", "+4915123456789")
+        assert (seen.outcome, seen.session_token) == ("returning", token)
+    await node.signin.prompts.record_prompt(token, 0, "1001", 5, "en")
+    await node.signin.withdraw_session(project.id, token, public=False)
+    [to_edit] = await node.signin.prompts.claim_ended_prompts(1)
+    assert to_edit.phone_asked is not shares
+    assert not (await node.signin.cancel_session(token, "1001")).phone_asked
+
+
 @pytest.mark.parametrize("policy", ["off", "offer"])
 async def test_without_require_the_code_is_not_needed(node: "Node", policy: SameDevice) -> None:
     """The policy "offer" shows the button, and "off" changes nothing; verify gives the proof with any code or none."""

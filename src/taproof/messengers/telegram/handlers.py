@@ -232,8 +232,10 @@ class Conversation:
         else:
             reply = outcome_reply(texts, seen)
             if reply.buttons is not None:
-                await chat.send(reply, needed=seen.return_link is not None)
-                reply = keyboard_gone(texts)
+                shown = await chat.send(reply, needed=seen.return_link is not None)
+                if seen.outcome == "returning":
+                    await self._record_prompt(chat, seen.session_token, shown)
+                reply = Reply(texts.phone.removed)
             await chat.send(dataclasses.replace(reply, keyboard=ReplyKeyboardRemove()), needed=seen.changed)
 
     async def _decide(self, tap: ButtonTap, choice: str, session_token: str, index: str | None) -> SeenSession:
@@ -264,7 +266,10 @@ class Conversation:
             await tap.answer(texts.phone.over)
         else:
             # A repeated tap has made another return code, so its button is needed too.
-            await tap.replace(outcome_reply(texts, seen), needed=seen.changed or seen.return_link is not None)
+            is_needed = seen.changed or seen.return_link is not None
+            shown = await tap.replace(outcome_reply(texts, seen), needed=is_needed)
+            if seen.outcome == "returning":
+                await self._record_prompt(tap, session_token, shown)
             if seen.phone_asked:
                 await tap.send(keyboard_gone(texts), needed=seen.changed)
             await tap.answer(outcome_notice(texts, seen))

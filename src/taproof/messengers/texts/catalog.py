@@ -47,7 +47,9 @@ class PhoneTexts:
     """For a contact that is not the user's own."""
     unasked: str
     over: str
-    """The message that removes the button."""
+    """The message that removes the button if no number was shared."""
+    removed: str
+    """The message that removes the button after a contact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -183,9 +183,12 @@ class Decisions:
         session = None if request is None else await self._of_bot(request.key, bot_id)
         if request is None or session is None:
             return UNKNOWN
+        session_token = self._encryptor.decrypt(
+            request.encrypted_token, associated_data_of("phone_request", session.id)
+        )
         seen = await self._seen_again(session, user_id, now)
         if seen.outcome != "opened":
-            return seen
+            return dataclasses.replace(seen, session_token=session_token)
         if await self._storage.users.is_blocked(user_id, session.project_id):
             return seen_as("blocked", session)
         details = session.prompt or PromptDetails()
@@ -193,13 +196,10 @@ class Decisions:
         phone = e164_number(phone_number) if is_own else None
         if not is_own or (phone is None and details.collect_phone):
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
-        session_token = self._encryptor.decrypt(
-            request.encrypted_token, associated_data_of("phone_request", session.id)
-        )
         if details.collect_phone:  # The developer's new plan may not allow it.
             identity = dataclasses.replace(identity, messenger_phone=phone)
         seen = await self._decide(session, session_token, user_id, identity, now)
-        return dataclasses.replace(seen, phone_asked=True)
+        return dataclasses.replace(seen, phone_asked=True, session_token=session_token)
 
     async def report_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Report a prompt, "This wasn't me": cancel and count the session, and block its project for the user."""
@@ -295,8 +295,14 @@ class Decisions:
             self._notice(request.key, "phone_asked")
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
-        """Set `phone_asked` if the user was asked for their contact and may know the session."""
-        if not seen.session_id or await self._phone_request(session) is None:
+        """Set `phone_asked` if the user was asked for their contact and may know the session.
+
+        A session that waited for its return code had the contact, and `claim_ended_prompts` handles a withdrawn one.
+        """
+        is_over = session.prompt is not None and session.prompt.is_returning
+        if not seen.session_id or is_over or seen.outcome == "withdrawn":
+            return seen
+        if await self._phone_request(session) is None:
             return seen
         return dataclasses.replace(seen, phone_asked=True)
 

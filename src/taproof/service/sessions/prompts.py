@@ -74,9 +74,16 @@ class Prompts:
             if session is None or session.cancelled_at is None or ended.prompt.message_id is None:
                 await self.finish(ended)
                 continue
-            phone_asked = await self._storage.users.read_phone_request(key) is not None
+            phone_asked = await self._phone_asked(key)
             found.append(PromptToEdit(ended, session.project_name, session.cancelled_at, phone_asked))
         return found
+
+    async def _phone_asked(self, key: SessionKey) -> bool:
+        """Return whether the keyboard for the contact may be showing. It goes before the user is sent back."""
+        if await self._storage.users.read_phone_request(key) is None:
+            return False
+        polled = await self._storage.sessions.poll_session(key)
+        return polled is not None and polled.hint != "return"
 
     async def finish(self, ended: EndedPrompt) -> None:
         """Record that a claimed message is edited, or that it never can be."""

@@ -41,7 +41,8 @@ class SeenSession:
     their contact, so a keyboard for it may be showing. `was_used`: somebody may have received the result of the
     reported session, and the project must sign them out. `signed_out`: the project is the service's own, and the
     developer who reported the session was signed out there. `return_link`: the link back to the browser in which
-    the sign-in began, with the return code. It is known only to the call that made the code.
+    the sign-in began, with the return code. It is known only to the call that made the code. `session_token`: the
+    session that a contact belongs to; "" if the caller named the session.
     """
 
     outcome: DecisionOutcome
@@ -58,6 +59,7 @@ class SeenSession:
     was_used: bool = False
     signed_out: bool = False
     return_link: str | None = field(default=None, repr=False)
+    session_token: str = field(default="", repr=False)
 
 
 UNKNOWN = SeenSession("unknown")
