@@ -149,14 +149,21 @@ async def test_form_post(web: Web, shop: Shop) -> None:
 
 
 async def test_pages_of_this_service_are_not_allowed_to_others(web: Web, shop: Shop) -> None:
-    """A client cannot name a page of this service: it may redirect to an attacker, and the fragment goes along."""
-    await begin(web, shop)
-    for return_url in (f"{ISSUER}/oidc/authorize/auth_1/return", f"{ISSUER}/oidc/authorize?prompt=none", ISSUER):
-        for public in (True, False):
-            with pytest.raises(ReturnUrlNotAllowed):
-                await web.provider.node.signin.create_session(
-                    shop.project.id, public=public, code_challenge="c" * 43, return_url=return_url
-                )
+    """A client cannot name a page of this service: it may redirect to an attacker, and the fragment goes along.
+
+    A project cannot allow such a page either, also if it lists the service's origin and the page.
+    """
+    redirects = f"{ISSUER}/oidc/authorize?prompt=none"
+    for lists in ({}, {"allowed_origins": (ISSUER,), "return_urls": (redirects,)}):
+        for policy in ("offer", "require"):
+            await begin(web, shop, policy)
+            await shop.change_project(**lists)
+            for return_url in (f"{ISSUER}/oidc/authorize/auth_1/return", redirects, f"{ISSUER.upper()}:443"):
+                for public in (True, False):
+                    with pytest.raises(ReturnUrlNotAllowed):
+                        await web.provider.node.signin.create_session(
+                            shop.project.id, public=public, code_challenge="c" * 43, return_url=return_url
+                        )
 
 
 async def test_a_host_that_telegram_opens_not(web: Web, shop: Shop) -> None:

@@ -18,6 +18,11 @@ _NOT_OPENABLE: Final = (
     "Telegram opens no page whose host has no dot, such as localhost. Open the page as http://127.0.0.1, with its port."
 )
 
+_OWN_ORIGIN: Final = (
+    "return_url cannot be a page of this service, because its pages redirect to other sites, and the return code would "
+    "go along. Use a page of your own."
+)
+
 
 class NotAReturnUrl(ValueError):
     """The text is not a valid return URL. The message is the rest of a sentence that begins with the field's name."""
@@ -51,8 +56,15 @@ def is_openable(origin: str) -> bool:
     return "." in host or ":" in host
 
 
-def require_allowed_return(project: SignInProject, return_url: str, *, is_own: bool) -> None:
-    """Refuse a return URL to which the project's sign-ins may not lead. `is_own`: it is a page of this service.
+def require_allowed_return(project: SignInProject, return_url: str, *, is_own: bool, own_origin: str) -> None:
+    """Refuse a return URL to which the project's sign-ins may not lead.
+
+    Args:
+        project: the settings of the project.
+        return_url: the URL.
+        is_own: it is the page of this service to which OpenID sign-ins return.
+        own_origin: the origin of this service. Its other pages redirect to the applications of all developers, and
+            browsers take the code along. So no project can allow them.
 
     Raises:
         ReturnUrlNotAllowed: it is malformed, or it is neither in `return_urls` nor of an allowed origin.
@@ -65,7 +77,11 @@ def require_allowed_return(project: SignInProject, return_url: str, *, is_own: b
         raise ReturnUrlNotAllowed(f"return_url {error}.") from None
     if project.same_device != "off" and not is_openable(origin):
         raise ReturnUrlNotAllowed(_NOT_OPENABLE)
-    if is_own or return_url in project.return_urls.split():
+    if is_own:
+        return
+    if project.same_device != "off" and origin == own_origin:
+        raise ReturnUrlNotAllowed(_OWN_ORIGIN)
+    if return_url in project.return_urls.split():
         return
     origins = project.allowed_origins.split()
     # With "offer" and "require", the code must not go to just any page, so an empty list allows none.
