@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from taproof.core.errors import InvalidRequest, ReturnUrlNotAllowed
-from taproof.core.model import SignInProject
+from taproof.core.model import Project, ProjectChanges, SignInProject
 from taproof.core.origins import NotAnOrigin, read_origin
 
 RETURN_URL_LENGTH: Final = 2048
@@ -50,10 +50,17 @@ def read_return_url(text: str) -> str:
         raise NotAReturnUrl("must be a URL, such as https://shop.example/sign-in") from None
 
 
-def is_openable(origin: str) -> bool:
-    """Tell whether Telegram accepts links to an origin: it refuses host names without a dot, such as `localhost`."""
-    host = urlsplit(origin).hostname or ""
+def is_openable(url: str) -> bool:
+    """Tell whether Telegram accepts a URL in a button: it refuses host names without a dot, such as `localhost`."""
+    host = urlsplit(url).hostname or ""
     return "." in host or ":" in host
+
+
+def lacks_return_page(settings: Project | ProjectChanges, changes: ProjectChanges) -> bool:
+    """Tell whether changes of `settings` leave a policy without any page that Telegram opens."""
+    names = ("same_device", "allowed_origins", "return_urls")
+    after = {name: getattr(settings, name) for name in names} | changes.given()
+    return after["same_device"] != "off" and not any(map(is_openable, after["allowed_origins"] + after["return_urls"]))
 
 
 def require_allowed_return(project: SignInProject, return_url: str, *, is_own: bool, own_origin: str) -> None:
