@@ -168,12 +168,18 @@ async def test_pages_of_this_service_are_not_allowed_to_others(web: Web, shop: S
 
 async def test_a_host_that_telegram_opens_not(web: Web, shop: Shop) -> None:
     """Telegram refuses buttons that lead to a host without a dot. A sign-in that needs the button does not begin."""
-    web.provider.sign_ins._base_url = "http://localhost:8080"
-    assert "/oidc/authorize/" in await begin(web, shop, "off")
-    for policy in ("offer", "require"):
-        await shop.change_project(same_device=policy)
-        refused = await web.authorize(shop.request())
-        assert (refused.status_code, "host has no dot" in refused.text) == (400, True)
+    for base_url in ("http://localhost:8080", "https://sso"):
+        web.provider.sign_ins._base_url = base_url
+        for policy in ("off", "offer"):
+            page = await begin(web, shop, policy)
+            assert await web.confirm(page) == ""
+            assert "code" in answer_of(await web.get(page))
+        expired = await begin(web, shop, "offer")
+        await shop.change_project(same_device="require")
+        assert answer_of(await web.authorize(shop.request()))["error"] == "unauthorized_client"
+        web.provider.later(10 * MINUTE)
+        refused = await web.post(f"{expired}/start-again", headers=SAME_ORIGIN)
+        assert answer_of(refused)["error"] == "unauthorized_client"
 
 
 async def test_devices(web: Web, shop: Shop) -> None:

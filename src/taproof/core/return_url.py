@@ -56,6 +56,14 @@ def is_openable(url: str) -> bool:
     return "." in host or ":" in host
 
 
+def has_openable_pages(base_url: str) -> bool:
+    """Tell whether Telegram opens the pages of a service with this base URL."""
+    try:
+        return is_openable(read_origin(base_url))
+    except NotAnOrigin:
+        return False
+
+
 def lacks_return_page(settings: Project | ProjectChanges, changes: ProjectChanges) -> bool:
     """Tell whether changes of `settings` leave a policy without any page that Telegram opens."""
     names = ("same_device", "allowed_origins", "return_urls")
@@ -63,29 +71,24 @@ def lacks_return_page(settings: Project | ProjectChanges, changes: ProjectChange
     return after["same_device"] != "off" and not any(map(is_openable, after["allowed_origins"] + after["return_urls"]))
 
 
-def require_allowed_return(project: SignInProject, return_url: str, *, is_own: bool, own_origin: str) -> None:
+def require_allowed_return(project: SignInProject, return_url: str, *, own_origin: str) -> None:
     """Refuse a return URL to which the project's sign-ins may not lead.
 
     Args:
         project: the settings of the project.
         return_url: the URL.
-        is_own: it is the page of this service to which OpenID sign-ins return.
-        own_origin: the origin of this service. Its other pages redirect to the applications of all developers, and
-            browsers take the code along. So no project can allow them.
+        own_origin: the origin of this service. Its pages redirect to the applications of all developers, and browsers
+            take the code along. So no project can allow them.
 
     Raises:
         ReturnUrlNotAllowed: it is malformed, or it is neither in `return_urls` nor of an allowed origin.
     """
-    if is_own and project.same_device == "off":
-        return
     try:
         origin = read_return_url(return_url)
     except NotAReturnUrl as error:
         raise ReturnUrlNotAllowed(f"return_url {error}.") from None
     if project.same_device != "off" and not is_openable(origin):
         raise ReturnUrlNotAllowed(_NOT_OPENABLE)
-    if is_own:
-        return
     if project.same_device != "off" and origin == own_origin:
         raise ReturnUrlNotAllowed(_OWN_ORIGIN)
     if return_url in project.return_urls.split():

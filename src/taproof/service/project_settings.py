@@ -20,8 +20,9 @@ NO_PHONES: Final = (
     "or ask the operator of this service for another plan."
 )
 NO_RETURN_PAGE: Final = (
-    "same_device cannot be offer or require without a page to return to. Add one to allowed_origins or return_urls, with "
-    "a dot in its host, because Telegram opens no other, or create an OpenID Connect client. Or set same_device to off."
+    "same_device cannot be offer or require without a page to return to. Add one to allowed_origins or return_urls. "
+    "Its host must have a dot, because Telegram opens no other. Or create an OpenID Connect client, or set same_device "
+    "to off."
 )
 
 

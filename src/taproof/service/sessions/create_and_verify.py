@@ -144,8 +144,8 @@ class SignInSessions:
                 "code_challenge must be the SHA-256 of your code_verifier in base64url without padding: 43 characters."
             )
         project = await self.admit(project_id, public=public, requester=requester)
-        if return_url is not None:
-            require_allowed_return(project, return_url, is_own=to_own_page, own_origin=self._own_origin)
+        if return_url is not None and not to_own_page:
+            require_allowed_return(project, return_url, own_origin=self._own_origin)
         return_required = project.same_device == "require"
         if return_required and (digest is None or return_url is None):
             raise SameDeviceRequired
