@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.service.conftest import Node, acting
+from tests.whole_sign_in import OWN_ORIGIN
 
 from taproof.core.accounts import Developer
 from taproof.core.entropy import system_entropy
@@ -30,7 +31,7 @@ from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, SeenSignIn
 from taproof.service.oidc.tokens import Tokens
 
-ISSUER = "https://sign-in.example"
+ISSUER = OWN_ORIGIN
 REDIRECT_URI = "https://app.example/callback"
 VERIFIER = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"  # RFC 7636, appendix B.
 CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()

@@ -14,6 +14,8 @@ from taproof.service.sessions.returns import Returns
 from taproof.service.sessions.wait import Waiting
 from taproof.storage.protocol import Storage
 
+OWN_ORIGIN = "https://sign-in.example"
+
 
 class WholeSignIn(SignInSessions, Decisions):
     """The actions of applications and users; `waiting` holds the calls that wait for a decision.
@@ -56,6 +58,7 @@ class WholeSignIn(SignInSessions, Decisions):
             entropy,
             project_bot_link_base=project_bot_link_base,
             find_place=find_place,
+            own_origin=OWN_ORIGIN,
             require_room=require_room,
             wake=self.waiting.wake,
             ended=self.ended.set,

@@ -1,13 +1,27 @@
 """The allowed bodies of developer requests (contract.md, Everywhere)."""
 
+import re
 from typing import Any
 
 import pytest
 from tests.api.conftest import Api, assert_error
 
+from taproof.api.project_fields import CreateProject
+from taproof.core.return_url import NotAReturnUrl, read_return_url
+
 EVENTS = 'webhook_events must be a list of strings, such as ["auth.confirmed"].'
 ORIGINS = 'allowed_origins must be a list of strings, such as ["https://shop.example.com"]; [] allows any page.'
 BOT_TOKEN = 'bot_token must be a string: the token from @BotFather, or "" to use the service\'s own bot again.'
+RETURN_URLS = {
+    'https://app.example/back?to=%2F&x="!$': True,
+    "http://127.0.0.1:3000/": True,
+    "https://app.example/#top": False,
+    "https://app.example/#": False,
+    "https://app.example?a#b": False,
+    "http://app.example/": False,
+    "https://app.example/a b": False,
+    "https://app.example/\\": False,
+}
 BAD_BODIES: list[tuple[bytes, str]] = [
     (b"", "JSON"),
     (b"{", "JSON"),
@@ -135,6 +149,18 @@ async def test_content_type_parameters_are_allowed(api: Api, content_type: str) 
         "POST", "/projects", token, content=b'{"name":"a"}', headers={"Content-Type": content_type}
     )
     assert response.status_code == 200
+
+
+def test_the_pattern_of_return_urls_is_the_rule() -> None:
+    """Generated clients check it before they send."""
+    items = CreateProject.model_json_schema()["properties"]["return_urls"]["items"]
+    for url, is_one in RETURN_URLS.items():
+        assert (re.search(items["pattern"], url) is not None) is is_one, url
+        if is_one:
+            read_return_url(url)
+        else:
+            with pytest.raises(NotAReturnUrl):
+                read_return_url(url)
 
 
 @pytest.mark.parametrize("chunked", [False, True])

@@ -72,6 +72,11 @@ NOT_ORIGINS = [
     ("https://2130706433", "must write the host"),
     ("https://[::1", "a scheme, a host and optionally a port"),
     ("https://[fe80::1%25eth0]", "must write the host"),
+    ("https://x[::1]", "host"),
+    ("https://[::1].evil.example", "host"),
+    ("https://[::1]x:443", "host"),
+    ("https://[v1.a]", "host"),
+    ("https://[shop.example]", "host"),
     ("https://" + "a" * ORIGIN_LENGTH, "at most"),
     ("https://" + "a" * 64 + ".example", "must write the host"),
 ]

@@ -149,24 +149,37 @@ async def test_form_post(web: Web, shop: Shop) -> None:
 
 
 async def test_pages_of_this_service_are_not_allowed_to_others(web: Web, shop: Shop) -> None:
-    """A client cannot name a page of this service: it may redirect to an attacker, and the fragment goes along."""
-    await begin(web, shop)
-    for return_url in (f"{ISSUER}/oidc/authorize/auth_1/return", f"{ISSUER}/oidc/authorize?prompt=none", ISSUER):
-        for public in (True, False):
-            with pytest.raises(ReturnUrlNotAllowed):
-                await web.provider.node.signin.create_session(
-                    shop.project.id, public=public, code_challenge="c" * 43, return_url=return_url
-                )
+    """A client cannot name a page of this service: it may redirect to an attacker, and the fragment goes along.
+
+    A project cannot allow such a page either, also if it lists the service's origin and the page.
+    """
+    redirects = f"{ISSUER}/oidc/authorize?prompt=none"
+    for lists in ({}, {"allowed_origins": (ISSUER,), "return_urls": (redirects,)}):
+        for policy in ("offer", "require"):
+            await begin(web, shop, policy)
+            await shop.change_project(**lists)
+            for return_url in (f"{ISSUER}/oidc/authorize/auth_1/return", redirects, f"{ISSUER.upper()}:443"):
+                for public in (True, False):
+                    with pytest.raises(ReturnUrlNotAllowed):
+                        await web.provider.node.signin.create_session(
+                            shop.project.id, public=public, code_challenge="c" * 43, return_url=return_url
+                        )
 
 
 async def test_a_host_that_telegram_opens_not(web: Web, shop: Shop) -> None:
     """Telegram refuses buttons that lead to a host without a dot. A sign-in that needs the button does not begin."""
-    web.provider.sign_ins._base_url = "http://localhost:8080"
-    assert "/oidc/authorize/" in await begin(web, shop, "off")
-    for policy in ("offer", "require"):
-        await shop.change_project(same_device=policy)
-        refused = await web.authorize(shop.request())
-        assert (refused.status_code, "host has no dot" in refused.text) == (400, True)
+    for base_url in ("http://localhost:8080", "https://sso"):
+        web.provider.sign_ins._base_url = base_url
+        for policy in ("off", "offer"):
+            page = await begin(web, shop, policy)
+            assert await web.confirm(page) == ""
+            assert "code" in answer_of(await web.get(page))
+        expired = await begin(web, shop, "offer")
+        await shop.change_project(same_device="require")
+        assert answer_of(await web.authorize(shop.request()))["error"] == "unauthorized_client"
+        web.provider.later(10 * MINUTE)
+        refused = await web.post(f"{expired}/start-again", headers=SAME_ORIGIN)
+        assert answer_of(refused)["error"] == "unauthorized_client"
 
 
 async def test_devices(web: Web, shop: Shop) -> None:

@@ -21,7 +21,7 @@ _WEBHOOK_URL: Final = (
 _ORIGIN: Final = (
     r"^(https://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))(:[0-9]{1,5})?$"
 )
-_RETURN_URL: Final = _ORIGIN.removesuffix("$") + r"([/?][!-\[\]-~]*)?$"
+_RETURN_URL: Final = _ORIGIN.removesuffix("$") + r'([/?][!"$-\[\]-~]*)?$'
 
 
 def _default_events() -> list[str]:
@@ -100,7 +100,8 @@ SameDevice = Annotated[
     Field(
         description="offer: after Confirm, the messenger has a button back to the page, if generate was called with a "
         "return_url. require: sign-ins give no proof without the return code of that button, and generate needs a "
-        "code_challenge and a return_url. offer and require need allowed_origins or return_urls.",
+        "code_challenge and a return_url. offer and require need an OpenID Connect client, or an entry of "
+        "allowed_origins or return_urls whose host has a dot.",
         examples=["off"],
     ),
 ]
@@ -115,7 +116,8 @@ ReturnUrls = Annotated[
     ),
     Field(
         description="The URLs that a return_url can be besides the pages of allowed_origins, such as the link that "
-        "opens an app. They match exactly.",
+        "opens an app: https://, http:// for loopback only, and without a fragment. They match exactly. Telegram opens "
+        "only hosts with a dot.",
         examples=[["https://app.example/return"]],
     ),
 ]

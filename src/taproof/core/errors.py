@@ -56,7 +56,10 @@ class ReturnUrlNotAllowed(TaproofError, code="return_url_not_allowed", status=40
         "This project's sign-ins cannot return to this return_url. Its developer can add the page's origin to "
         "allowed_origins, or the whole URL to return_urls."
     )
-    meaning = "return_url is malformed, or the project allows neither its origin nor the URL itself."
+    meaning = (
+        "return_url is malformed, or the project allows neither its origin nor the URL itself. Unless same_device is "
+        "off, also: its host has no dot, so Telegram does not open it, or it is a page of this service."
+    )
 
 
 class SameDeviceRequired(TaproofError, code="same_device_required", status=400):

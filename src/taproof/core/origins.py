@@ -64,7 +64,10 @@ def read_origin(text: str) -> str:
         raise NotAnOrigin("must not contain a user name or password")
     if text[len(parts.scheme) + len("://") :] != parts.netloc:
         raise NotAnOrigin("must end after the host and port: remove the slash, the path and everything after it")
-    if port == 0 or parts.netloc.endswith(":") or not (host := _host(host)):
+    # Python 3.11 ignores what stands beside the brackets of an address, and accepts names in them.
+    written = f"[{host}]" if ":" in host else host
+    is_whole = f"{parts.netloc.lower()}:".startswith(f"{written}:")
+    if port == 0 or parts.netloc.endswith(":") or not is_whole or not (host := _host(host)):
         raise NotAnOrigin(
             "must write the host as browsers do, such as https://shop.example or https://shop.example:8443"
         )

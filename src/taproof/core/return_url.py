@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from taproof.core.errors import InvalidRequest, ReturnUrlNotAllowed
-from taproof.core.model import SignInProject
+from taproof.core.model import Project, ProjectChanges, SignInProject
 from taproof.core.origins import NotAnOrigin, read_origin
 
 RETURN_URL_LENGTH: Final = 2048
@@ -16,6 +16,11 @@ ENTRY_LENGTH: Final = 300
 """The maximum number of characters in such an entry, so that all fit into a request and into the console's form."""
 _NOT_OPENABLE: Final = (
     "Telegram opens no page whose host has no dot, such as localhost. Open the page as http://127.0.0.1, with its port."
+)
+
+_OWN_ORIGIN: Final = (
+    "return_url cannot be a page of this service, because its pages redirect to other sites, and the return code would "
+    "go along. Use a page of your own."
 )
 
 
@@ -45,27 +50,48 @@ def read_return_url(text: str) -> str:
         raise NotAReturnUrl("must be a URL, such as https://shop.example/sign-in") from None
 
 
-def is_openable(origin: str) -> bool:
-    """Tell whether Telegram accepts links to an origin: it refuses host names without a dot, such as `localhost`."""
-    host = urlsplit(origin).hostname or ""
+def is_openable(url: str) -> bool:
+    """Tell whether Telegram accepts a URL in a button: it refuses host names without a dot, such as `localhost`."""
+    host = urlsplit(url).hostname or ""
     return "." in host or ":" in host
 
 
-def require_allowed_return(project: SignInProject, return_url: str, *, is_own: bool) -> None:
-    """Refuse a return URL to which the project's sign-ins may not lead. `is_own`: it is a page of this service.
+def has_openable_pages(base_url: str) -> bool:
+    """Tell whether Telegram opens the pages of a service with this base URL."""
+    try:
+        return is_openable(read_origin(base_url))
+    except NotAnOrigin:
+        return False
+
+
+def lacks_return_page(settings: Project | ProjectChanges, changes: ProjectChanges) -> bool:
+    """Tell whether changes of `settings` leave a policy without any page that Telegram opens."""
+    names = ("same_device", "allowed_origins", "return_urls")
+    after = {name: getattr(settings, name) for name in names} | changes.given()
+    return after["same_device"] != "off" and not any(map(is_openable, after["allowed_origins"] + after["return_urls"]))
+
+
+def require_allowed_return(project: SignInProject, return_url: str, *, own_origin: str) -> None:
+    """Refuse a return URL to which the project's sign-ins may not lead.
+
+    Args:
+        project: the settings of the project.
+        return_url: the URL.
+        own_origin: the origin of this service. Its pages redirect to the applications of all developers, and browsers
+            take the code along. So no project can allow them.
 
     Raises:
         ReturnUrlNotAllowed: it is malformed, or it is neither in `return_urls` nor of an allowed origin.
     """
-    if is_own and project.same_device == "off":
-        return
     try:
         origin = read_return_url(return_url)
     except NotAReturnUrl as error:
         raise ReturnUrlNotAllowed(f"return_url {error}.") from None
     if project.same_device != "off" and not is_openable(origin):
         raise ReturnUrlNotAllowed(_NOT_OPENABLE)
-    if is_own or return_url in project.return_urls.split():
+    if project.same_device != "off" and origin == own_origin:
+        raise ReturnUrlNotAllowed(_OWN_ORIGIN)
+    if return_url in project.return_urls.split():
         return
     origins = project.allowed_origins.split()
     # With "offer" and "require", the code must not go to just any page, so an empty list allows none.

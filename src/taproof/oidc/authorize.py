@@ -226,6 +226,10 @@ class AuthorizationPages:
             created = await self._sign_ins.start_again(seen, _requester(request, seen.request))
         except (ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable) as error:
             return self._page(request, seen, _UNAVAILABLE.get(type(error), "try_later"))
+        except SameDeviceRequired:
+            if not seen.request.redirect_uri:  # A device learns it when it begins again.
+                raise
+            return self._refuse(request, seen.request, OAuthError("unauthorized_client", _SAME_DEVICE))
         if created:
             self._metrics.sessions_created.inc()
         return redirect_answer(f"{self._issuer}/oidc/authorize/{seen.authorization.id}")

@@ -19,6 +19,7 @@ from taproof.core.bot_token import bot_id_of
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
+from taproof.core.origins import NotAnOrigin, read_origin
 from taproof.http.cells import SharedMetrics
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
@@ -124,6 +125,7 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             project_bot_link_base=deeplinks.of_project_bot,
             require_room=plans.require_room,
             find_place=place_finder(settings.geoip_file, system_clock),
+            own_origin=_own_origin(settings.base_url),
             wake=waiting.wake,
             ended=prompt_ended.set,
             returns=Returns(
@@ -259,6 +261,14 @@ def _provider_services(
         devices=Devices(storage, sign_ins, settings.base_url, system_clock, system_entropy),
         keys=keys,
     )
+
+
+def _own_origin(base_url: str) -> str:
+    """Return the service's origin as browsers write it; "" if no page can have it, or it is unknown."""
+    try:
+        return read_origin(base_url)
+    except NotAnOrigin:
+        return ""
 
 
 def _deeplinks(settings: Settings) -> Deeplinks:

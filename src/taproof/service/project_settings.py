@@ -20,8 +20,9 @@ NO_PHONES: Final = (
     "or ask the operator of this service for another plan."
 )
 NO_RETURN_PAGE: Final = (
-    "same_device cannot be offer or require without a page to return to. Set allowed_origins or return_urls too, or "
-    "set same_device to off."
+    "same_device cannot be offer or require without a page to return to. Add one to allowed_origins or return_urls. "
+    "Its host must have a dot, because Telegram opens no other. Or create an OpenID Connect client, or set same_device "
+    "to off."
 )
 
 
@@ -66,18 +67,6 @@ class SettingsRules:
             webhook_events=None if changes.webhook_events is None else read_events(changes.webhook_events),
             return_urls=None if changes.return_urls is None else read_return_urls(changes.return_urls),
         )
-
-
-def require_return_page(settings: Project | ProjectChanges, changes: ProjectChanges) -> None:
-    """Refuse changes of `settings` that would leave a policy without any page to return to.
-
-    Raises:
-        InvalidRequest: such a project could not start any sign-in that returns.
-    """
-    after = {name: getattr(settings, name) for name in ("same_device", "allowed_origins", "return_urls")}
-    after |= changes.given()
-    if after["same_device"] != "off" and not after["allowed_origins"] and not after["return_urls"]:
-        raise InvalidRequest(NO_RETURN_PAGE)
 
 
 def audit_details(before: Project | None, changes: ProjectChanges) -> dict[str, Any]:

@@ -41,13 +41,13 @@ from taproof.core.model import (
     RemovedBot,
 )
 from taproof.core.proof import signing_secrets
+from taproof.core.return_url import lacks_return_page
 from taproof.service.audit import audit_entry
 from taproof.service.project_settings import (
     NO_PHONES,
     NO_RETURN_PAGE,
     SettingsRules,
     audit_details,
-    require_return_page,
 )
 from taproof.storage.protocol import Storage
 
@@ -131,7 +131,8 @@ class Projects:
             TooManyProjects: the developer has `PROJECT_LIMIT` projects.
         """
         wanted = self._rules.checked(actor.developer.plan, dataclasses.replace(wanted, name=wanted.name or ""))
-        require_return_page(PROJECT_DEFAULTS, wanted)
+        if lacks_return_page(PROJECT_DEFAULTS, wanted):
+            raise InvalidRequest(NO_RETURN_PAGE)
         settings = {**PROJECT_DEFAULTS.given(), **wanted.given()}
         secrets = self._new_secrets()
         project_id = new_id("proj", self._entropy)
@@ -216,13 +217,13 @@ class Projects:
         store = partial(self._storage.projects.update_project, *owned, changes, now, entry=entry, bot=change)
         project = await store()
         if project is None:
-            require_return_page(await read_owned_project(self._storage, actor.developer, project_id), changes)
+            await read_owned_project(self._storage, actor.developer, project_id)
             if changes.collect_phone:
                 await self._require_phone_plan(actor.developer)
             project = await store()  # The reason for the refusal existed only for a moment.
         if project is None:
-            await read_owned_project(self._storage, actor.developer, project_id)
-            raise InvalidRequest(NO_PHONES if changes.collect_phone else NO_RETURN_PAGE)
+            before = await read_owned_project(self._storage, actor.developer, project_id)
+            raise InvalidRequest(NO_RETURN_PAGE if lacks_return_page(before, changes) else NO_PHONES)
         return project
 
     async def delete_project(self, actor: Actor, project_id: str) -> None:

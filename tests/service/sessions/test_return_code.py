@@ -2,6 +2,7 @@
 
 import asyncio
 import secrets
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,8 +21,10 @@ from taproof.core.errors import (
     SessionNotFound,
 )
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.oidc.clients import ClientChanges
 from taproof.core.return_code import RETURN_LIFETIME, SameDevice
 from taproof.sdk.code_challenge import code_challenge
+from taproof.service.oidc.clients import OidcClients
 from taproof.service.sessions.results import VerifyResult
 
 if TYPE_CHECKING:
@@ -309,19 +312,26 @@ async def test_return_urls_lead_to_the_projects_own_pages(node: "Node") -> None:
 
 
 async def test_a_policy_keeps_a_page_to_return_to(node: "Node") -> None:
-    """A change that would leave "offer" or "require" without any page is refused whole, from both sides."""
+    """A change that would leave "offer" or "require" without any page is refused whole, from both sides.
+
+    A page that Telegram does not open does not count: no sign-in could return to it.
+    """
     developer = await node.developer()
     project, _ = await node.project(developer)
     actor = acting(developer)
-    with pytest.raises(InvalidRequest, match="same_device"):
-        await node.projects.create_project(actor, ProjectChanges(name="Shop", same_device="offer"))
     update = node.projects.update_project
-    with pytest.raises(InvalidRequest, match="same_device"):
-        await update(actor, project.id, ProjectChanges(name="Other", same_device="require"))
-    origins = ("https://shop.example",)
+    local = ("http://localhost:3000", "https://sso")
+    pages = ("https://sso/a.b", "http://localhost:3000/?a.b")
+    for nowhere in (ProjectChanges(), ProjectChanges(allowed_origins=local), ProjectChanges(return_urls=pages)):
+        with pytest.raises(InvalidRequest, match="same_device"):
+            await node.projects.create_project(actor, replace(nowhere, name="Shop", same_device="offer"))
+        with pytest.raises(InvalidRequest, match="same_device"):
+            await update(actor, project.id, replace(nowhere, name="Other", same_device="require"))
+    origins = ("https://shop.example", *local)
     await update(actor, project.id, ProjectChanges(same_device="require", allowed_origins=origins))
-    with pytest.raises(InvalidRequest, match="same_device"):
-        await update(actor, project.id, ProjectChanges(allowed_origins=()))
+    for left in ((), local):
+        with pytest.raises(InvalidRequest, match="same_device"):
+            await update(actor, project.id, ProjectChanges(allowed_origins=left))
     changed = await update(
         actor, project.id, ProjectChanges(allowed_origins=(), return_urls=("https://a.example/r",) * 2)
     )
@@ -334,6 +344,21 @@ async def test_a_policy_keeps_a_page_to_return_to(node: "Node") -> None:
     ):
         with pytest.raises(InvalidRequest, match="return_urls"):
             await update(actor, project.id, ProjectChanges(return_urls=urls))
+
+
+async def test_openid_clients_need_no_page(node: "Node") -> None:
+    """Their sign-ins return to a page of the service."""
+    developer = await node.developer()
+    project, _ = await node.project(developer)
+    wanted = ClientChanges(name="Shop", redirect_uris=("https://shop.example/callback",))
+    await OidcClients(node.storage, node.clock, secrets.token_bytes).create_client(
+        acting(developer), project.id, wanted
+    )
+    changed = await node.projects.update_project(acting(developer), project.id, ProjectChanges(same_device="require"))
+    assert changed.same_device == "require"
+    other, _ = await node.project(developer)
+    with pytest.raises(InvalidRequest, match="same_device"):
+        await node.projects.update_project(acting(developer), other.id, ProjectChanges(same_device="require"))
 
 
 async def test_a_waiting_page_waits_for_the_code(node: "Node") -> None:

@@ -23,6 +23,7 @@ from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, CODE_LIFETIME, Autho
 from taproof.core.oidc.redirect_uris import matches
 from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.request_context import Requester
+from taproof.core.return_url import has_openable_pages
 from taproof.core.session_state import visible_status
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.wait import UntilGone, Waiting
@@ -114,7 +115,8 @@ class OidcSignIns:
         """Start a sign-in with its first session.
 
         Raises:
-            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: nothing is stored.
+            ProjectNotFound, ProjectPaused, SameDeviceRequired, BotBroken, PlanLimitReached, MessengerUnavailable:
+                nothing is stored.
         """
         authorization_id = new_id("auth", self._entropy)
         secret = random_base64url(self._entropy)
@@ -223,7 +225,8 @@ class OidcSignIns:
         """Give a sign-in another session. Return False, and create none, if its session is not over.
 
         Raises:
-            ProjectNotFound, ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable: nothing is changed.
+            ProjectNotFound, ProjectPaused, SameDeviceRequired, BotBroken, PlanLimitReached, MessengerUnavailable:
+                nothing is changed.
         """
         if not seen.can_start_again:
             return False
@@ -258,7 +261,11 @@ class OidcSignIns:
     async def _create_session(
         self, authorization_id: str, project_id: str, requester: Requester, *, returns: bool
     ) -> tuple[SessionKey, bytes]:
-        """Create a session; return its key, and its deeplink and verifier in encrypted form."""
+        """Create a session; return its key, and its deeplink and verifier in encrypted form.
+
+        If `returns`, it returns to this sign-in, unless the messenger does not open pages of this service.
+        """
+        returns = returns and has_openable_pages(self._base_url)
         verifier = random_base64url(self._entropy)
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         created = await self._sessions.create_session(

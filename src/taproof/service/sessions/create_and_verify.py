@@ -75,6 +75,7 @@ class SignInSessions:
             MessengerUnavailable while the URL is unknown.
         project_bot_link_base: returns this URL for a project bot, given the bot's username.
         find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
+        own_origin: the origin of this service, to which no sign-in may return, unless `to_own_page`.
         wake: called with a session that its application cancelled, so that the calls that wait for it respond.
         ended: called after such a cancellation, so that the session's prompt is edited immediately.
         require_room: raises PlanLimitReached if a developer's plan allows no more sign-ins.
@@ -91,6 +92,7 @@ class SignInSessions:
         *,
         project_bot_link_base: Callable[[str], str] = lambda username: f"https://t.me/{username}",
         find_place: Callable[[str], str] = lambda _address: "",
+        own_origin: str = "",
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
         wake: Callable[[SessionKey], None] = lambda _key: None,
         ended: Callable[[], None] = lambda: None,
@@ -105,6 +107,7 @@ class SignInSessions:
         self._entropy = entropy
         self._project_bot_link_base = project_bot_link_base
         self._find_place = find_place
+        self._own_origin = own_origin
         self._require_room = require_room
         self._wake = wake
         self._ended = ended
@@ -141,8 +144,8 @@ class SignInSessions:
                 "code_challenge must be the SHA-256 of your code_verifier in base64url without padding: 43 characters."
             )
         project = await self.admit(project_id, public=public, requester=requester)
-        if return_url is not None:
-            require_allowed_return(project, return_url, is_own=to_own_page)
+        if return_url is not None and not to_own_page:
+            require_allowed_return(project, return_url, own_origin=self._own_origin)
         return_required = project.same_device == "require"
         if return_required and (digest is None or return_url is None):
             raise SameDeviceRequired

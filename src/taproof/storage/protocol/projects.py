@@ -67,7 +67,8 @@ class ProjectStorage(Protocol):
         """Change the fields that are not None, and the bot if `bot` is given. Either all changes are made or none.
 
         Return None if this developer has no such project, if the change starts to collect phone numbers on the plan
-        "free", or if it leaves a policy other than "off" without any allowed origin or return URL.
+        "free", or if it leaves a policy other than "off" without a page to return to: an allowed origin or return URL
+        that the messenger opens, or the page of the sign-ins of an OpenID Connect client.
 
         Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them immediately, and the rest in
         `end_deliveries`. Until then, the rest are shown as due, but no worker can claim them. A new webhook URL is set

@@ -5,6 +5,7 @@ from typing import Final, Literal
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
 from taproof.core.model import PROJECT_FLAGS, BotChange, NamedProject, Project, ProjectChanges
+from taproof.core.return_url import lacks_return_page
 from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
 from taproof.storage.protocol.projects import NO_LIMIT
 from taproof.storage.queries.bots import is_taken, write_bot
@@ -61,8 +62,8 @@ UPDATE_PROJECT: Final = f"""
 UPDATE projects SET {", ".join(f"{name} = {value}" for name, value in _NEW.items())}
 WHERE developer_id = {_OWNER} AND id = ${len(_CHANGED) + 2}
   AND (COALESCE({_COLLECTS}, 0) = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = {_OWNER} AND d.plan <> 'free'))
-  AND ({_NEW["same_device"]} = 'off' OR {_NEW["allowed_origins"]} <> '' OR {_NEW["return_urls"]} <> '')
 RETURNING id"""
+FIND_ANY_CLIENT: Final = "SELECT 1 FROM oidc_clients WHERE project_id = $1 LIMIT 1"
 REPLACE_PROJECT_SECRETS: Final = """
 UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, encrypted_webhook_secret = $3,
   encrypted_next_webhook_secret = NULL, next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
@@ -141,7 +142,8 @@ class ProjectQueries(Queries[AnyDatabase]):
         changed = entry if changes != ProjectChanges() else None
 
         async def update(transaction: Transaction) -> Project | Literal["later", "taken"] | None:
-            if not await _lock(transaction, owned, changes, bot):
+            is_locked = await _lock(transaction, owned, changes, bot)
+            if not is_locked or not await _has_return_page(transaction, project_id, changes):
                 return None
             if changes.webhook_url and await transaction.fetch(FIND_ENDED_WEBHOOK, *owned):
                 return "later"
@@ -218,6 +220,15 @@ async def _lock(
         await transaction.lock(FIND_DEVELOPER, developer_id)
     loser_id = "" if bot is None or bot.loss is None else bot.loss.project_id
     return project_id in {row[0] for row in await transaction.lock(LOCK_PROJECTS, *owned, loser_id)}
+
+
+async def _has_return_page(transaction: Transaction, project_id: str, changes: ProjectChanges) -> bool:
+    """Return whether a locked project has a page to return to after the changes, if its policy needs one."""
+    if changes.same_device is None and changes.allowed_origins is None and changes.return_urls is None:
+        return True
+    before = project_from((await transaction.fetch(READ_PROJECT, project_id))[0])
+    # Sign-ins of OpenID Connect clients return to a page of this service.
+    return not lacks_return_page(before, changes) or bool(await transaction.fetch(FIND_ANY_CLIENT, project_id))
 
 
 async def _begin_endpoint(transaction: Transaction, project_id: str, webhook_url: str, now: int) -> None:
