@@ -209,6 +209,26 @@ async def test_the_attribute(service: StandIn, site: Site, open_context: OpenCon
     await expect(part(page, "code")).to_be_hidden()
 
 
+@pytest.mark.parametrize(
+    ("returns", "shared"), [({}, 0), ({"return_offered": True}, 1), ({"return_required": True}, 1)]
+)
+async def test_what_other_tabs_can_read(
+    service: StandIn, url: str, open_context: OpenContext, returns: dict[str, bool], shared: int
+) -> None:
+    """Without a return, only the tab stores the sign-in. The next page load or sign-in removes abandoned ones."""
+    service.returns = returns
+    context = await open_context()
+    page = await begin(context, url)
+    assert await page.evaluate("[localStorage.length, sessionStorage.length]") == [shared, 1]
+    abandon = "localStorage.setItem('taproof:x:y:z', JSON.stringify({ token: 't', expiresAt: Date.now() - 300_001 }))"
+    await page.evaluate(abandon)
+    late = await go(context, url)
+    assert await late.evaluate("localStorage.length") == shared
+    await late.evaluate(abandon)
+    await start(late)
+    assert await late.evaluate("localStorage.length") == 2 * shared
+
+
 async def test_what_is_stored(service: StandIn, url: str, open_context: OpenContext) -> None:
     """Only this origin stores the sign-in, until its end; an expired one is removed when the next code arrives."""
     context = await open_context()

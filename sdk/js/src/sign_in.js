@@ -44,8 +44,8 @@ import { baseOf, post } from "./service.js";
  * @property {string} [baseUrl] The service's address; by default, the origin that this module was loaded from.
  * @property {AbortSignal} [signal] Ends, cancels and forgets the sign-in, with the status `aborted`.
  * @property {Pick<Storage, "getItem" | "setItem" | "removeItem"> | null} [storage] Stores the sign-in so that it survives
- *   a reload and can be finished in a new tab; by default `sessionStorage` and `localStorage`, null for none. The stored
- *   data contains the secret for reading the result.
+ *   a reload; by default `sessionStorage`, and also `localStorage` if the messenger opens the page after Confirm, maybe in
+ *   a new tab; null for none. The stored data contains the secret for reading the result.
  * @property {(link: SignInLink) => void} [onLink] Called once, with the link to show to the user.
  * @property {(status: WaitingStatus) => void} [onStatus] Called on every change.
  * @property {(hint: Hint) => void} [onHint] Called on every change while the status is `pending`.
@@ -92,13 +92,13 @@ export const signIn = (options) => run(options, null);
  * @returns {Promise<SignInResult> | null} null if no sign-in was in progress.
  */
 export const resume = (options) => {
+  const { pending, isKnown, isElsewhere } = returning(options);
   if (running.has(keyOf(options))) {
     return null;
   }
   const kept = ownKept(options);
   const own = kept && linkOf(kept.deeplink) && kept.expiresAt > Date.now() ? kept : null;
   if (peekReturnCode()) {
-    const { pending, isKnown, isElsewhere } = returning(options);
     // The code may belong to a sign-in of another button on this page.
     const code = own || !isElsewhere ? takeReturnCode() : "";
     const others = pending.filter(({ challenge }) => challenge !== own?.challenge);
@@ -287,7 +287,7 @@ const run = async (options, own, code = "", candidates = []) => {
           token: String(answer.session_token),
           verifier,
           challenge,
-          returns: !!returnUrl,
+          returns: !!(answer.return_required || answer.return_offered),
           expiresAt: Date.now() + LIFETIME,
         };
         keep(options, own);
