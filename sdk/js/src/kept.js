@@ -56,6 +56,19 @@ export const keep = (options, kept) => {
   attempt(() => storageOf(options).setItem(keyOf(options), JSON.stringify(kept)));
 };
 
+/** Return the code that this tab was trying before a reload, or "". @param {SignInOptions} options */
+export const keptCode = (options) => attempt(() => storageOf(options).getItem(`${keyOf(options)}:code`)) || "";
+
+/** Keep a return code for a reload of this tab while it is tried. @param {SignInOptions} options @param {string} code */
+export const keepCode = (options, code) => {
+  attempt(() => storageOf(options).setItem(`${keyOf(options)}:code`, code));
+};
+
+/** @param {SignInOptions} options */
+export const forgetCode = (options) => {
+  attempt(() => storageOf(options).removeItem(`${keyOf(options)}:code`));
+};
+
 /** Keep a sign-in for a new tab, unless the page chose its storage itself. @param {SignInOptions} options @param {Kept} kept */
 export const share = (options, kept) => {
   allShared();
