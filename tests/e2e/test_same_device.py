@@ -70,10 +70,14 @@ def test_back_button_ends_the_sign_in(
 def test_offer_has_the_button_and_needs_no_code(
     client: httpx.Client, project: "OwnProject", new_phone: "NewPhone"
 ) -> None:
-    """The answers are those of a sign-in without a policy."""
+    """The answers are those of a sign-in without a policy, and generate says that the button will be there."""
+    plain = ["deeplink", "expires_at", "session_token"]
+    assert sorted(start(client, project)) == plain
     require(project, "offer")
+    assert sorted(call(client, "generate", project).json()) == plain
     session, phone = start(client, project), new_phone()
-    assert sorted(session) == ["deeplink", "expires_at", "session_token"]
+    assert sorted(session) == [*plain[:2], "return_offered", plain[2]]
+    assert session["return_offered"] is True
     phone.open(session["deeplink"])
     phone.tap("Confirm")
     messages = client.get(f"/sandbox/users/{phone.messenger_id}/messages").json()["messages"]

@@ -46,10 +46,12 @@ class StandIn:
     Args:
         proof: what a finished sign-in gets.
         accepts_return: whether generate accepts a `return_url`.
+        returns: what generate answers about it; of another policy, if a test changes this.
     """
 
     proof: str = "eyJ.proof.x"
     accepts_return: bool = True
+    returns: dict[str, bool] = field(default_factory=lambda: {"return_required": True})
     match_code: str | None = None
     sessions: dict[str, Session] = field(default_factory=dict)
 
@@ -87,4 +89,4 @@ class StandIn:
         self.sessions[token] = Session(body["code_challenge"], body.get("return_url", ""), self.match_code)
         answer = {"session_token": token, "deeplink": f"https://t.me/shop_bot?start={token}"}
         answer |= {} if self.match_code is None else {"match_code": self.match_code}
-        return web.json_response(answer | ({"return_required": True} if "return_url" in body else {}))
+        return web.json_response(answer | (self.returns if "return_url" in body else {}))

@@ -129,7 +129,7 @@ async def test_several_sign_ins(site: Site, service: StandIn, url: str, open_con
         await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
 
 
-async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
+async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_context: OpenContext, way: Way) -> None:
     """A code of a sign-in that began elsewhere signs nobody in, and does no harm to the sign-ins of this browser."""
     attacker = await begin(await open_context(), url)
     stolen = service.last.confirm()
@@ -138,7 +138,17 @@ async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_conte
     session = service.last
     page = await go(context, stolen)
     await expect(part(page, "status")).to_have_text("This sign-in began in another browser")
-    await page.evaluate("document.querySelector('taproof-button').remove()")
+    # Not even while it is tried, the tab has the other tab's sign-in as its own.
+    assert await page.evaluate("sessionStorage.length") == 0
+    way.mode = "hang"
+    page = await go(context, stolen)
+    await until(lambda: way.calls[-1].get("return_code"))
+    assert service.last.challenge not in await page.evaluate("JSON.stringify(sessionStorage)")
+    way.mode = service.answer
+    await page.get_by_role("button", name="Close").click()
+    await wait_for(page, "ended")
+    assert await page.evaluate("sessionStorage.length") == 0
+    assert not any("cancel" in call["path"] for call in way.calls)
     # Nor in the tab that waits.
     await victim.evaluate("(address) => { location.href = address }", stolen)
     await until(lambda: victim.url == url)
@@ -161,6 +171,28 @@ async def test_a_reload_keeps_the_code(site: Site, service: StandIn, url: str, o
     await page.reload()
     await page.wait_for_url("**/welcome?from=shop")
     assert len(site.posted) == 2
+
+
+async def test_closing_while_a_foreign_code_is_tried(
+    service: StandIn, url: str, open_context: OpenContext, way: Way
+) -> None:
+    """It cancels the sign-in of this tab, not the one of another tab that the code is tried with."""
+    await begin(await open_context(), url)
+    stolen = service.last.confirm()
+    context = await open_context(breaks=True)
+    await begin(context, url)
+    other = service.last
+    page = await begin(context, url)
+    own = service.last
+    way.mode = "html"
+    await page.goto("about:blank")
+    await page.goto(stolen)
+    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    way.mode = service.answer
+    await page.get_by_role("button", name="Close").click()
+    await until(lambda: own.status == "cancelled")
+    assert await page.evaluate("sessionStorage.length") == 0
+    assert other.status == "pending"
 
 
 async def test_a_broken_network_keeps_the_code(
@@ -207,6 +239,26 @@ async def test_the_attribute(service: StandIn, site: Site, open_context: OpenCon
     page = await begin(await open_context(breaks=True), site.show('project-id="proj_1" same-device="require"'))
     await expect(part(page, "link")).to_be_visible()
     await expect(part(page, "code")).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("returns", "shared"), [({}, 0), ({"return_offered": True}, 1), ({"return_required": True}, 1)]
+)
+async def test_what_other_tabs_can_read(
+    service: StandIn, url: str, open_context: OpenContext, returns: dict[str, bool], shared: int
+) -> None:
+    """Without a return, only the tab stores the sign-in. The next page load or sign-in removes abandoned ones."""
+    service.returns = returns
+    context = await open_context()
+    page = await begin(context, url)
+    assert await page.evaluate("[localStorage.length, sessionStorage.length]") == [shared, 1]
+    abandon = "localStorage.setItem('taproof:x:y:z', JSON.stringify({ token: 't', expiresAt: Date.now() - 300_001 }))"
+    await page.evaluate(abandon)
+    late = await go(context, url)
+    assert await late.evaluate("localStorage.length") == shared
+    await late.evaluate(abandon)
+    await start(late)
+    assert await late.evaluate("localStorage.length") == 2 * shared
 
 
 async def test_what_is_stored(service: StandIn, url: str, open_context: OpenContext) -> None:

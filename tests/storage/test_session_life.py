@@ -144,6 +144,7 @@ class SessionLife(RuleBasedStateMachine):
         assert created.expires_at == self.now + SESSION_LIFETIME
         required = owner.same_device == "require"
         assert created.return_required is required
+        assert created.return_offered is (owner.same_device == "offer")
         session = ModelSession(created.session_token, owner, created.expires_at, bound=bound, required=required)
         owner.created += 1
         self.all_sessions.append(session)

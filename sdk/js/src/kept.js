@@ -1,5 +1,5 @@
-// Stores sign-ins in progress. The tab's own storage is for a reload. `localStorage` is for the page that the messenger
-// opens after Confirm, which may be in a new tab: only a browser that has the code verifier there can finish the sign-in.
+// Stores sign-ins in progress. The tab's own storage is for a reload. `localStorage` is only for sign-ins of which the
+// messenger opens the page after Confirm, maybe in a new tab: a browser that has the code verifier there can finish them.
 
 import { baseOf } from "./service.js";
 
@@ -11,7 +11,7 @@ import { baseOf } from "./service.js";
  * @property {string} deeplink
  * @property {string | null} [matchCode]
  * @property {boolean} [returnRequired]
- * @property {boolean} [returns] Whether the service accepted the address of this page for the return.
+ * @property {boolean} [returns] Whether the messenger opens this page after Confirm.
  * @property {string} [returnCode]
  * @property {string} verifier
  * @property {string} challenge Identifies the sign-in in `localStorage`. It is not secret.
@@ -56,8 +56,22 @@ export const keep = (options, kept) => {
   attempt(() => storageOf(options).setItem(keyOf(options), JSON.stringify(kept)));
 };
 
+/** Return the code that this tab was trying before a reload, or "". @param {SignInOptions} options */
+export const keptCode = (options) => attempt(() => storageOf(options).getItem(`${keyOf(options)}:code`)) || "";
+
+/** Keep a return code for a reload of this tab while it is tried. @param {SignInOptions} options @param {string} code */
+export const keepCode = (options, code) => {
+  attempt(() => storageOf(options).setItem(`${keyOf(options)}:code`, code));
+};
+
+/** @param {SignInOptions} options */
+export const forgetCode = (options) => {
+  attempt(() => storageOf(options).removeItem(`${keyOf(options)}:code`));
+};
+
 /** Keep a sign-in for a new tab, unless the page chose its storage itself. @param {SignInOptions} options @param {Kept} kept */
 export const share = (options, kept) => {
+  allShared();
   if (kept.returns && options.storage === undefined) {
     attempt(() => localStorage.setItem(nameOf(options, kept), JSON.stringify(kept)));
   }
@@ -92,14 +106,8 @@ export const unshare = (options, kept, isConfirmed) => {
   });
 };
 
-/**
- * Return the sign-ins of this browser that a return code may belong to, and remove expired ones.
- *
- * @param {SignInOptions} options
- * @returns {{ pending: Kept[], isKnown: boolean, isElsewhere: boolean }} `pending`: the newest first. `isKnown`: a sign-in of
- *   this project began in this browser. `isElsewhere`: there are only sign-ins of other projects.
- */
-export const returning = (options) => {
+/** Return what `localStorage` has, by name, and remove what has expired. @returns {[string, Kept][]} */
+const allShared = () => {
   /** @type {[string, Kept][]} */
   const found = [];
   attempt(() => {
@@ -112,6 +120,18 @@ export const returning = (options) => {
       }
     }
   });
+  return found;
+};
+
+/**
+ * Return the sign-ins of this browser that a return code may belong to, and remove expired ones.
+ *
+ * @param {SignInOptions} options
+ * @returns {{ pending: Kept[], isKnown: boolean, isElsewhere: boolean }} `pending`: the newest first. `isKnown`: a sign-in of
+ *   this project began in this browser. `isElsewhere`: there are only sign-ins of other projects.
+ */
+export const returning = (options) => {
+  const found = allShared();
   const own = found.filter(([name]) => name.startsWith(`${keyOf(options)}:`)).map(([, kept]) => kept);
   return {
     pending: own.filter(({ token }) => token).sort((one, other) => other.expiresAt - one.expiresAt),

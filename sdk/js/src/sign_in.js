@@ -1,5 +1,6 @@
 import { SignInError } from "./errors.js";
-import { forget, keep, keyOf, LIFETIME, nameOf, ownKept, RETURN_TIME, returning, share, unshare } from "./kept.js";
+import { forget, forgetCode, keep, keepCode, keptCode, keyOf, LIFETIME, nameOf, ownKept } from "./kept.js";
+import { RETURN_TIME, returning, share, unshare } from "./kept.js";
 import { linkOf } from "./link.js";
 import { challengeOf, newVerifier } from "./pkce.js";
 import { addressWith, clearAddress, isReturn, pageAddress, peekReturnCode, takeReturnCode } from "./return_code.js";
@@ -44,8 +45,8 @@ import { baseOf, post } from "./service.js";
  * @property {string} [baseUrl] The service's address; by default, the origin that this module was loaded from.
  * @property {AbortSignal} [signal] Ends, cancels and forgets the sign-in, with the status `aborted`.
  * @property {Pick<Storage, "getItem" | "setItem" | "removeItem"> | null} [storage] Stores the sign-in so that it survives
- *   a reload and can be finished in a new tab; by default `sessionStorage` and `localStorage`, null for none. The stored
- *   data contains the secret for reading the result.
+ *   a reload; by default `sessionStorage`, and also `localStorage` if the messenger opens the page after Confirm, maybe in
+ *   a new tab; null for none. The stored data contains the secret for reading the result.
  * @property {(link: SignInLink) => void} [onLink] Called once, with the link to show to the user.
  * @property {(status: WaitingStatus) => void} [onStatus] Called on every change.
  * @property {(hint: Hint) => void} [onHint] Called on every change while the status is `pending`.
@@ -92,15 +93,16 @@ export const signIn = (options) => run(options, null);
  * @returns {Promise<SignInResult> | null} null if no sign-in was in progress.
  */
 export const resume = (options) => {
+  const { pending, isKnown, isElsewhere } = returning(options);
   if (running.has(keyOf(options))) {
     return null;
   }
   const kept = ownKept(options);
   const own = kept && linkOf(kept.deeplink) && kept.expiresAt > Date.now() ? kept : null;
-  if (peekReturnCode()) {
-    const { pending, isKnown, isElsewhere } = returning(options);
+  const before = keptCode(options);
+  if (peekReturnCode() || before) {
     // The code may belong to a sign-in of another button on this page.
-    const code = own || !isElsewhere ? takeReturnCode() : "";
+    const code = (own || !isElsewhere ? takeReturnCode() : "") || before;
     const others = pending.filter(({ challenge }) => challenge !== own?.challenge);
     const candidates = own ? [own, ...others] : others;
     if (code && candidates.length) {
@@ -226,9 +228,9 @@ const run = async (options, own, code = "", candidates = []) => {
       );
     }
     const challenge = await challengeOf(verifier);
-    if (kept && kept !== own) {
-      // After a reload, this tab still has the code.
-      keep(options, kept);
+    if (code) {
+      // After a reload, this tab still has the code. It does not keep another tab's sign-in: the code may be a foreign one.
+      keepCode(options, code);
     }
     tell(kept && kept === own ? "pending" : "starting");
     show();
@@ -287,7 +289,7 @@ const run = async (options, own, code = "", candidates = []) => {
           token: String(answer.session_token),
           verifier,
           challenge,
-          returns: !!returnUrl,
+          returns: !!(answer.return_required || answer.return_offered),
           expiresAt: Date.now() + LIFETIME,
         };
         keep(options, own);
@@ -309,8 +311,13 @@ const run = async (options, own, code = "", candidates = []) => {
           proof: answer.proof,
           confirmedAt: answer.confirmed_at,
         };
-        own = kept;
         isConfirmed = true;
+        if (own !== kept) {
+          // The code is that of this sign-in: after a reload, this tab reads the same result again.
+          own = kept;
+          keep(options, own);
+          forgetCode(options);
+        }
         await onConfirmed?.(result);
         return result;
       } else if (kept !== own && (status === 200 || (status === 404 && isRefused))) {
@@ -318,10 +325,12 @@ const run = async (options, own, code = "", candidates = []) => {
         candidates.shift();
         const [next] = candidates;
         kept = next ? withCode(next, code) : own;
+        if (!next) {
+          forgetCode(options);
+        }
         if (!kept) {
           return { status: "other_browser", address: addressWith(code) };
         }
-        keep(options, kept);
         deadline = deadlineOf(kept);
         show();
         continue;
@@ -379,7 +388,7 @@ const run = async (options, own, code = "", candidates = []) => {
       }
       held = false;
     }
-    if (own && own === kept) {
+    if (own) {
       // Nobody can read the result any more. If this call is lost, the session expires.
       post(options, "cancel", { session_token: own.token, code_verifier: own.verifier }).catch(() => {});
     }
@@ -387,10 +396,9 @@ const run = async (options, own, code = "", candidates = []) => {
   } finally {
     listening.abort();
     running.delete(key);
-    if (kept) {
-      forget(options, kept);
-    }
-    if (own && own === kept) {
+    forgetCode(options);
+    if (own) {
+      forget(options, own);
       unshare(options, own, isConfirmed);
     }
   }

@@ -123,6 +123,8 @@ class SessionApi:
             answer["match_code"] = session.match_code
         if session.return_required:
             answer["return_required"] = True
+        if session.return_offered:
+            answer["return_offered"] = True
         return to_json(answer)
 
     async def _verify(self, scope: Scope, receive: Receive, *, public: bool) -> bytes:

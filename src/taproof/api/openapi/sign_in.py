@@ -146,8 +146,23 @@ SIGN_IN_SCHEMAS: Final[dict[str, Any]] = {
                 "description": "Only if the project's same_device is require. The sign-in ends on this device, so show "
                 "the deeplink as a link and not as a QR code.",
             },
+            "return_offered": {
+                "const": True,
+                "description": "Only if the project's same_device is offer and return_url was sent. After Confirm, the "
+                "messenger opens that page, maybe in a new tab, with a return code that the result does not need.",
+            },
         },
         "required": ["session_token", "deeplink", "expires_at"],
+        # Never has both of the last two properties.
+        "examples": [
+            {
+                "session_token": SESSION_TOKEN["examples"][0],
+                "deeplink": f"https://t.me/acme_sign_in_bot?start={SESSION_TOKEN['examples'][0]}",
+                "expires_at": TIME["examples"][0],
+                "match_code": "42",
+                "return_required": True,
+            }
+        ],
     },
     "UndecidedOrOver": {
         "type": "object",

@@ -193,7 +193,10 @@ class SignInSessions:
                 requester=requester,
             )
         deeplink = f"{link_base}?start={session_token}"
-        return CreatedSession(session_token, deeplink, session.expires_at, match_code, return_required)
+        return_offered = project.same_device == "offer" and return_url is not None
+        return CreatedSession(
+            session_token, deeplink, session.expires_at, match_code, return_required, return_offered=return_offered
+        )
 
     async def admit(self, project_id: str, *, public: bool, requester: Requester) -> SignInProject:
         """Return a project's settings for a new session. The store checks the pause and the public access again.

@@ -11,7 +11,8 @@ from taproof.core.model import Hint, MessengerIdentity, Status
 class CreatedSession:
     """A new pending session. `expires_at` is in ms since the epoch. The page must show a `match_code`.
 
-    `return_required`: the session must be verified with its return code.
+    `return_required`: the session must be verified with its return code. `return_offered`: the messenger leads the user
+    back, and the code is not required.
     """
 
     session_token: str
@@ -19,6 +20,7 @@ class CreatedSession:
     expires_at: int
     match_code: str | None = None
     return_required: bool = False
+    return_offered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
