@@ -54,7 +54,12 @@ async def test_a_new_tab_finishes(site: Site, service: StandIn, url: str, open_c
     await is_clean(second)
     assert [each["proof"] for each in site.posted] == [service.proof]
     assert await wait_for(first, "ended") == {"status": "used"}
+    await expect(part(first, "status")).to_have_text("Signed in in another tab")
     await is_clean(first)
+    sign_ins = len(service.sessions)
+    await first.get_by_role("button", name="Reload").click()
+    await expect(part(first, "panel")).to_be_hidden()
+    assert len(service.sessions) == sign_ins
     # Back again, from the messenger: there is nothing to do, and no false alarm.
     third = await go(context, back)
     await expect(part(third, "button")).to_be_visible()
