@@ -108,7 +108,17 @@ async def test_another_browser(service: StandIn, url: str, open_context: OpenCon
     assert await part(page, "link").get_attribute("href") == back
     await expect(part(page, "retry")).to_be_hidden()
     await assert_accessible(page)
-    await part(page, "copy").click()
+    tops = [
+        (await part(page, each).bounding_box() or {})["y"] for each in ("status", "send", "command", "copy", "link")
+    ]
+    assert tops == sorted(tops)
+    colours = [
+        await part(page, each).evaluate("(it) => getComputedStyle(it).backgroundColor")
+        for each in ("button", "copy", "link")
+    ]
+    assert colours[0] == colours[1] != colours[2]
+    await expect(part(page, "copy")).to_be_focused()
+    await page.keyboard.press("Enter")
     await expect(page.get_by_role("button", name="Copy ✓")).to_be_visible()
     assert await page.evaluate("navigator.clipboard.readText()") == back
     assert await wait_for(page, "ended") == {"status": "other_browser"}
@@ -119,6 +129,9 @@ async def test_another_browser(service: StandIn, url: str, open_context: OpenCon
     await start(page)
     await expect(part(page, "summary")).to_be_visible()
     await expect(part(page, "command")).to_be_hidden()
+    order = await part(page, "panel").evaluate("(it) => [...it.children].map((each) => each.part[0])")
+    assert order.index("link") < order.index("status")
+    assert await part(page, "link").get_attribute("part") == "link action"
 
 
 async def test_several_sign_ins(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:

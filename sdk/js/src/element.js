@@ -263,6 +263,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
           this.#link.href = this.#command.textContent = result.address;
           this.#link.hidden = this.#help.hidden = false;
           this.#help.open = true;
+          this.#copy.focus();
         }
         this.#tell("ended", { status: result.status });
       }
@@ -331,8 +332,13 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
       this.#help.open = false;
       this.#code.hidden = this.#scan.hidden = this.#link.hidden = this.#help.hidden = true;
       this.#number.textContent = "";
+      // In another browser, the address must first of all be copied to where the sign-in began.
+      const isElsewhere = status === "other_browser";
+      (isElsewhere ? this.#help : this.#match).after(this.#link);
+      this.#link.part.toggle("action", !isElsewhere);
+      this.#copy.part.toggle("action", isElsewhere);
+      this.#summary.hidden = isElsewhere;
     }
-    this.#summary.hidden = status === "other_browser";
     this.#again.hidden = !ended || status === "confirmed" || status === "other_browser";
     this.#speak();
     if (!this.#again.hidden) {
