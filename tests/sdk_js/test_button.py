@@ -262,12 +262,12 @@ async def test_wrong_clock(
 
 
 async def test_used(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
-    """A session that somebody else has read says that it is no longer valid."""
+    """A session whose result was already received says so."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await start(page)
     way.mode = {"status": "used"}
     await page.evaluate("dispatchEvent(new Event('online'))")
-    await expect(part(page, "status")).to_have_text("This request is no longer valid.")
+    await expect(part(page, "status")).to_have_text("Signed in in another tab")
     assert (await heard(page, "ended")) == [["ended", {"status": "used"}]]
 
 

@@ -54,7 +54,12 @@ async def test_a_new_tab_finishes(site: Site, service: StandIn, url: str, open_c
     await is_clean(second)
     assert [each["proof"] for each in site.posted] == [service.proof]
     assert await wait_for(first, "ended") == {"status": "used"}
+    await expect(part(first, "status")).to_have_text("Signed in in another tab")
     await is_clean(first)
+    sign_ins = len(service.sessions)
+    await first.get_by_role("button", name="Reload").click()
+    await expect(part(first, "panel")).to_be_hidden()
+    assert len(service.sessions) == sign_ins
     # Back again, from the messenger: there is nothing to do, and no false alarm.
     third = await go(context, back)
     await expect(part(third, "button")).to_be_visible()
@@ -103,7 +108,17 @@ async def test_another_browser(service: StandIn, url: str, open_context: OpenCon
     assert await part(page, "link").get_attribute("href") == back
     await expect(part(page, "retry")).to_be_hidden()
     await assert_accessible(page)
-    await part(page, "copy").click()
+    boxes = [await part(page, each).bounding_box() for each in ("status", "send", "command", "copy", "link")]
+    tops = [box["y"] for box in boxes if box is not None]
+    assert len(tops) == len(boxes)
+    assert tops == sorted(tops)
+    colours = [
+        await part(page, each).evaluate("(it) => getComputedStyle(it).backgroundColor")
+        for each in ("button", "copy", "link")
+    ]
+    assert colours[0] == colours[1] != colours[2]
+    await expect(part(page, "copy")).to_be_focused()
+    await page.keyboard.press("Enter")
     await expect(page.get_by_role("button", name="Copy ✓")).to_be_visible()
     assert await page.evaluate("navigator.clipboard.readText()") == back
     assert await wait_for(page, "ended") == {"status": "other_browser"}
@@ -114,6 +129,9 @@ async def test_another_browser(service: StandIn, url: str, open_context: OpenCon
     await start(page)
     await expect(part(page, "summary")).to_be_visible()
     await expect(part(page, "command")).to_be_hidden()
+    order = await part(page, "panel").evaluate("(it) => [...it.children].map((each) => each.part[0])")
+    assert order.index("link") < order.index("status")
+    assert await part(page, "link").get_attribute("part") == "link action"
 
 
 async def test_several_sign_ins(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:

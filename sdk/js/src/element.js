@@ -11,9 +11,9 @@ import { speechFor } from "./texts.js";
 
 /** Indexes of the texts. */
 const [LABEL, SCAN, OPEN, NOTHING_HAPPENS, SEND, COPY, CLOSE, AGAIN, CHOOSE] = [0, 1, 2, 4, 5, 6, 7, 8, 14];
-const [SEND_ADDRESS, OPEN_ADDRESS] = [21, 22];
+const [SEND_ADDRESS, OPEN_ADDRESS, RELOAD] = [21, 22, 24];
 /** The text of each status. @type {Record<string, number>} */
-const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 11, error: 13, other_browser: 20 };
+const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 23, error: 13, other_browser: 20 };
 /** The text of each hint, instead of that of the status "pending". @type {Record<string, number | null>} */
 const HINTED = { __proto__: null, opened: 15, choosing: 16, phone_asked: 17, return: 18, unreachable: 19 };
 /** Size of one module of the QR code, in screen pixels. */
@@ -146,7 +146,8 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#link.rel = "noopener";
     for (const button of [this.#button, this.#again]) {
       button.type = "button";
-      button.onclick = () => this.#start();
+      // If another tab has signed in, this page need only be loaded again.
+      button.onclick = () => (button === this.#again && this.#now === "used" ? location.reload() : this.#start());
     }
     this.#close.onclick = () => this.#panel.close();
     this.#panel.onclose = () => this.#controller.abort();
@@ -262,6 +263,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
           this.#link.href = this.#command.textContent = result.address;
           this.#link.hidden = this.#help.hidden = false;
           this.#help.open = true;
+          this.#copy.focus();
         }
         this.#tell("ended", { status: result.status });
       }
@@ -330,8 +332,13 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
       this.#help.open = false;
       this.#code.hidden = this.#scan.hidden = this.#link.hidden = this.#help.hidden = true;
       this.#number.textContent = "";
+      // In another browser, the address must first of all be copied to where the sign-in began.
+      const isElsewhere = status === "other_browser";
+      (isElsewhere ? this.#help : this.#match).after(this.#link);
+      this.#link.part.toggle("action", !isElsewhere);
+      this.#copy.part.toggle("action", isElsewhere);
+      this.#summary.hidden = isElsewhere;
     }
-    this.#summary.hidden = status === "other_browser";
     this.#again.hidden = !ended || status === "confirmed" || status === "other_browser";
     this.#speak();
     if (!this.#again.hidden) {
@@ -370,7 +377,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#send.textContent = texts[isElsewhere ? SEND_ADDRESS : SEND];
     this.#copy.textContent = texts[COPY];
     this.#close.setAttribute("aria-label", texts[CLOSE]);
-    this.#again.textContent = texts[AGAIN];
+    this.#again.textContent = texts[this.#now === "used" ? RELOAD : AGAIN];
   }
 }
 

@@ -44,7 +44,7 @@ dialog {
 }
 dialog::backdrop { background: #0008; }
 dialog > * { margin: 0 0 1rem; }
-[part="title"] { margin-inline: 1.5rem; font-size: 1.1rem; font-weight: 600; }
+[part="title"] { margin-inline: 2.25rem; font-size: 1.1rem; font-weight: 600; }
 [part="close"] {
   position: absolute;
   inset-block-start: 0.9rem;
@@ -88,9 +88,11 @@ dialog > * { margin: 0 0 1rem; }
   padding: 0.6rem;
   border-radius: var(--radius);
   background: #8882;
-  overflow-wrap: anywhere;
+  text-align: left;
+  word-break: break-all;
   user-select: all;
 }
+[part="link"] { color: inherit; }
 [part="copy"] {
   padding: 0.3em 1em;
   border: 1px solid;
