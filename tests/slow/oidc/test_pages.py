@@ -55,8 +55,10 @@ class Site:
     calls: list[str] = field(default_factory=list)
     """The query of each status call."""
     received: dict[str, str] = field(default_factory=dict)
-    """The fields that the application got by POST."""
+    """The fields that the application got."""
     changed: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the waiting status call is aborted, and when the page is loaded again."""
 
     @property
     def url(self) -> str:
@@ -80,17 +82,26 @@ class Site:
                 return web.Response(status=self.failures.pop(0))
             while self.state in {None, request.query["seen"]} and self.hint == request.query["hint"]:
                 self.changed.clear()
-                await self.changed.wait()
+                self.ended.clear()
+                try:
+                    await self.changed.wait()
+                except asyncio.CancelledError:
+                    self.ended.set()
+                    raise
             return web.json_response({"state": self.state, "hint": self.hint, "text": f"The hint is {self.hint}."})
         if request.path.endswith("/qr.svg"):
             return web.Response(body=qr_code_file(LONG_LINK), headers={"Content-Type": "image/svg+xml"})
         if request.path.endswith("/leave"):
+            if self.state == "waiting":  # As the service does: first the sign-in is over, then this is answered.
+                self.show("finished")
+                await self.ended.wait()
             return web.Response(status=303, headers={"Location": f"{self.callback}?error=access_denied"})
         if request.path == "/callback" or request.path.endswith("/return"):
-            self.received = {name: str(value) for name, value in (await request.post()).items()}
+            self.received = {name: str(value) for name, value in {**request.query, **await request.post()}.items()}
             return web.Response(status=303, headers={"Location": f"http://127.0.0.1:{self.home_port}/home"})
         if request.path == "/home":
             return web.Response(text="Home")
+        self.ended.set()
         headers = {name.decode(): value.decode() for name, value in self.headers}
         return web.Response(body=self.page, headers=headers | {"Content-Type": "text/html; charset=utf-8"})
 
@@ -292,6 +303,18 @@ async def test_leaving_reaches_the_application(browser: Browser, site: Site) -> 
         async with page.expect_console_message(lambda message: "form-action" in message.text):
             await page.get_by_role("button", name="Back to Grafana").click()
         assert page.url == site.url
+    await page.close()
+
+
+async def test_leaving_while_the_page_waits(browser: Browser, site: Site) -> None:
+    """The page does not reload when the form to leave ends the sign-in: the application would get no answer."""
+    page = await browser.new_page()
+    site.show("waiting", PAGES.headers(site.callback))
+    async with page.expect_request(lambda request: "/status" in request.url):
+        await page.goto(site.url)
+    await page.get_by_role("button", name="Back to Grafana").click()
+    await page.wait_for_url(f"http://127.0.0.1:{site.home_port}/home")
+    assert site.received == {"error": "access_denied"}
     await page.close()
 
 

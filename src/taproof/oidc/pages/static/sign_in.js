@@ -17,6 +17,7 @@ let waitingText = status.textContent;
 let call = null;
 let timer = 0;
 let failures = 0;
+let isLeaving = false;
 
 /** A failed call; `pause` is the time in milliseconds that the service asks for, or 0. */
 class CallFailed extends Error {
@@ -40,6 +41,9 @@ async function readState(signal) {
 }
 
 async function ask() {
+  if (isLeaving) {
+    return;
+  }
   clearTimeout(timer);
   call?.abort();
   const controller = new AbortController();
@@ -78,6 +82,21 @@ async function ask() {
   timer = setTimeout(ask, pause);
 }
 
+/**
+ * Stop asking while the answer to a form is under way. The form changes the sign-in's state, and a reload would replace
+ * that answer. A page that is still there much later has stayed, because the answer opened an app, or never came.
+ */
+function leave() {
+  call?.abort();
+  call = null;
+  clearTimeout(timer);
+  isLeaving = true;
+  timer = setTimeout(() => {
+    isLeaving = false;
+    ask();
+  }, CALL_TIMEOUT);
+}
+
 /** Change the status line, unless it is the same: screen readers would repeat it. */
 function say(text) {
   if (status.textContent !== text) {
@@ -106,6 +125,7 @@ document.addEventListener("visibilitychange", () => {
   }
 });
 addEventListener("online", ask);
+addEventListener("submit", leave);
 addEventListener("pageshow", (event) => {
   if (event.persisted) {
     location.reload();
