@@ -92,7 +92,7 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
         assert [scan for scan in scans if f"Index Scan using sessions_{TODAY}_pkey" not in scan] == []
     # Also the statements that change or read one session.
     key, code = (TODAY, hashes[0]), hashes[1]
-    for one, values in (
+    for one, arguments in (
         (queries.AWAIT_RETURN, (NOW, NOW, "1", "x", "x", code, None, *key, NOW, 0)),
         (queries.RENEW_RETURN, (code, *key, "1", NOW)),
         (queries.READ_RETURNING_USER, (*key, code)),
@@ -101,7 +101,7 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
         (prompt_queries.SET_REACHABLE, ("opened", *key)),
         (f"{prompt_queries.READ_REACHABLE} FOR UPDATE", key),
     ):
-        lines = await connection.fetch(f"EXPLAIN {one}", *values)
+        lines = await connection.fetch(f"EXPLAIN {one}", *arguments)
         scans = [row[0].strip() for row in lines if "Scan" in row[0] and "sessions" in row[0]]
         assert scans
         assert [scan for scan in scans if f"Index Scan using sessions_{TODAY}_pkey" not in scan] == []
