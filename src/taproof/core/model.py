@@ -3,8 +3,9 @@
 Times are integer milliseconds since the Unix epoch (UTC). See also `accounts.py` and `deliveries.py`.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 from taproof.core.accounts import AuditEntry, Plan
 from taproof.core.return_code import SameDevice
@@ -19,6 +20,13 @@ Hint = Literal["waiting", "opened", "choosing", "phone_asked", "return", "unreac
 "phone_asked": the user confirmed, and was asked for their phone number. "return": the user confirmed, and the return
 code is missing. "unreachable": the user has blocked the bot.
 """
+HINTS: Final[Mapping[str | None, Hint]] = {hint: hint for hint in get_args(Hint)}
+
+
+def known_hint(stored: str | None) -> Hint:
+    """Return a stored hint. None and a hint of a later release, which may use the same database, are "waiting"."""
+    return HINTS.get(stored, "waiting")
+
 
 ProjectEvent = Literal["auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported"]
 """A webhook event that a project can choose."""

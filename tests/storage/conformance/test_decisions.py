@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.databases import expired_event
 
+from taproof.core.clock import DAY
 from taproof.core.model import Hint, NewSession, Project, SessionKey
 from taproof.storage.protocol import Storage
 
@@ -225,3 +226,21 @@ async def test_expire_session_ends_one_overdue_session(storage: Storage, other_n
     assert sum(row.expired for row in await storage.counts.read_daily_counts([project.id], 0)) == 1
     due = await storage.deliveries.claim_deliveries(seed.now, seed.now + 1, 100)
     assert [each.event.type for each in due].count("auth.expired") == 1
+
+
+async def test_expire_session_of_many_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Polls of overdue sessions of two days and two projects: each is expired and counted once, with its own event."""
+    told = await seed.project(webhook_url="https://example.com/", webhook_events=("auth.expired",))
+    silent = await seed.project()
+    sessions = [await seed.session((told, silent)[number % 2], seed.now - number % 3 * DAY) for number in range(24)]
+    calls = [(store, each) for each in sessions for store in (storage, other_node)]
+    late = seed.now + DAY
+    ended = await asyncio.gather(
+        *(store.sessions.expire_session(each.key, late, expired_event) for store, each in calls)
+    )
+    assert [first + second for first, second in zip(ended[::2], ended[1::2], strict=True)] == [1] * len(sessions)
+    counts = await storage.counts.read_daily_counts([told.id, silent.id], 0)
+    assert [row.expired for row in counts] == [4] * 6
+    due = await storage.deliveries.claim_deliveries(late, late + 1, 100)
+    assert {each.event.id for each in due} == {f"evt_{each.id.removeprefix('sess_')}" for each in sessions[::2]}
+    assert len(due) == len(sessions) // 2

@@ -14,6 +14,8 @@ from taproof.storage.postgres import database, prompts, statements
 from taproof.storage.postgres.partitions import SESSION_TABLES, Partitions
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
+from taproof.storage.queries import prompts as prompt_queries
+from taproof.storage.queries import sessions as queries
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -82,11 +84,38 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
         (prompts.RECORD_PROMPTS, (times, texts, times, texts)),
         (statements.CANCEL_SESSIONS, (times, times, texts, texts, texts, hashes, times, texts)),
         (statements.CONSUME_SESSIONS, (times,)),
+        (statements.EXPIRE_ASKED_SESSIONS, (times,)),
     ):
         lines = await connection.fetch(f"EXPLAIN {statement}", [TODAY], days, hashes, *values)
         scans = [row[0].strip() for row in lines if "Scan" in row[0] and "sessions" in row[0]]
         assert scans
         assert [scan for scan in scans if f"Index Scan using sessions_{TODAY}_pkey" not in scan] == []
+    # Also the statements that change or read one session.
+    key, code = (TODAY, hashes[0]), hashes[1]
+    for one, arguments in (
+        (queries.AWAIT_RETURN, (NOW, NOW, "1", "x", "x", code, None, *key, NOW, 0)),
+        (queries.RENEW_RETURN, (code, *key, "1", NOW)),
+        (queries.READ_RETURNING_USER, (*key, code)),
+        (queries.SET_HINT, ("opened", *key)),
+        (prompt_queries.SET_UNREACHABLE, key),
+        (prompt_queries.SET_REACHABLE, ("opened", *key)),
+        (f"{prompt_queries.READ_REACHABLE} FOR UPDATE", key),
+    ):
+        lines = await connection.fetch(f"EXPLAIN {one}", *arguments)
+        scans = [row[0].strip() for row in lines if "Scan" in row[0] and "sessions" in row[0]]
+        assert scans
+        assert [scan for scan in scans if f"Index Scan using sessions_{TODAY}_pkey" not in scan] == []
+    await connection.close()
+
+
+@new_postgres
+async def test_a_sweep_reads_only_the_overdue_sessions_of_a_day(postgres: PostgresStorage, dsn: str) -> None:
+    """It comes every second, and nearly all sessions of a day are decided."""
+    await postgres.sessions.prepare_days(TODAY - 8, TODAY)
+    connection = await asyncpg.connect(dsn, server_settings=database._SETTINGS, statement_cache_size=0)
+    lines = await connection.fetch(f"EXPLAIN {statements.EXPIRE_SESSIONS}", TODAY, NOW, 100)
+    scans = [row[0].strip(" ->").partition(" on ")[0] for row in lines if "Scan" in row[0] and "sessions" in row[0]]
+    assert sorted(scans) == [f"Index Scan using sessions_{TODAY}_{index}" for index in ("expires_at_idx", "pkey")]
     await connection.close()
 
 

@@ -7,7 +7,7 @@ contract.md, Session endpoints.
 import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable
-from typing import Final, get_args
+from typing import Final
 
 from taproof.core.accounts import Plan
 from taproof.core.clock import Clock
@@ -30,15 +30,16 @@ from taproof.core.errors import (
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id, new_session_id, new_session_token, session_key
 from taproof.core.match_code import new_match_code
 from taproof.core.model import (
+    HINTS,
     SERVICE_BOT,
     SERVICE_DEVELOPER,
     ConsumedSession,
-    Hint,
     NewSession,
     PolledSession,
     SessionKey,
     SignInProject,
     Status,
+    known_hint,
 )
 from taproof.core.names import stored_text
 from taproof.core.origins import require_allowed_origin
@@ -62,8 +63,7 @@ NOBODY_KNOWN: Final = Requester()
 
 
 _STATUS_ONLY = {status: VerifyResult(status) for status in ("cancelled", "expired", "used")}
-_PENDING = {hint: VerifyResult("pending", hint=hint) for hint in get_args(Hint)}
-_PENDING[None] = _PENDING["waiting"]
+_PENDING = {hint: VerifyResult("pending", hint=hint) for hint in HINTS.values()}
 
 
 class SignInSessions:
@@ -260,7 +260,7 @@ class SignInSessions:
         if session.return_required:
             session, status = await self._after_return(key, session, session_token, return_code)
         if status == "pending":
-            return _PENDING[session.hint]
+            return _PENDING[known_hint(session.hint)]
         if status not in {"confirmed", "used"}:
             return _STATUS_ONLY[status]
         consumed = None

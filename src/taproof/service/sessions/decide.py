@@ -80,18 +80,22 @@ class Decisions:
         if await self._storage.users.is_blocked(opener_id, session.project_id):
             return seen_as("blocked", session)
         now = self._clock()
-        hint: Hint = "opened" if session.prompt is None or session.prompt.match_code is None else "choosing"
+        hint = _hint_of_prompt(session)
         if session.opener_id is None and await self._storage.sessions.open_session(session.key, opener_id, now, hint):
             self._notice(session.key, hint)
             session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
-        elif session.opener_id is None:
+            return await self._seen_again(session, opener_id, now)
+        if session.opener_id is None:
             session = await self._read(session.key)
         seen = await self._seen_again(session, opener_id, now)
+        if session is None or seen.outcome != "opened":
+            return seen
         request = await self._phone_request(session)
-        if seen.outcome == "opened" and request is not None:
+        if request is not None:
             # Make this the latest request: a contact confirms only the session that requested it last.
             await self._ask_for_phone(dataclasses.replace(request, asked_at=now))
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
+        await self._set_hint(session.key, hint)
         return seen
 
     async def confirm_session(
@@ -143,7 +147,10 @@ class Decisions:
             return UNKNOWN
         seen = await self._note_phone(session, await self._seen_again(session, identity.messenger_id, now))
         # Without a request, the user has not confirmed the session.
-        if seen.outcome != "opened" or not seen.phone_asked:
+        if seen.outcome != "opened":
+            return seen
+        if not seen.phone_asked:
+            await self._set_hint(session.key, _hint_of_prompt(session))
             return seen
         if await self._storage.users.is_blocked(identity.messenger_id, session.project_id):
             return seen_as("blocked", session)
@@ -291,8 +298,12 @@ class Decisions:
     async def _ask_for_phone(self, request: PhoneRequest) -> None:
         """Record the request, then the hint. If this process ends in between, the repeated update sets the hint."""
         await self._storage.users.ask_for_phone(request)
-        if await self._storage.sessions.set_hint(request.key, "phone_asked"):
-            self._notice(request.key, "phone_asked")
+        await self._set_hint(request.key, "phone_asked")
+
+    async def _set_hint(self, key: SessionKey, hint: Hint) -> None:
+        """Set the hint of a pending session, if it has another one."""
+        if await self._storage.sessions.set_hint(key, hint):
+            self._notice(key, hint)
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
         """Set `phone_asked` if the user was asked for their contact and may know the session.
@@ -391,6 +402,11 @@ def storable_identity(identity: MessengerIdentity) -> MessengerIdentity:
     return MessengerIdentity(
         identity.messenger_id, stored_text(identity.messenger_name), stored_text(identity.messenger_username)
     )
+
+
+def _hint_of_prompt(session: Session) -> Hint:
+    """Return what a session waits for while its prompt is shown."""
+    return "opened" if session.prompt is None or session.prompt.match_code is None else "choosing"
 
 
 def _chosen(details: PromptDetails, choice: int | None) -> str | None:

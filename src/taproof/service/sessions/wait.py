@@ -22,7 +22,7 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.code_challenge import is_proven
 from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
-from taproof.core.model import Hint, PolledSession, SessionKey
+from taproof.core.model import Hint, PolledSession, SessionKey, known_hint
 from taproof.core.return_code import has_returned
 from taproof.core.session_state import status_without_code, visible_status
 from taproof.storage.protocol import Storage
@@ -135,7 +135,7 @@ class Waiting:
             # The session's return code ends the sign-in now, so there is nothing to wait for.
             if _is_over(session, self._clock()) or has_returned(session.return_hash, return_code):
                 return "over"
-            if seen_hint is not None and seen_hint != (session.hint or "waiting"):
+            if seen_hint is not None and seen_hint != known_hint(session.hint):
                 return "over"
             if waited.places >= SESSION_LIMIT:
                 return "no_place"
@@ -262,7 +262,7 @@ class Waiting:
                 if session is None or _is_over(session, instant):
                     waited.end()
                 else:
-                    waited.notice(session.hint or "waiting")
+                    waited.notice(known_hint(session.hint))
         finally:
             again = loop.time() + LOOK_EVERY
             for waited in due:

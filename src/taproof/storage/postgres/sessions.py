@@ -62,6 +62,14 @@ class _Change(NamedTuple):
     hint: Hint | None = None
 
 
+class _Expiry(NamedTuple):
+    """A call that expires a session."""
+
+    key: SessionKey
+    now: int
+    event_of: Callable[[ExpiredSession], Event]
+
+
 class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
     """See `storage.protocol.SessionStorage`.
 
@@ -96,6 +104,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         self._cancellations = self._changes(statements.CANCEL_SESSIONS)
         # As for `_changes`, a session cannot be in one statement twice.
         self._withdrawals = Batcher[_Change, bool](self._withdraw, limit=_WRITES, key=lambda each: each.key)
+        self._expiries = Batcher[_Expiry, bool](self._expire_asked, limit=_WRITES, key=lambda each: each.key)
         self._consumptions = Batcher[tuple[SessionKey, int], ConsumedSession | None](self._consume, limit=_WRITES)
 
     async def close(self) -> None:
@@ -103,6 +112,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         for batcher in (self._creations, self._polls, self._openings, self._confirmations, self._cancellations):
             await batcher.close()
         await self._withdrawals.close()
+        await self._expiries.close()
         await self._consumptions.close()
         await self._announcer.close()
 
@@ -251,30 +261,43 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
             self._overlooked = [day for day in sorted(await self._partitions.days()) if day < today - 1]
         expired = 0
         while self._overlooked and expired < limit:
-            expired += await self._expire(
-                statements.EXPIRE_SESSIONS, (self._overlooked[0], now, limit - expired), event_of
-            )
+            expired += await self._expire_day(self._overlooked[0], now, limit - expired, event_of)
             if expired < limit:
                 del self._overlooked[0]
         for day in (today - 1, today):
             if expired < limit:
-                expired += await self._expire(statements.EXPIRE_SESSIONS, (day, now, limit - expired), event_of)
+                expired += await self._expire_day(day, now, limit - expired, event_of)
         return expired
 
-    async def expire_session(self, key: SessionKey, now: int, event_of: Callable[[ExpiredSession], Event]) -> bool:
-        return bool(await self._expire(statements.EXPIRE_SESSION, (key.day, now, key.token_hash), event_of))
+    async def _expire_day(self, day: int, now: int, limit: int, event_of: Callable[[ExpiredSession], Event]) -> int:
+        return len(await self._expire(statements.EXPIRE_SESSIONS, (day, now, limit), event_of))
 
-    async def _expire(self, statement: str, values: Values, event_of: Callable[[ExpiredSession], Event]) -> int:
+    async def expire_session(self, key: SessionKey, now: int, event_of: Callable[[ExpiredSession], Event]) -> bool:
+        return await self._expiries.run(_Expiry(key, now, event_of))
+
+    async def _expire_asked(self, items: list[_Expiry]) -> list[bool]:
+        asked = {each.key: each for each in items}
+        values = columns((*each.key, each.now) for each in items)
+        expired = await self._expire(
+            statements.EXPIRE_ASKED_SESSIONS,
+            (set(values[0]), *values),
+            lambda session: asked[session.key].event_of(session),
+        )
+        return _are_in(expired, list(asked))
+
+    async def _expire(
+        self, statement: str, values: Values, event_of: Callable[[ExpiredSession], Event]
+    ) -> list[asyncpg.Record]:
         """Expire the sessions that a statement finds, and record their events."""
 
-        async def expire(connection: asyncpg.Connection) -> int:
-            expired = await connection.fetch(statement, *values)
+        async def expire(connection: asyncpg.Connection) -> list[asyncpg.Record]:
+            expired: list[asyncpg.Record] = await connection.fetch(statement, *values)
             told = [expired_session_from(row) for *row, is_told in expired if is_told]
             if told:
                 await connection.executemany(
                     statements.RECORD_EVENT, [(each.id, *event_values(event_of(each))) for each in told]
                 )
-            return len(expired)
+            return expired
 
         return await self._database.transact(expire)
 

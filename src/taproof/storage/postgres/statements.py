@@ -153,9 +153,8 @@ WITH held AS MATERIALIZED (
   FROM confirmed c WHERE e.id = c.id
 )
 SELECT status FROM moved"""
-_EXPIRED: Final = f"""moved AS (
-  UPDATE sessions s SET status = 'expired', context = NULL, {queries.FORGET_RETURN} FROM due d
-  WHERE s.day = $1 AND s.token_hash = d.token_hash
+_EXPIRE: Final = f"UPDATE sessions s SET status = 'expired', context = NULL, {queries.FORGET_RETURN}"
+_EXPIRED: Final = f"""
   RETURNING s.day, s.token_hash, s.id, s.project_id, s.created_at, s.expires_at
 ), {_counted("expired")}
 SELECT m.day, m.token_hash, m.id, m.project_id, m.created_at, m.expires_at, p.id IS NOT NULL
@@ -166,11 +165,13 @@ EXPIRE_SESSIONS: Final = f"""
 WITH due AS MATERIALIZED (
   SELECT token_hash FROM sessions WHERE day = $1 AND status = 'pending' AND expires_at <= $2
   ORDER BY expires_at LIMIT $3 FOR UPDATE SKIP LOCKED
-), {_EXPIRED}"""
-EXPIRE_SESSION: Final = f"""
-WITH due AS MATERIALIZED (
-  SELECT token_hash FROM sessions
-  WHERE day = $1 AND status || '' = 'pending' AND expires_at <= $2 AND token_hash = $3 FOR UPDATE
-), {_EXPIRED}"""
+), moved AS (
+  {_EXPIRE} FROM due d WHERE s.day = $1 AND s.token_hash = d.token_hash {_EXPIRED}"""
+EXPIRE_ASKED_SESSIONS: Final = f"""
+WITH asked AS (
+  SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[]) AS a (day, token_hash, instant)
+), {_locked("s.status || '' = 'pending' AND s.expires_at <= a.instant")}, moved AS (
+  {_EXPIRE} FROM locked l
+  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash {_EXPIRED}"""
 # The lock keeps the webhook from being removed in between: its due events end after this commit, or none are made.
 RECORD_EVENT: Final = f"{RECORD_UNLOCKED_EVENT} FOR SHARE"

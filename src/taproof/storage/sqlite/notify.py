@@ -11,7 +11,7 @@ from typing import Final
 import apsw
 
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import Hint, SessionKey
+from taproof.core.model import Hint, SessionKey, known_hint
 from taproof.storage.sqlite.database import Read
 
 KEPT: Final = 10_000
@@ -65,7 +65,7 @@ async def watch(
                     if hint is None:
                         wake(SessionKey(day, token_hash))
                     else:
-                        notice(SessionKey(day, token_hash), hint)
+                        notice(SessionKey(day, token_hash), known_hint(hint))
             version = changed
         except StoreUnavailable:
             await asyncio.sleep(_WHEN_STORE_IS_AWAY)
