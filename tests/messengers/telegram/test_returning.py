@@ -4,7 +4,7 @@ import secrets
 from typing import Any
 
 import pytest
-from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, Phone, ScriptedApi, add_project
+from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, Phone, ScriptedApi, add_project, opened
 from tests.messengers.telegram.phone_asking import Asking
 from tests.messengers.telegram.test_ended_prompts import editor_of, withdraw
 
@@ -103,3 +103,22 @@ async def test_a_withdrawn_question_removes_its_keyboard_once(asking: Asking, bo
     await asking.intake.handle(asking.phone.tap(f"x:{session_token}"))
     assert await editor_of(asking.phone, bot).edit_some() == 1
     assert asking.texts().count(EN.phone.over) == 1
+
+
+@pytest.mark.usefixtures("projects")
+@pytest.mark.parametrize("kind", ["sent anew", "contact", "link opened again"])
+async def test_messages_that_lead_back_cannot_be_forwarded(kind: str, asking: Asking, api: ScriptedApi) -> None:
+    """All messages that show the link, or that an edit may give it, are sent protected; others are not."""
+    if kind == "sent anew":
+        api.fail("editMessageText", Fault(400, OTHER_MESSAGE))
+    session_token = await begin(asking.phone, asking.intake, PROJECT if kind == "sent anew" else WITH_PHONE)
+    if kind == "link opened again":
+        await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
+    if kind != "sent anew":
+        await asking.intake.handle(asking.contact())
+    with_buttons = [each for each in api.of("sendMessage") if "inline_keyboard" in each.get("reply_markup", {})]
+    assert len(with_buttons) == (3 if kind == "link opened again" else 2)
+    protected = [each for each in api.of("sendMessage") if each.get("protect_content") is True]
+    assert protected == with_buttons
+    await opened(asking.phone, asking.intake)
+    assert "protect_content" not in api.of("sendMessage")[-1]

@@ -47,7 +47,7 @@ def opened_reply(
         choose=choose,
         cancel=texts.cancel_button,
     )
-    return Reply(text, _buttons(texts, session_token, seen.choices))
+    return Reply(text, _buttons(texts, session_token, seen.choices), is_protected=seen.has_link_back)
 
 
 def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
@@ -62,7 +62,8 @@ def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
         template = texts.phone.prompt_optional
         labels["without"] = label
     text = template.format(project=shown_text(seen.project_name), **labels)
-    return Reply(text, inline_keyboard(row, [not_me_button(texts.control, session_token)]))
+    buttons = inline_keyboard(row, [not_me_button(texts.control, session_token)])
+    return Reply(text, buttons, is_protected=seen.has_link_back)
 
 
 def phone_keyboard(texts: Texts, seen: SeenSession) -> Reply:
@@ -101,7 +102,8 @@ def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
     }.get(seen.outcome, texts.unknown)
     project = shown_text(seen.project_name)
     back = texts.back_button.format(project=project)
-    return Reply(template.format(project=project, when=_when(seen), back=back), _back_button(texts, seen))
+    text = template.format(project=project, when=_when(seen), back=back)
+    return Reply(text, _back_button(texts, seen), is_protected=seen.has_link_back)
 
 
 def _back_button(texts: Texts, seen: SeenSession) -> InlineKeyboardMarkup | None:
