@@ -77,12 +77,9 @@ class PrivateChat:
         return None
 
     def _signed(self, reply: Reply, *, edited: bool) -> InlineKeyboardMarkup | None:
-        """Return a reply's signed buttons, each valid only in this chat and under exactly this text.
-
-        A keyboard of links is sent as it is: a tap on a link sends the bot nothing.
-        """
-        if reply.buttons is None or all(each.url for row in reply.buttons.inline_keyboard for each in row):
-            return reply.buttons
+        """Return a reply's signed buttons, each valid only in this chat and under exactly this text."""
+        if reply.buttons is None:
+            return None
         return self.signer.sign(self.bot.id, self.user.id, reply.text, reply.buttons, edited=edited)
 
 
