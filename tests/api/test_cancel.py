@@ -46,8 +46,8 @@ async def test_a_pending_session_is_cancelled(client: Client, *, bound: bool) ->
     assert value("taproof_decisions_total", {"outcome": "cancelled"}) == 0
 
 
-async def test_what_is_over_stays_as_it_is(client: Client) -> None:
-    """The status of a session that is not pending is answered, and the one read of its proof is still to be had."""
+async def test_a_session_that_is_not_pending_stays_as_it_is(client: Client) -> None:
+    """The answer is the status. A confirmed session can still be read once."""
     tokens = {each: await start(client) for each in ("confirmed", "used", "cancelled", "expired")}
     for token in [token for status, token in tokens.items() if status != "expired"]:
         await client.api.signin.open_session(token, USER)
@@ -64,7 +64,7 @@ async def test_what_is_over_stays_as_it_is(client: Client) -> None:
 
 
 async def test_the_public_form_needs_the_verifier(client: Client) -> None:
-    """Whoever has only the link cancels nothing. The server needs no verifier: its key is enough."""
+    """The link alone cancels nothing. With the secret key, no verifier is needed."""
     token, unbound = await start(client), await start(client, bound=False)
     if client.public:
         assert_error(await cancel(client, unbound), 400, "code_challenge_required")

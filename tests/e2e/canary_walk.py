@@ -83,7 +83,7 @@ def same_device(walker: Walker) -> None:
     chat.open_and(session, "Confirm")
     for status in ("pending", "confirmed"):
         shown = chat.do("open", deeplink=session["deeplink"])
-        [[button]] = shown["messages"][-1]["inline_keyboard"]
+        [[button], *_] = shown["messages"][-1]["inline_keyboard"]
         code = walker.note("return code", button["url"].partition("=")[2])
         if status == "pending":
             chat.do("open", deeplink=session["deeplink"])

@@ -106,6 +106,7 @@ class Message(_Type):
     from_user: User = Field(alias="from")
     date: int
     chat: Chat
+    has_protected_content: bool | None = None
     forward_origin: MessageOrigin | None = None
     forward_from: User | None = None
     forward_date: int | None = None

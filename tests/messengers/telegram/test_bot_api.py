@@ -136,6 +136,7 @@ async def test_each_method_sends_what_the_documentation_asks_for(bot: Bot, api: 
     html = {"text": "<b>Ж</b>", "parse_mode": "HTML", "link_preview_options": {"is_disabled": True}}
     await bot.send_message(2**52 - 1, "<b>Ж</b>", InlineKeyboardMarkup(inline_keyboard=[[button]]))
     await bot.send_message(-100123, "<b>Ж</b>")
+    await bot.send_message(11, "<b>Ж</b>", is_protected=True)
     await bot.send_message(11, "<b>Ж</b>", keyboard)
     await bot.send_message(11, "<b>Ж</b>", ReplyKeyboardRemove())
     await bot.edit_message_text(11, 501, "<b>Ж</b>", InlineKeyboardMarkup(inline_keyboard=[[button]]))
@@ -155,6 +156,7 @@ async def test_each_method_sends_what_the_documentation_asks_for(bot: Bot, api: 
     assert api.calls == [
         ("sendMessage", {"chat_id": 2**52 - 1, **html, "reply_markup": buttons}),
         ("sendMessage", {"chat_id": -100123, **html}),
+        ("sendMessage", {"chat_id": 11, **html, "protect_content": True}),
         ("sendMessage", {"chat_id": 11, **html, "reply_markup": shared}),
         ("sendMessage", {"chat_id": 11, **html, "reply_markup": {"remove_keyboard": True}}),
         ("editMessageText", {"chat_id": 11, "message_id": 501, **html, "reply_markup": buttons}),

@@ -10,12 +10,14 @@ from tests.messengers.telegram.phone_asking import Asking
 from tests.waiting import until
 
 from taproof.core.clock import MINUTE, SECOND
+from taproof.core.errors import StoreUnavailable
 from taproof.core.identifiers import session_key
+from taproof.core.model import EndedPrompt
 from taproof.messengers.telegram.bot_api import Bot
-from taproof.messengers.telegram.ended_prompts import RETRY_SECONDS, EndedPrompts
+from taproof.messengers.telegram.ended_prompts import EndedPrompts
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
-from taproof.service.sessions.prompts import LEASE
+from taproof.service.sessions.prompts import FIRST_PAUSE, LEASE
 
 EN = LANGUAGES["en"]
 TAPPED = 501
@@ -80,7 +82,7 @@ async def test_prompt_is_edited_in_the_users_language(
 async def test_taps_and_links_tell_the_same(
     phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts
 ) -> None:
-    """A tap before the edit changes nothing and says what became of it; so does the link, opened or not."""
+    """A tap before the edit changes nothing and says who cancelled; so does the link, opened or not."""
     session_token = await opened(phone, intake)
     await withdraw(phone, session_token)
     for button in ("c", "x", "w"):
@@ -134,7 +136,7 @@ async def test_edit_is_tried_again_unless_it_can_never_work(
     await withdraw(phone, await opened(phone, intake))
     api.fail("editMessageText", fault)
     assert await editor.edit_some() == 1
-    clock.now += RETRY_SECONDS * SECOND - 1
+    clock.now += FIRST_PAUSE - 1
     assert await editor.edit_some() == 0
     clock.now += 1
     assert await editor.edit_some() == (0 if is_final else 1)
@@ -147,9 +149,44 @@ async def test_bot_that_cannot_be_used_now_edits_later(
     """A project bot whose token is refused gets a new one; until then its prompts wait."""
     await withdraw(phone, await opened(phone, intake))
     assert await editor_of(phone, None).edit_some() == 1
-    clock.now += RETRY_SECONDS * SECOND
+    clock.now += FIRST_PAUSE
     assert await editor.edit_some() == 1
     assert len(api.of("editMessageText")) == 1
+
+
+async def test_attempts_become_rare(phone: Phone, intake: UpdateIntake, clock: HandClock) -> None:
+    """An hour with a broken bot costs a few attempts, first after 15 seconds."""
+    await withdraw(phone, await opened(phone, intake))
+    began, attempts = clock.now, []
+    while clock.now < began + 60 * MINUTE:
+        if await editor_of(phone, None).edit_some():
+            attempts.append((clock.now - began) // SECOND)
+        clock.now += SECOND
+    assert attempts == [0, 15, 30, 60, 120, 240, 480, 960, 1920]
+
+
+async def test_one_failure_stops_no_other_edit(
+    phone: Phone, intake: UpdateIntake, api: ScriptedApi, clock: HandClock, monkeypatch: pytest.MonkeyPatch, bot: Bot
+) -> None:
+    """A bug and an outage of the store leave their own prompts to a later attempt; the first is logged."""
+    for user in (11, 12, 13, 14):
+        await withdraw(phone, await opened(phone, intake, user))
+    failures: list[Exception] = [StoreUnavailable(), RuntimeError("bug")]
+    finish = phone.signin.prompts.finish
+
+    async def failing(ended: EndedPrompt) -> None:
+        if failures:
+            raise failures.pop()
+        await asyncio.sleep(0)
+        await finish(ended)
+
+    monkeypatch.setattr(phone.signin.prompts, "finish", failing)
+    with capture_logs() as logs:
+        assert await editor_of(phone, bot).edit_some() == 2
+    assert [each["error"] for each in logs if each["log_level"] == "error"] == ["RuntimeError"]
+    assert {each["chat_id"] for each in api.of("editMessageText")} == {11, 12, 13, 14}
+    clock.now += LEASE
+    assert await editor_of(phone, bot).edit_some() == 2
 
 
 async def test_process_that_is_killed_leaves_its_prompts_to_others(

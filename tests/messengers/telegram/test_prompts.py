@@ -81,7 +81,7 @@ def test_no_name_breaks_out(subtests: pytest.Subtests) -> None:
 def test_decision_is_shown_with_its_time(language: str, outcome: str) -> None:
     """Outcome and UTC time take the prompt's place; the time cannot be reordered by right-to-left text."""
     seen = SeenSession(outcome, "Acme", 0, DECIDED_AT, changed=True)  # type: ignore[arg-type]
-    reply = outcome_reply(LANGUAGES[language], seen)
+    reply = outcome_reply(LANGUAGES[language], seen, SESSION_TOKEN)
     assert "\u20682026-11-20 22:44 UTC\u2069" in reply.text
     assert "Acme" in reply.text
     assert reply.buttons is None
@@ -91,13 +91,15 @@ def test_decision_is_shown_with_its_time(language: str, outcome: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("outcome", ["confirmed", "returning"])
 def test_back_button_opens_the_page(language: str, outcome: str) -> None:
-    """A link with the project's name, and nothing that a tap sends to the bot. No name can turn the label around."""
+    """A link with the project's name, which no name can turn around. Until the return, the user may still refuse."""
     link = "https://shop.example/#taproof_return=code"
     seen = SeenSession(outcome, "Ac\u202eme", 0, DECIDED_AT, return_link=link)  # type: ignore[arg-type]
-    reply = outcome_reply(LANGUAGES[language], seen)
+    reply = outcome_reply(LANGUAGES[language], seen, SESSION_TOKEN)
     assert reply.buttons is not None
-    [[button]] = reply.buttons.inline_keyboard
+    [[button], *others] = reply.buttons.inline_keyboard
     assert (button.url, button.callback_data) == (link, None)
+    refusals = [f"x:{SESSION_TOKEN}", f"r:{SESSION_TOKEN}"]
+    assert [each.callback_data for row in others for each in row] == (refusals if outcome == "returning" else [])
     assert "Acme" in button.text
     assert "\u202e" not in button.text
     assert "code" not in repr(seen)

@@ -4,7 +4,17 @@ import secrets
 from typing import Any
 
 import pytest
-from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, Phone, ScriptedApi, add_project
+from tests.messengers.telegram.conftest import (
+    ACME,
+    WHEN,
+    Fault,
+    HandClock,
+    Phone,
+    ScriptedApi,
+    add_project,
+    opened,
+    untagged,
+)
 from tests.messengers.telegram.phone_asking import Asking
 from tests.messengers.telegram.test_ended_prompts import editor_of, withdraw
 
@@ -103,3 +113,50 @@ async def test_a_withdrawn_question_removes_its_keyboard_once(asking: Asking, bo
     await asking.intake.handle(asking.phone.tap(f"x:{session_token}"))
     assert await editor_of(asking.phone, bot).edit_some() == 1
     assert asking.texts().count(EN.phone.over) == 1
+
+
+@pytest.mark.usefixtures("projects")
+@pytest.mark.parametrize("kind", ["sent anew", "contact", "link opened again"])
+async def test_messages_that_lead_back_cannot_be_forwarded(kind: str, asking: Asking, api: ScriptedApi) -> None:
+    """All messages that show the link, or that an edit may give it, are sent protected; others are not."""
+    if kind == "sent anew":
+        api.fail("editMessageText", Fault(400, OTHER_MESSAGE))
+    session_token = await begin(asking.phone, asking.intake, PROJECT if kind == "sent anew" else WITH_PHONE)
+    if kind == "link opened again":
+        await asking.intake.handle(asking.phone.message(f"/start {session_token}"))
+    if kind != "sent anew":
+        await asking.intake.handle(asking.contact())
+    with_buttons = [each for each in api.of("sendMessage") if "inline_keyboard" in each.get("reply_markup", {})]
+    assert len(with_buttons) == (3 if kind == "link opened again" else 2)
+    protected = [each for each in api.of("sendMessage") if each.get("protect_content") is True]
+    assert protected == with_buttons
+    await opened(asking.phone, asking.intake)
+    assert "protect_content" not in api.of("sendMessage")[-1]
+
+
+@pytest.mark.usefixtures("projects")
+@pytest.mark.parametrize(("act", "outcome"), [("x", "cancelled"), ("r", "reported")])
+@pytest.mark.parametrize("project_id", [PROJECT, WITH_PHONE])
+async def test_a_user_may_refuse_after_confirm(act: str, outcome: str, project_id: str, asking: Asking) -> None:
+    """Below the link, Cancel and "This wasn't me" end the session, and take the link out of the message."""
+    phone, api = asking.phone, asking.api
+    session_token = await begin(phone, asking.intake, project_id)
+    if project_id == WITH_PHONE:
+        await asking.intake.handle(asking.contact())
+    [shown] = [each for _, each in api.calls if each["text"] == RETURNING and "reply_markup" in each]
+    [[back], *others] = shown["reply_markup"]["inline_keyboard"]
+    assert back["url"].startswith(f"{PAGE}#taproof_return=")
+    assert [each["callback_data"] for row in others for each in untagged(row)] == [
+        f"x:{session_token}",
+        f"r:{session_token}",
+    ]
+    sent = len(api.of("sendMessage"))
+    await asking.intake.handle(phone.tap(f"{act}:{session_token}"))
+    session = await phone.session(session_token)
+    assert (session.status, session.identity) == ("cancelled", None)
+    assert (session.reported_at is not None) is (outcome == "reported")
+    assert back["url"] not in str(api.of("editMessageText")[-1])
+    assert api.of("editMessageText")[-1]["text"].startswith(
+        getattr(EN.control if act == "r" else EN, outcome).split("\n")[0].format(project=ACME)
+    )
+    assert len(api.of("sendMessage")) == sent

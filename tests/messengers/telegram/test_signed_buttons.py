@@ -12,7 +12,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.model import NamedProject, SessionKey
 from taproof.core.request_context import RequestContext
 from taproof.messengers.telegram.chat import Reply
-from taproof.messengers.telegram.prompts import opened_reply, phone_reply
+from taproof.messengers.telegram.prompts import opened_reply, outcome_reply, phone_reply
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.types import CallbackQuery, InlineKeyboardMarkup
 from taproof.messengers.telegram.updates import UpdateIntake
@@ -25,6 +25,7 @@ from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]
 TOKEN = "A" * 43
+LINK = "https://shop.example/A#taproof_return=b"
 PROJECT = NamedProject("proj_" + "9" * 22, " <b>\u202eÅcme\u030a\u0333 & t.me/x ")
 SIGN_IN = RecentSignIn(SessionKey(99_999, b"\xff" * 32), PROJECT, 0, is_reported=False)
 CONTEXT = RequestContext("shop.example", place="Zürich, Switzerland")
@@ -38,6 +39,7 @@ def replies(texts: Texts) -> dict[str, Reply]:
         "prompt": opened_reply(texts, seen, TOKEN, 0),
         "match codes": opened_reply(texts, SeenSession("opened", name, choices=("11", "22", "33")), TOKEN, 0),
         "phone": phone_reply(texts, SeenSession("phone", name, phone_required=False), TOKEN),
+        "returning": outcome_reply(texts, SeenSession("returning", name, return_link=LINK), TOKEN),
         "blocked": opened_reply(texts, SeenSession("blocked", name, project_id=PROJECT.project_id), TOKEN, 0),
         "sessions": sessions_reply(texts.control, [SIGN_IN] * 10),
         "block": block_reply(texts.control, [PROJECT]),
@@ -67,7 +69,8 @@ def shown(signer: ButtonSigner, reply: Reply, user_id: int = 11, *, edited: bool
 
 
 def tapped(message: dict[str, Any], place: int = 0, user_id: int = 11) -> CallbackQuery:
-    data = [each for row in message["reply_markup"]["inline_keyboard"] for each in row][place]["callback_data"]
+    buttons = [each for row in message["reply_markup"]["inline_keyboard"] for each in row if "callback_data" in each]
+    data = buttons[place]["callback_data"]
     user = {"id": user_id, "is_bot": False, "first_name": "Ada"}
     return CallbackQuery.model_validate(
         {"id": "1", "from": user, "chat_instance": "1", "message": message, "data": data}
@@ -84,10 +87,11 @@ def test_every_button_comes_back_as_it_was_made(language: str, signer: ButtonSig
     """In each message and language, sent or edited, however the messenger cleans its text; 64 bytes hold the data."""
     for kind, reply in replies(LANGUAGES[language]).items():
         assert reply.buttons is not None
-        made = [each.callback_data for row in reply.buttons.inline_keyboard for each in row]
+        made = [each.callback_data for row in reply.buttons.inline_keyboard for each in row if each.url is None]
         for edited in (False, True):
             message = shown(signer, reply, edited=edited)
-            sent = [each["callback_data"] for row in message["reply_markup"]["inline_keyboard"] for each in row]
+            keyboard = message["reply_markup"]["inline_keyboard"]
+            sent = [each["callback_data"] for row in keyboard for each in row if "url" not in each]
             assert max(len(data.encode()) for data in sent) <= 64  # The Bot API accepts no longer data.
             came = [signer.open(BOT_ID, tapped(message, place)) for place in range(len(sent))]
             assert came == made, (kind, edited)
@@ -140,6 +144,24 @@ def test_no_button_may_be_changed(signer: ButtonSigner, prompt: dict[str, Any]) 
         [[{**confirm, "callback_data": cancel["callback_data"]}, cancel], [not_me]],
     ):
         assert signer.open(BOT_ID, tapped(prompt | {"reply_markup": {"inline_keyboard": rows}})) is None, rows
+
+
+def test_a_link_counts_by_its_label(signer: ButtonSigner) -> None:
+    """The messenger may write its URL differently. No link may come, go, move, or stand where a button was."""
+    message = shown(signer, replies(EN)["returning"])
+    [[back], [cancel], [not_me]] = message["reply_markup"]["inline_keyboard"]
+    assert (back["url"], set(back)) == (LINK, {"text", "url"})
+    for rows, opens in (
+        ([[{**back, "url": LINK.lower()}], [cancel], [not_me]], True),
+        ([[{**back, "text": "Quiz"}], [cancel], [not_me]], False),
+        ([[cancel], [not_me]], False),
+        ([[cancel], [back], [not_me]], False),
+        ([[back], [back], [cancel], [not_me]], False),
+        ([[back], [cancel], [{"text": not_me["text"], "url": LINK}]], False),
+        ([[{"text": back["text"]}], [cancel], [not_me]], False),
+    ):
+        data = signer.open(BOT_ID, tapped(message | {"reply_markup": {"inline_keyboard": rows}}))
+        assert data == (f"x:{TOKEN}" if opens else None), rows
 
 
 def test_it_is_one_users_and_one_bots(signer: ButtonSigner, prompt: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -56,8 +57,10 @@ async def test_a_link_button_opens_its_page(page: Page, running: Running, bot: B
     await running.post(f"users/{ADA}/send", {"text": "/start"})
     links = [f"{running.base}/sandbox/phone#taproof_return=code", "tg://resolve?domain=a"]
     keyboard = [[{"text": f"Back {number}", "url": url}] for number, url in enumerate(links)]
-    await running.call("sendMessage", chat_id=ADA, text="x", reply_markup={"inline_keyboard": keyboard})
+    message: dict[str, Any] = {"chat_id": ADA, "text": "x", "reply_markup": {"inline_keyboard": keyboard}}
+    await running.call("sendMessage", **message, protect_content=True)
     await page.goto("/sandbox/phone")
+    await expect(page.get_by_title("This message cannot be forwarded or saved.")).to_have_count(1)
     await expect(page.locator("[data-buttons] button")).to_have_count(0)
     await expect(page.get_by_text("Back 1")).not_to_have_attribute("href", re.compile("."))
     async with page.context.expect_page() as opened:

@@ -138,6 +138,7 @@ async def test_send_message(running: Running, bot: Bot) -> None:
         "forwarded_from": None,
         "date": "2026-11-20T22:44:03.127Z",
         "edited": False,
+        "protected": False,
     }
 
 
@@ -227,6 +228,20 @@ async def test_links_are_kept_as_the_messenger_writes_them(running: Running) -> 
     await running.call("sendMessage", chat_id=ADA, text="x", reply_markup={"inline_keyboard": keyboard})
     [*_, sent] = await running.messages()
     assert [button["url"] for [button] in sent["inline_keyboard"]] == list(links.values())
+
+
+@pytest.mark.parametrize(
+    ("value", "is_protected"), [(True, True), ("Yes", True), (1, True), (False, False), ("x", False)]
+)
+async def test_protected_messages_stay_protected(running: Running, value: object, *, is_protected: bool) -> None:
+    """The bot and the person see it. An edit keeps it, and its own `protect_content` is not a parameter there."""
+    await start(running)
+    sent = await running.call("sendMessage", chat_id=ADA, text="x", protect_content=value)
+    message_id = sent["result"]["message_id"]
+    edit = {"chat_id": ADA, "message_id": message_id, "text": "y", "protect_content": not is_protected}
+    for answer in (sent, await running.call("editMessageText", **edit)):
+        assert answer["result"].get("has_protected_content", False) is is_protected
+        assert (await running.messages())[-1]["protected"] is is_protected
 
 
 async def test_edges_that_are_taken(running: Running, bot: Bot) -> None:

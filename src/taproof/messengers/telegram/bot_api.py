@@ -311,15 +311,20 @@ class Bot:
         return await self.api.call(self._token, "getUpdates", _are_objects, parameters, seconds=seconds)
 
     async def send_message(
-        self, chat_id: int, text: str, markup: Markup | None = None, *, hurry: asyncio.Event | None = None
+        self,
+        chat_id: int,
+        text: str,
+        markup: Markup | None = None,
+        *,
+        is_protected: bool = False,
+        hurry: asyncio.Event | None = None,
     ) -> int:
         """Send a message and return its id: https://core.telegram.org/bots/api#sendmessage.
 
-        See `BotApiClient.call` for `hurry`.
+        Apps do not forward a protected message, before or after it is edited. See `BotApiClient.call` for `hurry`.
         """
-        return await self.api.call(
-            self._token, "sendMessage", _message_id, {"chat_id": chat_id, **_html(text, markup)}, hurry=hurry
-        )
+        parameters = {"chat_id": chat_id, **_html(text, markup), "protect_content": is_protected or None}
+        return await self.api.call(self._token, "sendMessage", _message_id, parameters, hurry=hurry)
 
     async def edit_message_text(
         self,

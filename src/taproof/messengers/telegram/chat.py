@@ -22,11 +22,15 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A message as HTML, with optional buttons or an optional change of the user's reply keyboard."""
+    """A message as HTML, with optional buttons or an optional change of the user's reply keyboard.
+
+    Apps do not forward a protected message. This is set when it is sent: an edit cannot change it.
+    """
 
     text: str
     buttons: InlineKeyboardMarkup | None = None
     keyboard: ReplyKeyboardMarkup | ReplyKeyboardRemove | None = None
+    is_protected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,9 @@ class PrivateChat:
         markup = self._signed(reply, edited=False) or reply.keyboard
         try:
             with _within_flood_limit(hurry):
-                return await self.bot.send_message(self.user.id, reply.text, markup, hurry=hurry)
+                return await self.bot.send_message(
+                    self.user.id, reply.text, markup, is_protected=reply.is_protected, hurry=hurry
+                )
         except TelegramBadRequest as refusal:
             if "chat not found" not in refusal.message:
                 raise
@@ -71,12 +77,9 @@ class PrivateChat:
         return None
 
     def _signed(self, reply: Reply, *, edited: bool) -> InlineKeyboardMarkup | None:
-        """Return a reply's signed buttons, each valid only in this chat and under exactly this text.
-
-        A keyboard of links is sent as it is: a tap on a link sends the bot nothing.
-        """
-        if reply.buttons is None or all(each.url for row in reply.buttons.inline_keyboard for each in row):
-            return reply.buttons
+        """Return a reply's signed buttons, each valid only in this chat and under exactly this text."""
+        if reply.buttons is None:
+            return None
         return self.signer.sign(self.bot.id, self.user.id, reply.text, reply.buttons, edited=edited)
 
 

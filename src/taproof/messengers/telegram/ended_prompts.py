@@ -16,7 +16,6 @@ from taproof.service.sessions.prompts import Prompts, PromptToEdit
 
 LOOK_SECONDS: Final = 1.0
 """The interval between looks for prompts that other processes ended."""
-RETRY_SECONDS: Final = 15
 AT_ONCE: Final = 10
 """The maximum number of messages that are edited concurrently. Telegram allows about 30 messages a second."""
 
@@ -30,8 +29,8 @@ class EndedPrompts:
     """Edits ended prompts.
 
     A message is claimed first, so that no two processes edit it. If this process ends before the edit is recorded,
-    another one repeats it when the claim lapses. If the Bot API fails, the edit is tried again, until `Prompts` drops
-    it an hour after the session's expiry.
+    another one repeats it when the claim lapses. If the Bot API fails or the bot cannot be used, the edit is tried
+    again after growing pauses, until `Prompts` drops it an hour after the session's expiry.
 
     Args:
         prompts: claims the prompts.
@@ -59,10 +58,15 @@ class EndedPrompts:
                 await _first_of(stopping, self._ended)
 
     async def edit_some(self) -> int:
-        """Edit some of the prompts that are due; return their number."""
+        """Edit some of the prompts that are due; return how many were edited or postponed."""
         claimed = await self._prompts.claim_ended_prompts(AT_ONCE)
-        await asyncio.gather(*(self._edit(each) for each in claimed))
-        return len(claimed)
+        results = await asyncio.gather(*(self._edit(each) for each in claimed), return_exceptions=True)
+        failures = [each for each in results if isinstance(each, Exception)]
+        for failure in failures:
+            # The claim lapses, and a process tries again. The store reports its own outages.
+            if not isinstance(failure, StoreUnavailable):
+                _log.error("prompt_edit_failed", error=type(failure).__name__, where=code_lines(failure))
+        return len(claimed) - len(failures)
 
     async def _edit(self, to_edit: PromptToEdit) -> None:
         shown = to_edit.ended.prompt
@@ -70,7 +74,7 @@ class EndedPrompts:
         try:
             bot = await self._find_bot(shown.bot_id)
             if bot is None:
-                await self._prompts.postpone(to_edit.ended, RETRY_SECONDS)
+                await self._prompts.postpone(to_edit)
                 return
             chat_id, message_id = int(shown.messenger_id), shown.message_id or 0
             reply = withdrawn_reply(texts, to_edit.project_name, to_edit.cancelled_at)
@@ -79,10 +83,10 @@ class EndedPrompts:
                 gone = keyboard_gone(texts)
                 await bot.send_message(chat_id, gone.text, gone.keyboard)
         except TelegramForbiddenError:
-            pass  # The user has blocked the bot, so the message stays as it is. A tap on it tells what became of it.
+            pass  # The user has blocked the bot, so the message stays as it is. A tap on it says who cancelled.
         except TelegramAPIError as trouble:
             _log.warning("prompt_edit_deferred", reason=type(trouble).__name__)
-            await self._prompts.postpone(to_edit.ended, RETRY_SECONDS)
+            await self._prompts.postpone(to_edit)
             return
         await self._prompts.finish(to_edit.ended)
 

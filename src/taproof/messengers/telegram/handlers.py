@@ -230,7 +230,7 @@ class Conversation:
         elif seen.outcome == "unknown":
             await chat.send(unasked_contact_reply(texts))
         else:
-            reply = outcome_reply(texts, seen)
+            reply = outcome_reply(texts, seen, seen.session_token)
             if reply.buttons is not None:
                 shown = await chat.send(reply, needed=seen.return_link is not None)
                 if seen.outcome == "returning":
@@ -267,7 +267,7 @@ class Conversation:
         else:
             # A repeated tap has made another return code, so its button is needed too.
             is_needed = seen.changed or seen.return_link is not None
-            shown = await tap.replace(outcome_reply(texts, seen), needed=is_needed)
+            shown = await tap.replace(outcome_reply(texts, seen, session_token), needed=is_needed)
             if seen.outcome == "returning":
                 await self._record_prompt(tap, session_token, shown)
             if seen.phone_asked:

@@ -9,7 +9,6 @@ from taproof.messengers.browsers import UNKNOWN_BROWSER, Browser
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.shown import shown_text, shown_time
 from taproof.messengers.telegram.types import (
-    InlineKeyboardButton,
     InlineKeyboardMarkup,
     KeyboardButton,
     ReplyKeyboardMarkup,
@@ -38,7 +37,7 @@ def opened_reply(
     if seen.outcome == "phone":
         return phone_reply(texts, seen, session_token)
     if seen.outcome != "opened":
-        return outcome_reply(texts, seen)
+        return outcome_reply(texts, seen, session_token)
     choose = f"{texts.choose_code.format(cancel=texts.cancel_button)}\n\n" if seen.choices else ""
     text = texts.prompt.format(
         project=shown_text(seen.project_name),
@@ -47,7 +46,7 @@ def opened_reply(
         choose=choose,
         cancel=texts.cancel_button,
     )
-    return Reply(text, _buttons(texts, session_token, seen.choices))
+    return Reply(text, _buttons(texts, session_token, seen.choices), is_protected=seen.has_link_back)
 
 
 def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
@@ -62,7 +61,8 @@ def phone_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
         template = texts.phone.prompt_optional
         labels["without"] = label
     text = template.format(project=shown_text(seen.project_name), **labels)
-    return Reply(text, inline_keyboard(row, [not_me_button(texts.control, session_token)]))
+    buttons = inline_keyboard(row, [not_me_button(texts.control, session_token)])
+    return Reply(text, buttons, is_protected=seen.has_link_back)
 
 
 def phone_keyboard(texts: Texts, seen: SeenSession) -> Reply:
@@ -86,8 +86,8 @@ def keyboard_gone(texts: Texts) -> Reply:
     return Reply(texts.phone.over, keyboard=ReplyKeyboardRemove())
 
 
-def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
-    """Return the message that replaces the prompt once the session can no longer be decided."""
+def outcome_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
+    """Return the message that replaces the prompt once the session is decided or over."""
     if seen.outcome == "blocked":
         return blocked_link_reply(texts.control, seen)
     template = {
@@ -101,15 +101,19 @@ def outcome_reply(texts: Texts, seen: SeenSession) -> Reply:
     }.get(seen.outcome, texts.unknown)
     project = shown_text(seen.project_name)
     back = texts.back_button.format(project=project)
-    return Reply(template.format(project=project, when=_when(seen), back=back), _back_button(texts, seen))
+    text = template.format(project=project, when=_when(seen), back=back)
+    return Reply(text, _outcome_buttons(texts, seen, session_token), is_protected=seen.has_link_back)
 
 
-def _back_button(texts: Texts, seen: SeenSession) -> InlineKeyboardMarkup | None:
-    """Return the button that leads back to the page where the sign-in began."""
-    if seen.return_link is None:
-        return None
-    label = texts.back_button.format(project=isolated_name(seen.project_name))
-    return InlineKeyboardMarkup(inline_keyboard=[[InlineKeyboardButton(text=label, url=seen.return_link)]])
+def _outcome_buttons(texts: Texts, seen: SeenSession, session_token: str) -> InlineKeyboardMarkup | None:
+    """Return the button that leads back to the page where the sign-in began, and those that still end the session."""
+    back = None
+    if seen.return_link is not None:
+        back = (texts.back_button.format(project=isolated_name(seen.project_name)), seen.return_link)
+    if seen.outcome == "returning":
+        cancel = (texts.cancel_button, f"{CANCEL}:{session_token}")
+        return inline_keyboard([cancel], [not_me_button(texts.control, session_token)], link=back)
+    return None if back is None else inline_keyboard(link=back)
 
 
 def withdrawn_reply(texts: Texts, project_name: str, cancelled_at: int) -> Reply:

@@ -19,7 +19,6 @@ from taproof.messengers.telegram.types import (
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     Message,
-    inline_keyboard,
 )
 
 PURPOSE: Final = "telegram callback data"
@@ -55,7 +54,7 @@ class ButtonSigner:
     def sign(
         self, bot_id: int, user_id: int, text: str, buttons: InlineKeyboardMarkup, *, edited: bool
     ) -> InlineKeyboardMarkup:
-        """Return the buttons, which have callback data only, with a tag at the end of their data.
+        """Return the buttons, with a tag at the end of their callback data. Links stay as they are.
 
         `bot_id` is the bot's real id, and `text` the message as HTML. `edited` is true if it replaces an existing
         message.
@@ -63,7 +62,14 @@ class ButtonSigner:
         rows = [[(each.text, each.callback_data or "") for each in row] for row in buttons.inline_keyboard]
         covered = _covered(bot_id, user_id, _plain(text), rows, edited=edited)
         tag = _tag(self._keys()[0], covered).decode()
-        return inline_keyboard(*([(label, data + tag) for label, data in row] for row in rows))
+        signed = [
+            [
+                each if each.url else each.model_copy(update={"callback_data": f"{each.callback_data}{tag}"})
+                for each in row
+            ]
+            for row in buttons.inline_keyboard
+        ]
+        return InlineKeyboardMarkup(inline_keyboard=signed)
 
     def open(self, bot_id: int, query: CallbackQuery) -> str | None:
         """Return the data of a button that this service made for this user and message, or None for any other button.
@@ -76,7 +82,7 @@ class ButtonSigner:
         if not carries_button(query):
             return None
         keyboard, tag = _keyboard(message), tapped[-TAG_LENGTH:]
-        if not all((each.callback_data or "").endswith(tag) for row in keyboard for each in row):
+        if not all(each.url or (each.callback_data or "").endswith(tag) for row in keyboard for each in row):
             return None
         rows = [[(each.text, (each.callback_data or "")[:-TAG_LENGTH]) for each in row] for row in keyboard]
         # A message that was never edited has no edit date. An edited message may hide its date.
@@ -119,7 +125,10 @@ def _is_plain(message: Message) -> bool:
 
 
 def _covered(bot_id: int, user_id: int, text: str, rows: Sequence[Sequence[tuple[str, str]]], *, edited: bool) -> bytes:
-    """Return the data that a tag covers, as JSON. Any two different messages have different data."""
+    """Return the data that a tag covers, as JSON. Any two different messages have different data.
+
+    A link counts by its label, because the messenger writes some URLs differently. A tap on it sends the bot nothing.
+    """
     shown = [[(_normal(label), data) for label, data in row] for row in rows]
     return json.dumps([bot_id, user_id, edited, _normal(text), shown]).encode()
 

@@ -74,10 +74,14 @@ class InlineKeyboardMarkup(_Type):
     inline_keyboard: list[list[InlineKeyboardButton]]
 
 
-def inline_keyboard(*rows: Iterable[tuple[str, str]]) -> InlineKeyboardMarkup:
-    """Return a keyboard from rows of buttons, each given as its label and its callback data."""
+def inline_keyboard(*rows: Iterable[tuple[str, str]], link: tuple[str, str] | None = None) -> InlineKeyboardMarkup:
+    """Return a keyboard from rows of buttons, each given as its label and its callback data.
+
+    `link` is the label and URL of a button above them.
+    """
     buttons = [[InlineKeyboardButton(text=label, callback_data=data) for label, data in row] for row in rows]
-    return InlineKeyboardMarkup(inline_keyboard=buttons)
+    first = [] if link is None else [[InlineKeyboardButton(text=link[0], url=link[1])]]
+    return InlineKeyboardMarkup(inline_keyboard=[*first, *buttons])
 
 
 class KeyboardButton(_Type):

@@ -36,6 +36,10 @@ export function messageElement(message, nameOf, tap) {
   when.className = "when";
   when.dateTime = message.date;
   when.textContent = `${message.edited ? "edited " : ""}${clock(message.date)}`;
+  if (message.protected) {
+    when.textContent += " 🔒";
+    when.title = "This message cannot be forwarded or saved.";
+  }
   if (message.forwarded_from !== null) {
     bubble.append(line("small", "forwarded", `Forwarded from ${nameOf(message.forwarded_from)}`));
   }

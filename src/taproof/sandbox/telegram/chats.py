@@ -34,6 +34,8 @@ class SandboxMessage:
     reply_to: "SandboxMessage | None" = None
     is_editable: bool = True
     """False for a message that showed or removed a reply keyboard: the messenger does not allow edits of it."""
+    is_protected: bool = False
+    """True if apps do not let the person forward or save the message. An edit does not change it."""
 
     def shown(self) -> dict[str, Any]:
         """Return the message in the control API's format."""
@@ -48,6 +50,7 @@ class SandboxMessage:
             "forwarded_from": None if self.forwarded_from is None else self.forwarded_from.id,
             "date": iso8601(self.date),
             "edited": self.edited_at is not None,
+            "protected": self.is_protected,
         }
 
 
@@ -160,6 +163,8 @@ class SandboxChat:
             seen["text"] = message.text
         if message.entities:
             seen["entities"] = message.entities
+        if message.is_protected:
+            seen["has_protected_content"] = True
         if message.keyboard:
             seen["reply_markup"] = {"inline_keyboard": message.keyboard}
         return seen

@@ -132,9 +132,14 @@ class Messenger:
 
     # ---- actions of the bot; methods.py checks whether they are allowed
 
-    def post(self, chat: SandboxChat, formatted: FormattedText, markup: SandboxMarkup) -> SandboxMessage:
+    def post(
+        self, chat: SandboxChat, formatted: FormattedText, markup: SandboxMarkup, *, is_protected: bool = False
+    ) -> SandboxMessage:
         """Send a message from the bot."""
-        message = self._message(formatted, from_bot=True, keyboard=markup.inline, is_editable=markup.is_inline)
+        editable = markup.is_inline
+        message = self._message(
+            formatted, from_bot=True, keyboard=markup.inline, is_editable=editable, is_protected=is_protected
+        )
         chat.put_keyboard(message, markup)
         chat.add(message)
         return message

@@ -197,7 +197,9 @@ class BotMethods:
         _check_writable(chat)
         _check_length(formatted)
         self._flood.count(chat.person.id)
-        message = self._messenger.post(chat, formatted, markup)
+        # Like the real server, read any other value than true, yes or 1 as false.
+        is_protected = parameters.boolean("protect_content")
+        message = self._messenger.post(chat, formatted, markup, is_protected=is_protected)
         return chat.as_message(message, self._messenger.bot), None
 
     async def _edit_message_text(self, parameters: Parameters) -> Answer:

@@ -18,6 +18,9 @@ from taproof.storage.protocol import Storage
 LEASE: Final = 90 * SECOND
 """The time (ms) for which a claim prevents other processes from editing a message. An edit takes less than that."""
 
+FIRST_PAUSE: Final = 15 * SECOND
+"""The least time (ms) between two attempts to edit a message. The pause doubles while the attempts fail."""
+
 
 class PromptToEdit(NamedTuple):
     """A claimed prompt, with what its message must say. `phone_asked`: a keyboard for the contact may be showing."""
@@ -89,6 +92,8 @@ class Prompts:
         """Record that a claimed message is edited, or that it never can be."""
         await self._storage.prompts.finish_prompt(ended)
 
-    async def postpone(self, ended: EndedPrompt, seconds: int) -> None:
-        """Let a process try again after this time."""
-        await self._storage.prompts.postpone_prompt(ended, self._clock() + seconds * SECOND)
+    async def postpone(self, to_edit: PromptToEdit) -> None:
+        """Let a process try again later: after `FIRST_PAUSE`, then after as long as the edit is overdue."""
+        now = self._clock()
+        pause = max(FIRST_PAUSE, now - to_edit.cancelled_at)
+        await self._storage.prompts.postpone_prompt(to_edit.ended, now + pause)

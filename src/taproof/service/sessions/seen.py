@@ -41,8 +41,9 @@ class SeenSession:
     their contact, so a keyboard for it may be showing. `was_used`: somebody may have received the result of the
     reported session, and the project must sign them out. `signed_out`: the project is the service's own, and the
     developer who reported the session was signed out there. `return_link`: the link back to the browser in which
-    the sign-in began, with the return code. It is known only to the call that made the code. `session_token`: the
-    session that a contact belongs to; "" if the caller named the session.
+    the sign-in began, with the return code. It is known only to the call that made the code. `has_link_back`: the
+    session's messages have that link after Confirm, so nobody may forward them. `session_token`: the session that a
+    contact belongs to; "" if the caller named the session.
     """
 
     outcome: DecisionOutcome
@@ -59,6 +60,7 @@ class SeenSession:
     was_used: bool = False
     signed_out: bool = False
     return_link: str | None = field(default=None, repr=False)
+    has_link_back: bool = False
     session_token: str = field(default="", repr=False)
 
 
@@ -100,4 +102,5 @@ def seen_as(outcome: DecisionOutcome, session: Session) -> SeenSession:
         context=load_context(details.context),
         choices=tuple((details.match_choices or "").split()),
         phone_required=details.phone_required,
+        has_link_back=details.return_url is not None,
     )
