@@ -74,11 +74,16 @@ async def test_the_policy_is_chosen_in_the_form(visitor: Visitor, console: Insta
     assert refused.status == 400
     [sentence] = refused.texts(".//p[@role='alert']")
     assert sentence.startswith("Same device cannot be offer or require")
+    unknown = await visitor.post(path, fields | {"same_device": "Require", "allowed_origins": "https://shop.example"})
+    assert unknown.texts(".//p[@role='alert']") == ["Same device must be off, offer or require."]
+    assert await the_project(visitor, console) == project
     await visitor.post(path, fields | {"same_device": "require", "return_urls": "https://app.example/back\r\n"})
     changed = await the_project(visitor, console)
     assert (changed.same_device, changed.return_urls) == ("require", ("https://app.example/back",))
     shown = await visitor.get(path)
     assert shown.one(".//select[@id='same_device']/option[@selected]").get("value") == "require"
+    tried = await visitor.submit(page_of(project), page_of(project))
+    assert "set Same device to Off or Offer in the project's settings" in tried.texts(".//p[@role='alert']")[0]
     await visitor.post(path, fields | {"was_same_device": "require", "was_return_urls": "https://app.example/back"})
     assert await the_project(visitor, console) == project
 

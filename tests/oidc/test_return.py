@@ -2,7 +2,7 @@
 
 import httpx
 import pytest
-from tests.e2e.openid import answer_of
+from tests.e2e.openid import DEEPLINK, answer_of
 from tests.oidc.conftest import SAME_ORIGIN, Web
 from tests.openid_provider import ADA, ISSUER, REQUESTER, Shop, error_of
 
@@ -114,17 +114,22 @@ async def test_leaving_after_confirm(web: Web, shop: Shop) -> None:
 
 
 async def test_a_crash_between_return_and_code(web: Web, shop: Shop) -> None:
-    """If the process ends after the return, the same form finishes the sign-in."""
+    """If the process ends after the return, the same form finishes the sign-in. Until then, no page says that it is."""
     page = await begin(web, shop)
     code = (await web.confirm(page)).partition(FRAGMENT)[2]
     token = await web.token_of(page)
     key = session_key(token)
     assert key is not None
     assert await web.provider.node.signin.accept_return(key, token, code)
-    assert await state_of(web, page) == "returned"
-    assert (await web.get(page)).status_code == 200
+    # The answer comes at once, because nothing announces the code.
+    answer = (await web.get(f"{page}/status?seen=returning&hint=return")).json()
+    assert answer == {"state": "returning", "hint": "return", "text": "Waiting for you to come back…"}
+    shown = (await web.get(page)).text
+    assert ("<h1>Confirmed</h1>" in shown, DEEPLINK.search(shown)) == (True, None)
     assert (await come_back(web, page, "x")).headers["location"] == page
     assert "code" in answer_of(await come_back(web, page, code))
+    assert await state_of(web, page) == "returned"
+    assert "<h1>This sign-in is finished</h1>" in (await web.get(page)).text
 
 
 @pytest.mark.parametrize("policy", ["off", "offer"])

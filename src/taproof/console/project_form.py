@@ -6,7 +6,6 @@ from taproof.console.forms import Form
 from taproof.core.errors import TaproofError
 from taproof.core.model import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, ProjectChanges, ProjectEvent
 from taproof.core.names import visible_name
-from taproof.core.return_code import SameDevice
 
 _IN_WORDS: Final = {
     "name ": "The name ",
@@ -40,7 +39,7 @@ def typed(form: Form, prefix: str = "") -> dict[str, Any]:
         "name": visible_name(form[f"{prefix}name"]),
         "webhook_url": form[f"{prefix}webhook_url"],
         "allowed_origins": tuple(form[f"{prefix}allowed_origins"].split()),
-        "same_device": form[f"{prefix}same_device"] if form[f"{prefix}same_device"] in get_args(SameDevice) else "off",
+        "same_device": form[f"{prefix}same_device"] or "off",
         "return_urls": tuple(form[f"{prefix}return_urls"].split()),
         "webhook_events": tuple(event for event in get_args(ProjectEvent) if form.is_checked(prefix + event)),
         **flags,

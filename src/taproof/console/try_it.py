@@ -38,6 +38,10 @@ _INTRO_WITH_CODE: Final = (
     "Open the messenger and tap the number shown below. A wrong number cancels the sign-in. "
     "This page continues automatically."
 )
+_SAME_DEVICE: Final = (
+    "This project requires that a sign-in ends in the browser in which it began, which this page cannot do. Try it on "
+    "your own page, or set Same device to Off or Offer in the project's settings."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,8 @@ class TryItPages:
         except (ProjectPaused, BotBroken, PlanLimitReached, MessengerUnavailable, SameDeviceRequired) as error:
             # The page itself says that the project is paused.
             sentence = "" if isinstance(error, ProjectPaused) else error.sentence
+            if isinstance(error, SameDeviceRequired):
+                sentence = _SAME_DEVICE
             project = await self.projects.read_project(visitor.developer, project.id)
             return self._start_page(request, project, error=sentence, status=error.status)
         response = RedirectResponse(request.url.path, 303)

@@ -74,7 +74,7 @@ def _confirmed(session: Session) -> Step:
     if session.confirmed_at is None:
         asks_phone = session.prompt is not None and session.prompt.collect_phone
         more = ", or not shared their phone number yet" if asks_phone else ""
-        # This does not tell whether they confirmed: until they return, the application must not learn it.
+        # This does not tell whether they confirmed: until they return, only the hint of a poll does.
         more += ", or not returned to the browser yet" if _must_return(session) else ""
         return Step("confirmed", None, f"The user has not confirmed yet{more}.")
     if session.prompt is None:

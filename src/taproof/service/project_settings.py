@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from taproof.core.accounts import Plan
 from taproof.core.address_rules import AddressRules
@@ -11,6 +11,7 @@ from taproof.core.errors import InvalidRequest
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import read_origins
+from taproof.core.return_code import SameDevice
 from taproof.core.return_url import read_return_urls
 from taproof.core.webhook_url import webhook_url_problem
 from taproof.service.audit import url_origin
@@ -58,6 +59,8 @@ class SettingsRules:
             )
             if problem is not None:
                 raise InvalidRequest(f"webhook_url {problem}.")
+        if changes.same_device is not None and changes.same_device not in get_args(SameDevice):
+            raise InvalidRequest("same_device must be off, offer or require.")
         if changes.collect_phone and plan == "free":
             raise InvalidRequest(NO_PHONES)
         return dataclasses.replace(

@@ -40,10 +40,11 @@ PageState = Literal[
 """The state of a sign-in page.
 
 "unreachable": as "waiting", but the user has blocked the bot. "returning": the user confirmed, and the messenger must
-lead them back to this browser. "confirmed": `finish_sign_in` gives the code. "returned": the messenger has led them
-back, and only the page there gets the code (`finish_return`). Two pages with one code would make the application use it
-twice. "cancelled", "expired": the session is over, and another one may be started. "finished": the application has the
-code, or the user went back without signing in. "device_done": the device gets its tokens.
+lead them back to this browser; also if it has, but the process ended before it created the code. "confirmed":
+`finish_sign_in` gives the code. "returned": the messenger has led them back, and only the page there gets the code
+(`finish_return`). Two pages with one code would make the application use it twice. "cancelled", "expired": the session
+is over, and another one may be started. "finished": the application has the code, or the user went back without signing
+in. "device_done": the device gets its tokens.
 """
 
 
@@ -58,8 +59,8 @@ class BegunSignIn(NamedTuple):
 class SeenSignIn:
     """A sign-in as its browser sees it.
 
-    `deeplink` and `match_code` are None unless the sign-in can go on. `hint` says what a sign-in in the state "waiting"
-    waits for. `return_required`: it must end in the browser in which it began. `session_expires_at` is in ms.
+    `deeplink` and `match_code` are None unless the session is pending. `hint` says what a sign-in in the state
+    "waiting" waits for. `return_required`: it must end in the browser in which it began. `session_expires_at` is in ms.
     """
 
     authorization: Authorization
@@ -161,7 +162,7 @@ class OidcSignIns:
         state = _page_state(found, polled, now)
         can_start_again = state == "expired" or (state == "cancelled" and found.user_code is None)
         deeplink = match_code = None
-        if state in LIVE:
+        if state in LIVE and polled.status == "pending":
             deeplink, _ = self._opened(found)
             match_code = session.prompt.match_code if session.prompt is not None else None
         return SeenSignIn(
@@ -319,7 +320,9 @@ def _page_state(found: Authorization, session: PolledSession, now: int) -> PageS
     if found.ended_at is not None:
         return "finished"
     if found.code_expires_at is not None:
-        return _with_code(session) if _can_send_code(found, now) else "finished"
+        if not _can_send_code(found, now):
+            return "finished"
+        return "returned" if session.return_required else "confirmed"
     if found.redeemed_at is not None:
         return "device_done"
     if found.expires_at <= now:
@@ -328,10 +331,9 @@ def _page_state(found: Authorization, session: PolledSession, now: int) -> PageS
     if status == "pending":
         return _PENDING.get(session.hint, "waiting")
     if status == "confirmed":
-        return _with_code(session) if found.user_code is None else "device_done"
+        if found.user_code is not None:
+            return "device_done"
+        # Without a code, `finish_return` still has to give it.
+        return "returning" if session.return_required else "confirmed"
     # A used session without a code was reported by its user.
     return "expired" if status == "expired" else "cancelled"
-
-
-def _with_code(session: PolledSession) -> PageState:
-    return "returned" if session.return_required else "confirmed"
