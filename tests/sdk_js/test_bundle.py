@@ -40,11 +40,11 @@ def test_fresh_build(tmp_path: Path) -> None:
 
 
 def test_size() -> None:
-    """The compressed bundle is under 11 KB, and the script for Mini Apps under 1 KB.
+    """The compressed bundle is under 11.5 KB, and the script for Mini Apps under 1 KB.
 
     3 KB of it are the return to this browser, the hints, and their texts in ten languages.
     """
-    for script, limit in ((BUNDLE, 11_264), (MINI_APP, 1_024)):
+    for script, limit in ((BUNDLE, 11_776), (MINI_APP, 1_024)):
         assert len(gzip.compress(script.read_bytes(), 9, mtime=0)) < limit
 
 
