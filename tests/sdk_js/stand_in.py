@@ -78,7 +78,7 @@ class StandIn:
             user = {"messenger_id": "1001", "messenger_name": "Ada", "messenger_username": None}
             confirmed = {"status": "confirmed", **user, "proof": self.proof, "confirmed_at": "2026-11-20T22:44:03.127Z"}
             return web.json_response(confirmed)
-        if session.status in {"pending", "used"}:
+        if session.status == "pending":
             return web.json_response({"status": "pending", "hint": session.hint})
         return web.json_response({"status": session.status})
 

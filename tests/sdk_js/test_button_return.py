@@ -37,7 +37,7 @@ async def is_clean(page: Page) -> None:
     """Assert that the return code is neither in the address nor in the history, and no secret is stored."""
     assert "taproof_return" not in await page.evaluate("location.href + JSON.stringify(history.state)")
     for stored in await page.evaluate(STORED):
-        assert stored.keys() == {"expiresAt"}
+        assert stored.keys() <= {"expiresAt", "used"}
 
 
 async def test_a_new_tab_finishes(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
@@ -145,6 +145,41 @@ async def test_several_sign_ins(site: Site, service: StandIn, url: str, open_con
     assert [each.status for each in sessions] == ["pending", "used", "pending"]
     for page in (pages[0], pages[2]):
         await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
+
+
+async def test_back_after_the_end(service: StandIn, url: str, open_context: OpenContext) -> None:
+    """In the browser that began the sign-in, *Back* says how it ended, or nothing, and offers no address."""
+    context = await open_context()
+    page = await begin(context, url)
+    back = service.last.confirm()
+    await page.get_by_role("button", name="Close").click()
+    await until(lambda: service.last.status == "cancelled")
+    assert [each.keys() for each in await page.evaluate(STORED)] == [{"expiresAt"}]
+    late = await go(context, back)
+    await expect(part(late, "button")).to_be_visible()
+    await expect(part(late, "panel")).to_be_hidden()
+    # While another sign-in is pending, the code may be that of the ended one.
+    await begin(context, url)
+    late = await go(context, back)
+    assert await wait_for(late, "ended") == {"status": "used"}
+    assert service.last.status == "pending"
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled", "used"])
+async def test_back_after_an_abandoned_end(
+    service: StandIn, way: Way, url: str, open_context: OpenContext, status: str
+) -> None:
+    """The page of the sign-in was left before it ended."""
+    context = await open_context()
+    page = await begin(context, url)
+    back = service.last.confirm()
+    # This call of the page gets no answer.
+    await until(lambda: way.calls[-1].get("seen_hint") == "return")
+    await page.close()
+    service.last.return_code, service.last.status = None, status
+    late = await go(context, back)
+    assert await wait_for(late, "ended") == {"status": status}
+    await expect(part(late, "help")).to_be_hidden()
 
 
 async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_context: OpenContext, way: Way) -> None:
@@ -302,4 +337,4 @@ async def test_what_is_stored(service: StandIn, url: str, open_context: OpenCont
     assert left.pop("own") == "kept"
     [(name, value)] = left.items()
     assert name.endswith(f":proj_1:{stored[0]['challenge']}")
-    assert json.loads(value).keys() == {"expiresAt"}
+    assert json.loads(value).keys() == {"expiresAt", "used"}

@@ -85,23 +85,19 @@ export const forget = (options, kept) => {
 };
 
 /**
- * End the sharing of a sign-in with other tabs.
+ * End the sharing of a sign-in with other tabs. Only its time of expiry stays: if the messenger then opens the page, it must
+ * recognise that this browser began the sign-in.
  *
  * @param {SignInOptions} options
  * @param {Kept} kept
- * @param {boolean} isConfirmed If the messenger then opens the page again, it must recognise that this browser began the
- *   sign-in. Only the time of expiry is stored for this.
+ * @param {boolean} isUsed Whether this tab has received the result. The other tabs must not ask for it again.
  */
-export const unshare = (options, kept, isConfirmed) => {
+export const unshare = (options, kept, isUsed) => {
   const name = nameOf(options, kept);
   attempt(() => {
     // Another tab may have ended it before.
     if (localStorage.getItem(name)?.includes(kept.verifier)) {
-      if (isConfirmed) {
-        localStorage.setItem(name, JSON.stringify({ expiresAt: kept.expiresAt }));
-      } else {
-        localStorage.removeItem(name);
-      }
+      localStorage.setItem(name, JSON.stringify({ expiresAt: kept.expiresAt, used: isUsed || undefined }));
     }
   });
 };
@@ -127,15 +123,15 @@ const allShared = () => {
  * Return the sign-ins of this browser that a return code may belong to, and remove expired ones.
  *
  * @param {SignInOptions} options
- * @returns {{ pending: Kept[], isKnown: boolean, isElsewhere: boolean }} `pending`: the newest first. `isKnown`: a sign-in of
- *   this project began in this browser. `isElsewhere`: there are only sign-ins of other projects.
+ * @returns {{ pending: Kept[], hasEnded: boolean, isElsewhere: boolean }} `pending`: the newest first. `hasEnded`: a sign-in
+ *   of this project began and ended in this browser. `isElsewhere`: there are only sign-ins of other projects.
  */
 export const returning = (options) => {
   const found = allShared();
   const own = found.filter(([name]) => name.startsWith(`${keyOf(options)}:`)).map(([, kept]) => kept);
   return {
     pending: own.filter(({ token }) => token).sort((one, other) => other.expiresAt - one.expiresAt),
-    isKnown: own.length > 0,
+    hasEnded: own.some(({ token }) => !token),
     isElsewhere: own.length === 0 && found.length > 0,
   };
 };

@@ -93,7 +93,7 @@ export const signIn = (options) => run(options, null);
  * @returns {Promise<SignInResult> | null} null if no sign-in was in progress.
  */
 export const resume = (options) => {
-  const { pending, isKnown, isElsewhere } = returning(options);
+  const { pending, hasEnded, isElsewhere } = returning(options);
   if (running.has(keyOf(options))) {
     return null;
   }
@@ -106,9 +106,9 @@ export const resume = (options) => {
     const others = pending.filter(({ challenge }) => challenge !== own?.challenge);
     const candidates = own ? [own, ...others] : others;
     if (code && candidates.length) {
-      return run(options, own, code, candidates);
+      return run(options, own, code, candidates, hasEnded ? "used" : undefined);
     }
-    if (code && !isKnown) {
+    if (code && !hasEnded) {
       return Promise.resolve({ status: "other_browser", address: addressWith(code) });
     }
   }
@@ -126,9 +126,10 @@ const withCode = (kept, returnCode) => ({ ...kept, returnCode, expiresAt: Date.n
  * @param {Kept | null} own The sign-in of this tab.
  * @param {string} [code] A return code from the page's address.
  * @param {Kept[]} [candidates] The sign-ins that the code may belong to. The code does not tell which.
+ * @param {Ended["status"]} [ended] The status of a sign-in of this browser that the code may belong to and that has ended.
  * @returns {Promise<SignInResult>}
  */
-const run = async (options, own, code = "", candidates = []) => {
+const run = async (options, own, code = "", candidates = [], ended) => {
   const { signal, onLink, onStatus, onHint, onConfirmed } = options;
   const key = keyOf(options);
   const listening = new AbortController();
@@ -200,7 +201,7 @@ const run = async (options, own, code = "", candidates = []) => {
   /** @param {StorageEvent} event Another tab has changed `localStorage`. */
   const onStorage = ({ key: name, newValue }) => {
     if (own && name === nameOf(options, own) && !newValue?.includes(own.token)) {
-      gone = !!newValue;
+      gone = !!newValue?.includes('"used"');
       woken = true;
       interrupt();
     }
@@ -282,6 +283,7 @@ const run = async (options, own, code = "", candidates = []) => {
       const isRefused =
         status >= 400 && status < 500 && status !== 408 && status !== 429 && (answer?.error || !kept);
       const link = linkOf(answer?.deeplink, answer?.match_code, answer?.return_required);
+      const isOver = status === 200 && ["cancelled", "expired", "used"].includes(answer?.status);
       let pause = INTERVAL;
       if (status === 200 && !kept && link) {
         own = kept = {
@@ -321,7 +323,10 @@ const run = async (options, own, code = "", candidates = []) => {
         await onConfirmed?.(result);
         return result;
       } else if (kept !== own && (status === 200 || (status === 404 && isRefused))) {
-        // The return code is not that of this sign-in.
+        // The return code is not that of this sign-in, or this sign-in has ended.
+        if (isOver) {
+          ended = answer.status;
+        }
         candidates.shift();
         const [next] = candidates;
         kept = next ? withCode(next, code) : own;
@@ -329,7 +334,7 @@ const run = async (options, own, code = "", candidates = []) => {
           forgetCode(options);
         }
         if (!kept) {
-          return { status: "other_browser", address: addressWith(code) };
+          return ended ? { status: ended } : { status: "other_browser", address: addressWith(code) };
         }
         deadline = deadlineOf(kept);
         show();
@@ -347,7 +352,7 @@ const run = async (options, own, code = "", candidates = []) => {
           pause = 0;
         }
         failures = 0;
-      } else if (status === 200 && kept && ["cancelled", "expired", "used"].includes(answer?.status)) {
+      } else if (kept && isOver) {
         return { status: answer.status };
       } else if (isRefused && returnUrl && response?.headers.get("X-Error-Code") === "return_url_not_allowed") {
         // The project does not accept a return to this page.

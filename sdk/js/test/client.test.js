@@ -143,7 +143,9 @@ const post = (body, headers = {}) => ({
 });
 
 test("Express: the page that the messenger opened signs in by its return code, in this session only", async (t) => {
-  const { client, calls } = await start(t, STARTED, { status: "pending" }, [503, { error: "Away." }], confirmed());
+  const refused = { error: "The secret key is wrong." };
+  const { client, calls } = await start(t, STARTED, { status: "pending" }, [503, { error: "Away." }], [401, refused], confirmed());
+  const logged = t.mock.method(console, "error", () => {});
   const app = express();
   app.use(session({ secret: "a secret of this test", resave: false, saveUninitialized: false }));
   app.use("/auth/taproof", taproofExpress({ projectId: PROJECT, webhookSecret: SECRET, guard: new MemoryGuard(), client }));
@@ -157,13 +159,21 @@ test("Express: the page that the messenger opened signs in by its return code, i
   const send = (cookie) => fetch(`${origin}/auth/taproof`, post({ return_code: "code" }, { Cookie: cookie }));
   assert.equal((await send("")).status, 403); // Another browser.
   assert.equal((await send(Cookie)).status, 401); // A wrong code.
-  assert.equal((await send(Cookie)).status, 503);
+  // The service's sentences are for the operator: they are logged, and the user gets others.
+  for (const [status, error] of [
+    [503, "The sign-in service cannot be reached. Try again."],
+    [401, "This sign-in could not be finished. Start again."],
+  ]) {
+    const answer = await send(Cookie);
+    assert.deepEqual([answer.status, await answer.json()], [status, { error }]);
+  }
+  assert.deepEqual(logged.mock.calls.map((call) => call.arguments[1]), ["Away.", refused.error]);
   const done = await send(Cookie);
   assert.deepEqual([done.status, await done.json()], [200, { location: "/" }]);
   Cookie = done.headers.get("set-cookie")?.split(";")[0] ?? "";
   const me = await (await fetch(`${origin}/me`, { headers: { Cookie } })).json();
   assert.deepEqual([me.user, me.held.includes("taproofStarted")], ["1001", false]);
-  assert.deepEqual(calls.slice(1).map((each) => each[3].return_code), ["code", "code", "code"]);
+  assert.deepEqual(calls.slice(1).map((each) => each[3].return_code), ["code", "code", "code", "code"]);
 });
 
 test("Next.js: the sign-in that the server started comes from the application's own session", async (t) => {

@@ -105,7 +105,12 @@ export function makeEndpoint(options) {
           proof = result.proof;
         } catch (error) {
           if (!(error instanceof TaproofApiError)) throw error;
-          return failed(error.status === null || error.status >= 500 || error.status === 429 ? 503 : 401, error.message);
+          // Its sentence is for the operator of this application, not for the user.
+          console.error("Taproof:", error.message);
+          const isAway = error.status === null || error.status >= 500 || error.status === 429;
+          return isAway
+            ? failed(503, "The sign-in service cannot be reached. Try again.")
+            : failed(401, "This sign-in could not be finished. Start again.");
         }
       }
       if (typeof proof !== "string") {
