@@ -48,7 +48,7 @@ async def test_a_new_tab_finishes(site: Site, service: StandIn, url: str, open_c
     await expect(part(first, "link")).to_be_visible()
     await expect(part(first, "code")).to_be_hidden()
     back = service.last.confirm()
-    await expect(part(first, "status")).to_have_text("Confirmed. Tap “Back to …” in Telegram")
+    await expect(part(first, "status")).to_have_text("Confirmed. To finish, tap the Back button in Telegram")
     second = await go(context, back)
     await second.wait_for_url("**/welcome?from=shop")
     await is_clean(second)
@@ -109,7 +109,8 @@ async def test_another_browser(service: StandIn, url: str, open_context: OpenCon
     await expect(part(page, "retry")).to_be_hidden()
     await assert_accessible(page)
     tops = [
-        (await part(page, each).bounding_box() or {})["y"] for each in ("status", "send", "command", "copy", "link")
+        await part(page, each).evaluate("(it) => it.getBoundingClientRect().y")
+        for each in ("status", "send", "command", "copy", "link")
     ]
     assert tops == sorted(tops)
     colours = [
@@ -164,7 +165,7 @@ async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_conte
     await expect(part(victim, "status")).to_have_text("Opened in Telegram: confirm there")
     assert site.posted == []
     assert session.status == "pending"
-    await expect(part(attacker, "status")).to_have_text("Confirmed. Tap “Back to …” in Telegram")
+    await expect(part(attacker, "status")).to_have_text("Confirmed. To finish, tap the Back button in Telegram")
     finishing = await go(context, session.confirm())
     await finishing.wait_for_url("**/welcome?from=shop")
 
