@@ -14,10 +14,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SAID = {
     "opened": "Opened in Telegram: confirm there",
-    "choosing": "Choose 42 there",
+    "choosing": "Opened in Telegram: choose 42",
     "phone_asked": "Telegram asks for your phone number: answer there",
-    "unreachable": "You have blocked the bot: unblock it, then try again",
-    "return": "Confirmed. Tap “Back to …” in Telegram",
+    "unreachable": "You have blocked the bot. Unblock it, then open Telegram again.",
+    "return": "Confirmed. To finish, tap the Back button in Telegram",
 }
 
 
@@ -34,14 +34,20 @@ async def test_each_hint(site: Site, way: Way, service: StandIn, open_context: O
     context = await open_context(breaks=True, bypass_csp=True, reduced_motion="reduce")
     page = await go(context, site.show('project-id="proj_1"'))
     await start(page)
+    for name in ("code", "scan", "number"):
+        await expect(part(page, name)).to_be_visible()
+    turns = "(it) => getComputedStyle(it, '::before').display !== 'none'"
     for hint, said in SAID.items():
         service.last.become(hint)
         await expect(part(page, "status")).to_have_text(said)
+        # Nothing is left to scan, and after the choice nothing to choose; a blocked bot does nothing.
+        for name in ("code", "scan"):
+            await expect(part(page, name)).to_be_hidden()
+        await expect(part(page, "number")).to_have_text("42" if hint in {"opened", "choosing"} else "")
+        assert await part(page, "status").evaluate(turns) is (hint != "unreachable")
+        await expect(part(page, "link")).to_be_visible()
         await assert_accessible(page)
-    # After Confirm, nothing is left to scan or to choose.
-    for name in ("code", "help", "choose"):
-        await expect(part(page, name)).to_be_hidden()
-    await expect(part(page, "link")).to_be_visible()
+    await expect(part(page, "help")).to_be_hidden()
     assert [detail["hint"] for _, detail in await heard(page, "hint")] == ["waiting", *SAID]
     # The status has not changed for pages that do not know hints.
     assert [detail["status"] for _, detail in await heard(page, "status")] == ["starting", "pending"]
@@ -60,6 +66,7 @@ async def test_a_hint_comes_back_after_a_lost_connection(
     way.mode = "html"
     await page.evaluate("dispatchEvent(new Event('online'))")
     await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    await expect(part(page, "code")).to_be_hidden()
     way.mode = service.answer
     await page.evaluate("dispatchEvent(new Event('online'))")
     await expect(part(page, "status")).to_have_text(SAID["opened"])
@@ -93,14 +100,16 @@ async def test_hints_in_all_languages(site: Site, service: StandIn, open_context
 
 @pytest.mark.parametrize("hint", ["<b>x</b>", "constructor", 7, None])
 async def test_an_unknown_hint(site: Site, service: StandIn, open_context: OpenContext, hint: object) -> None:
-    """A hint that the button does not know changes nothing in the panel."""
-    page = await go(await open_context(), site.show('project-id="proj_1"'))
+    """A hint that the button does not know changes nothing in the panel, which then has its QR code."""
+    service.accepts_return = False
+    page = await go(await open_context(breaks=True), site.show('project-id="proj_1"'))
     await start(page)
     service.last.become(hint)  # type: ignore[arg-type]
     service.last.become("opened")
     await expect(part(page, "status")).to_have_text(SAID["opened"])
     service.last.become(hint)  # type: ignore[arg-type]
     await expect(part(page, "status")).to_have_text(SAID["opened"] if hint is None else "Waiting for you to confirm…")
+    await expect(part(page, "code")).to_be_visible(visible=hint is not None)
 
 
 @pytest.mark.parametrize("how", ["Escape", "removed", "before the link"])
@@ -187,4 +196,4 @@ async def test_the_real_number(site: Site, open_context: OpenContext, project: O
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     await asyncio.to_thread(phone.open, await start(page))
     number = await part(page, "number").inner_text()
-    await expect(part(page, "status")).to_have_text(f"Choose {number} there")
+    await expect(part(page, "status")).to_have_text(f"Opened in Telegram: choose {number}")

@@ -9,19 +9,19 @@ import { speechFor } from "./texts.js";
  * @typedef {import("./sign_in.js").WaitingStatus | import("./sign_in.js").SignInResult["status"] | "error"} ButtonStatus
  */
 
-/** Indexes of the texts. */
-const [LABEL, SCAN, OPEN, NOTHING_HAPPENS, SEND, COPY, CLOSE, AGAIN, CHOOSE] = [0, 1, 2, 4, 5, 6, 7, 8, 14];
-const [SEND_ADDRESS, OPEN_ADDRESS, RELOAD] = [21, 22, 24];
-/** The text of each status. @type {Record<string, number>} */
-const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 23, error: 13, other_browser: 20 };
-/** The text of each hint, instead of that of the status "pending". @type {Record<string, number | null>} */
-const HINTED = { __proto__: null, opened: 15, choosing: 16, phone_asked: 17, return: 18, unreachable: 19 };
 /** Size of one module of the QR code, in screen pixels. */
 const MODULE = 5;
 /** Milliseconds for which "Confirmed" is shown if the page stays open. */
 const CLOSING_DELAY = 1_500;
 /** Maximum time between two attempts to send the proof, in milliseconds. The proof is valid for five minutes. */
 const LONGEST_PAUSE = 5_000;
+/** Indexes of the texts. */
+const LABEL = 0, SCAN = 1, OPEN = 2, NOTHING_HAPPENS = 4, SEND = 5, COPY = 6, CLOSE = 7, AGAIN = 8, CHOOSE = 14;
+const SEND_ADDRESS = 21, OPEN_ADDRESS = 22, RELOAD = 24;
+/** The text of each status. @type {Record<string, number>} */
+const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 23, error: 13, other_browser: 20 };
+/** The text of each hint, instead of that of the status "pending". @type {Record<string, number | null>} */
+const HINTED = { __proto__: null, opened: 15, choosing: 16, phone_asked: 17, return: 18, unreachable: 19 };
 
 /**
  * @template {keyof HTMLElementTagNameMap} T
@@ -123,7 +123,10 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
   #controller = new AbortController();
   /** @type {ButtonStatus} */
   #now = "starting";
+  #ended = false;
   #hint = "";
+  /** Whether the QR code of the current sign-in is drawn and useful. */
+  #canScan = false;
 
   constructor() {
     super();
@@ -198,9 +201,10 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
       onStatus: (status) => this.#show(status),
       onHint: (hint) => {
         this.#hint = hint;
-        if (hint === "return") {
-          // Only the page that the messenger opens continues from here.
-          this.#code.hidden = this.#scan.hidden = this.#help.hidden = true;
+        // Only the page that the messenger opens continues after "return".
+        this.#help.hidden ||= hint === "return";
+        if (hint === "phone_asked" || hint === "return") {
+          // The user has chosen.
           this.#number.textContent = "";
         }
         this.#speak();
@@ -222,12 +226,12 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
       onLink: ({ deeplink, appLink, command, matchCode, returnRequired }) => {
         const phone = matchMedia(PHONE).matches;
         this.#number.textContent = matchCode;
-        this.#speak();
         this.#link.href = deeplink;
         this.#command.textContent = command;
         // A sign-in that must be finished in this browser cannot be confirmed on another device.
         const same = returnRequired || this.getAttribute("same-device") === "require";
-        this.#code.hidden = this.#scan.hidden = phone || same || !draw(this.#code, deeplink);
+        this.#canScan = !phone && !same && draw(this.#code, deeplink);
+        this.#speak();
         this.#link.hidden = this.#help.hidden = false;
         if (phone) {
           this.#link.focus();
@@ -322,24 +326,24 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
    * @param {string} [detail]
    */
   #show(status, detail = "") {
-    const ended = !["starting", "pending", "retrying"].includes(status);
+    const ended = (this.#ended = !["starting", "pending", "retrying"].includes(status));
+    const isElsewhere = status === "other_browser";
     this.#now = status;
-    this.#panel.toggleAttribute("data-ended", ended);
     this.#detail.textContent = detail;
     this.#detail.hidden = !detail;
     if (ended || status === "starting") {
       this.#hint = "";
       this.#help.open = false;
-      this.#code.hidden = this.#scan.hidden = this.#link.hidden = this.#help.hidden = true;
+      this.#canScan = false;
+      this.#link.hidden = this.#help.hidden = true;
       this.#number.textContent = "";
       // In another browser, the address must first of all be copied to where the sign-in began.
-      const isElsewhere = status === "other_browser";
       (isElsewhere ? this.#help : this.#match).after(this.#link);
       this.#link.part.toggle("action", !isElsewhere);
       this.#copy.part.toggle("action", isElsewhere);
       this.#summary.hidden = isElsewhere;
     }
-    this.#again.hidden = !ended || status === "confirmed" || status === "other_browser";
+    this.#again.hidden = !ended || status === "confirmed" || isElsewhere;
     this.#speak();
     if (!this.#again.hidden) {
       this.#again.focus();
@@ -358,7 +362,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     );
   }
 
-  /** Show all texts in the current language. */
+  /** Show the state, with all texts in the current language. */
   #speak() {
     const { language, direction, texts } = speechFor(this.getAttribute("language"));
     for (const part of [this.#button, this.#panel]) {
@@ -370,7 +374,12 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#scan.textContent = texts[SCAN];
     this.#choose.textContent = this.#number.textContent && texts[CHOOSE];
     const isElsewhere = this.#now === "other_browser";
-    const said = (this.#now === "pending" && HINTED[this.#hint]) || SAID[this.#now];
+    const hinted = HINTED[this.#hint];
+    const said = (this.#now === "pending" && hinted) || SAID[this.#now];
+    // Once the link is open, there is nothing left to scan.
+    this.#code.hidden = this.#scan.hidden = !this.#canScan || !!hinted;
+    // Until the user has unblocked the bot, nothing happens either.
+    this.#panel.toggleAttribute("data-ended", this.#ended || said === HINTED.unreachable);
     this.#link.textContent = texts[isElsewhere ? OPEN_ADDRESS : OPEN];
     this.#status.textContent = texts[said]?.replace("#", this.#number.textContent) ?? "…";
     this.#summary.textContent = texts[NOTHING_HAPPENS];

@@ -92,7 +92,6 @@ dialog > * { margin: 0 0 1rem; }
   word-break: break-all;
   user-select: all;
 }
-[part="link"] { color: inherit; }
 [part="copy"] {
   padding: 0.3em 1em;
   border: 1px solid;

@@ -130,7 +130,7 @@ async def test_the_users_own_browser_signs_in(
     page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     back = await confirm(phone, await start(page))
     if policy == "require":
-        await expect(part(page, "status")).to_contain_text("Confirmed. Tap")
+        await expect(part(page, "status")).to_contain_text("Confirmed. To finish")
         assert back
         new = await go(context, back)
         await new.wait_for_url("**/welcome?from=shop")
