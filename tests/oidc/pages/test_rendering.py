@@ -147,7 +147,10 @@ def test_hints_are_shown() -> None:
         status = page.all("p", id="status")[0]
         assert (status["data-seen"], status["data-hint"]) == (state, hint)
         assert text in page.text
-    assert "tap “Back to Ada’s Bookshop” in the messenger" in Page(EACH["returning"]("en")).text
+    returning = Page(EACH["returning"]("en"))
+    assert "tap “Back to Ada’s Bookshop” in the messenger" in returning.text
+    # A second "Back to" would do the opposite of the messenger's.
+    assert (returning.text.count("Back to"), "Cancel this sign-in" in returning.text) == (1, True)
 
 
 def test_a_sign_in_on_the_same_device() -> None:
