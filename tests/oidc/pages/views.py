@@ -49,6 +49,7 @@ EACH: dict[str, Render] = {
     "same device": _sign_in("waiting", return_required=True),
     "back in the browser": lambda language: PAGES.back_in_browser("auth_1", "Ada’s Bookshop", language),
     "elsewhere": PAGES.elsewhere,
+    "signed in elsewhere": lambda language: PAGES.elsewhere(language, is_signed_in=True),
     "device confirm": lambda language: PAGES.device_confirm(language, "WDJB-MJHT", "Ada’s Bookshop", "Living-room TV"),
     "form post": lambda language: PAGES.form_post(REDIRECT_URI, {"code": "c", "state": "s"}, language),
 }

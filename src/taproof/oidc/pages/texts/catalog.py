@@ -60,6 +60,8 @@ class ElsewhereTexts:
 
     heading: str
     text: str
+    signed_in: str
+    """Replaces everything below the heading if the sign-in does not need the address."""
     label: str
     copy_button: str
     copied: str
