@@ -41,6 +41,7 @@ def _device_code(problem: DeviceProblem | None) -> Render:
 EACH: dict[str, Render] = {
     **{state: _sign_in(state) for state in get_args(SignInState)},
     **{reason: _sign_in("unavailable", reason=reason) for reason in get_args(UnavailableReason)},
+    "blocked": _sign_in("unavailable", reason="blocked", hint="unreachable"),
     **{f"problem {key}": _problem(key) for key in get_args(ProblemKey)},
     **{f"device code {problem}": _device_code(problem) for problem in (None, *get_args(DeviceProblem))},
     "match code": _sign_in("waiting", match_code="42", client_name="Ada’s Bookshop"),

@@ -131,6 +131,8 @@ class Pages:
                 return texts.waiting.phone_asked
             case "return":
                 return texts.returning.status
+            case "unreachable":
+                return ""  # The page says why nothing can be confirmed now.
             case _:
                 return texts.waiting.status
 
