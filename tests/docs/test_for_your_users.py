@@ -48,3 +48,10 @@ def test_the_page_of_the_console_names_its_own_prompts() -> None:
     page = " ".join((DOCS / "how-to/console.md").read_text(encoding="utf-8").split())
     names = [purpose.project_name for purpose in (CONSOLE, TERMINAL, INVITATION)]
     assert [name for name in names if f"*{name}*" not in page] == []
+
+
+def test_what_comes_after_the_prompt() -> None:
+    """The page has the bot's words for a request that the application cancelled, and its button back."""
+    sentence = block_of(PAGE, "text", "cancelled this request").text.strip()
+    assert sentence == EN.withdrawn.partition("\n")[0].format(project="Acme Shop")
+    assert f"**{EN.back_button.format(project='Acme Shop')}**" in (DOCS / PAGE).read_text(encoding="utf-8")

@@ -29,6 +29,15 @@ async def state_of(web: Web, page: str) -> str:
     return str((await web.get(f"{page}/status")).json()["state"])
 
 
+async def seen_elsewhere(web: Web, page: str) -> str:
+    """Return the page to which the messenger leads, as another browser sees it."""
+    cookies = dict(web.client.cookies)
+    web.client.cookies.clear()
+    shown = (await web.get(f"{page}/return")).text
+    web.client.cookies.update(cookies)
+    return shown
+
+
 async def test_a_whole_sign_in(web: Web, shop: Shop) -> None:
     """With `require`, Confirm alone signs nobody in; the page to which the messenger leads gets the code, once."""
     page = await begin(web, shop)
@@ -140,9 +149,24 @@ async def test_without_require(web: Web, shop: Shop, policy: str) -> None:
     link = await web.confirm(page)
     assert link.startswith(f"{page}/return{FRAGMENT}") == (policy == "offer")
     assert (await web.get(f"{page}/return")).status_code == 200
+    assert "You are signed in where you started. You can close this page." in await seen_elsewhere(web, page)
     response = await come_back(web, page, "")
     assert answer_of(await web.get(page)) == answer_of(response)
     assert (await web.redeem(shop, response)).status_code == 200
+    assert "You are signed in where you started." in await seen_elsewhere(web, page)
+
+
+@pytest.mark.parametrize("ending", ["wait", "leave", "expire"])
+async def test_elsewhere_before_it_is_finished(web: Web, shop: Shop, ending: str) -> None:
+    """Another browser does not say that the user is signed in, unless that is so."""
+    page = await begin(web, shop, "offer")
+    if ending != "wait":
+        await web.confirm(page)
+    if ending == "leave":
+        await web.post(f"{page}/leave", headers=SAME_ORIGIN)
+    if ending == "expire":
+        web.provider.later(MINUTE * 30)
+    assert "open this address there" in await seen_elsewhere(web, page)
 
 
 async def test_form_post(web: Web, shop: Shop) -> None:

@@ -37,7 +37,7 @@ async def is_clean(page: Page) -> None:
     """Assert that the return code is neither in the address nor in the history, and no secret is stored."""
     assert "taproof_return" not in await page.evaluate("location.href + JSON.stringify(history.state)")
     for stored in await page.evaluate(STORED):
-        assert stored.keys() == {"expiresAt"}
+        assert stored.keys() <= {"expiresAt", "used"}
 
 
 async def test_a_new_tab_finishes(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
@@ -148,7 +148,42 @@ async def test_several_sign_ins(site: Site, service: StandIn, url: str, open_con
         await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
 
 
-async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_context: OpenContext) -> None:
+async def test_back_after_the_end(service: StandIn, url: str, open_context: OpenContext) -> None:
+    """In the browser that began the sign-in, *Back* says how it ended, or nothing, and offers no address."""
+    context = await open_context()
+    page = await begin(context, url)
+    back = service.last.confirm()
+    await page.get_by_role("button", name="Close").click()
+    await until(lambda: service.last.status == "cancelled")
+    assert [each.keys() for each in await page.evaluate(STORED)] == [{"expiresAt"}]
+    late = await go(context, back)
+    await expect(part(late, "button")).to_be_visible()
+    await expect(part(late, "panel")).to_be_hidden()
+    # While another sign-in is pending, the code may be that of the ended one.
+    await begin(context, url)
+    late = await go(context, back)
+    assert await wait_for(late, "ended") == {"status": "used"}
+    assert service.last.status == "pending"
+
+
+@pytest.mark.parametrize("status", ["expired", "cancelled", "used"])
+async def test_back_after_an_abandoned_end(
+    service: StandIn, way: Way, url: str, open_context: OpenContext, status: str
+) -> None:
+    """The page of the sign-in was left before it ended."""
+    context = await open_context()
+    page = await begin(context, url)
+    back = service.last.confirm()
+    # This call of the page gets no answer.
+    await until(lambda: way.calls[-1].get("seen_hint") == "return")
+    await page.close()
+    service.last.return_code, service.last.status = None, status
+    late = await go(context, back)
+    assert await wait_for(late, "ended") == {"status": status}
+    await expect(part(late, "help")).to_be_hidden()
+
+
+async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_context: OpenContext, way: Way) -> None:
     """A code of a sign-in that began elsewhere signs nobody in, and does no harm to the sign-ins of this browser."""
     attacker = await begin(await open_context(), url)
     stolen = service.last.confirm()
@@ -157,7 +192,17 @@ async def test_a_foreign_code(site: Site, service: StandIn, url: str, open_conte
     session = service.last
     page = await go(context, stolen)
     await expect(part(page, "status")).to_have_text("This sign-in began in another browser")
-    await page.evaluate("document.querySelector('taproof-button').remove()")
+    # Not even while it is tried, the tab has the other tab's sign-in as its own.
+    assert await page.evaluate("sessionStorage.length") == 0
+    way.mode = "hang"
+    page = await go(context, stolen)
+    await until(lambda: way.calls[-1].get("return_code"))
+    assert service.last.challenge not in await page.evaluate("JSON.stringify(sessionStorage)")
+    way.mode = service.answer
+    await page.get_by_role("button", name="Close").click()
+    await wait_for(page, "ended")
+    assert await page.evaluate("sessionStorage.length") == 0
+    assert not any("cancel" in call["path"] for call in way.calls)
     # Nor in the tab that waits.
     await victim.evaluate("(address) => { location.href = address }", stolen)
     await until(lambda: victim.url == url)
@@ -180,6 +225,28 @@ async def test_a_reload_keeps_the_code(site: Site, service: StandIn, url: str, o
     await page.reload()
     await page.wait_for_url("**/welcome?from=shop")
     assert len(site.posted) == 2
+
+
+async def test_closing_while_a_foreign_code_is_tried(
+    service: StandIn, url: str, open_context: OpenContext, way: Way
+) -> None:
+    """It cancels the sign-in of this tab, not the one of another tab that the code is tried with."""
+    await begin(await open_context(), url)
+    stolen = service.last.confirm()
+    context = await open_context(breaks=True)
+    await begin(context, url)
+    other = service.last
+    page = await begin(context, url)
+    own = service.last
+    way.mode = "html"
+    await page.goto("about:blank")
+    await page.goto(stolen)
+    await expect(part(page, "status")).to_have_text("No connection. Trying again…")
+    way.mode = service.answer
+    await page.get_by_role("button", name="Close").click()
+    await until(lambda: own.status == "cancelled")
+    assert await page.evaluate("sessionStorage.length") == 0
+    assert other.status == "pending"
 
 
 async def test_a_broken_network_keeps_the_code(
@@ -228,6 +295,26 @@ async def test_the_attribute(service: StandIn, site: Site, open_context: OpenCon
     await expect(part(page, "code")).to_be_hidden()
 
 
+@pytest.mark.parametrize(
+    ("returns", "shared"), [({}, 0), ({"return_offered": True}, 1), ({"return_required": True}, 1)]
+)
+async def test_what_other_tabs_can_read(
+    service: StandIn, url: str, open_context: OpenContext, returns: dict[str, bool], shared: int
+) -> None:
+    """Without a return, only the tab stores the sign-in. The next page load or sign-in removes abandoned ones."""
+    service.returns = returns
+    context = await open_context()
+    page = await begin(context, url)
+    assert await page.evaluate("[localStorage.length, sessionStorage.length]") == [shared, 1]
+    abandon = "localStorage.setItem('taproof:x:y:z', JSON.stringify({ token: 't', expiresAt: Date.now() - 300_001 }))"
+    await page.evaluate(abandon)
+    late = await go(context, url)
+    assert await late.evaluate("localStorage.length") == shared
+    await late.evaluate(abandon)
+    await start(late)
+    assert await late.evaluate("localStorage.length") == 2 * shared
+
+
 async def test_what_is_stored(service: StandIn, url: str, open_context: OpenContext) -> None:
     """Only this origin stores the sign-in, until its end; an expired one is removed when the next code arrives."""
     context = await open_context()
@@ -251,4 +338,4 @@ async def test_what_is_stored(service: StandIn, url: str, open_context: OpenCont
     assert left.pop("own") == "kept"
     [(name, value)] = left.items()
     assert name.endswith(f":proj_1:{stored[0]['challenge']}")
-    assert json.loads(value).keys() == {"expiresAt"}
+    assert json.loads(value).keys() == {"expiresAt", "used"}

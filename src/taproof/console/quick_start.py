@@ -41,16 +41,19 @@ class QuickStart:
         """Return the programs. They use the server-side endpoints if the project's public access is off.
 
         The button runs in a browser, so it is included only with public access. The programs print the match code if
-        the project uses match codes.
+        the project uses match codes. They have no page to return to, so a project that requires one gets the button
+        alone.
         """
+        must_return = project.same_device == "require"
         context = {
             "base_url": self._base_url,
             "project_id": project.id,
             "is_public": project.public_access,
             "has_match_code": project.match_code,
+            "must_return": must_return,
             "release": self._release,
         }
-        titles = {**_BUTTON, **_TITLES} if project.public_access else _TITLES
+        titles = (_BUTTON if project.public_access else {}) | ({} if must_return else _TITLES)
         return [
             Snippet(name, title, self._environment.get_template(f"quick_start_{name}.txt").render(context))
             for name, title in titles.items()

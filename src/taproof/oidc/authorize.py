@@ -252,7 +252,9 @@ class AuthorizationPages:
         """
         found = await self._find(request)
         if found is None:
-            return page_answer(self._pages.elsewhere(self.language(request)), 404)
+            is_signed_in = await self._sign_ins.is_finished_elsewhere(request.path_params["authorization_id"])
+            page = self._pages.elsewhere(self.language(request), is_signed_in=is_signed_in)
+            return page_answer(page, 200 if is_signed_in else 404)
         seen, _ = found
         language = self.language(request, seen.request.ui_locales)
         page = self._pages.back_in_browser(seen.authorization.id, seen.client.project_name, language)

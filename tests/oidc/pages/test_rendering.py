@@ -136,18 +136,21 @@ def test_hints_are_shown() -> None:
         "choosing": ("waiting", "choosing", "Opened in the messenger: tap 42 there."),
         "phone_asked": ("waiting", "phone_asked", "The messenger asks for your phone number: share it there."),
         "returning": ("returning", "return", "Waiting for you to come back…"),
-        "blocked": ("unreachable", "unreachable", "Waiting for you to confirm…"),
+        "blocked": ("unreachable", "unreachable", "You have blocked the bot in the messenger"),
     }
-    views = {
-        "returning": a_view("returning", hint="return"),
-        "blocked": a_view("unavailable", reason="blocked", hint="unreachable"),
-    }
+    views = {"returning": a_view("returning", hint="return")}
     for name, (state, hint, text) in expected.items():
         page = Page(PAGES.sign_in(views[name], "en") if name in views else EACH[name]("en"))
+        hidden = [each.get("class") for each in page.all("p") if "data-asks" in each and "hidden" in each]
+        assert hidden == (["lead", "match"] if name == "phone_asked" else [])
+        assert ("Waiting for you to confirm…" in page.text) == (name == "waiting")
         status = page.all("p", id="status")[0]
         assert (status["data-seen"], status["data-hint"]) == (state, hint)
         assert text in page.text
-    assert "tap “Back to Ada’s Bookshop” in the messenger" in Page(EACH["returning"]("en")).text
+    returning = Page(EACH["returning"]("en"))
+    assert "tap “Back to Ada’s Bookshop” in the messenger" in returning.text
+    # A second "Back to" would do the opposite of the messenger's.
+    assert (returning.text.count("Back to"), "Cancel this sign-in" in returning.text) == (1, True)
 
 
 def test_a_sign_in_on_the_same_device() -> None:

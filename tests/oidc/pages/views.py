@@ -41,6 +41,7 @@ def _device_code(problem: DeviceProblem | None) -> Render:
 EACH: dict[str, Render] = {
     **{state: _sign_in(state) for state in get_args(SignInState)},
     **{reason: _sign_in("unavailable", reason=reason) for reason in get_args(UnavailableReason)},
+    "blocked": _sign_in("unavailable", reason="blocked", hint="unreachable"),
     **{f"problem {key}": _problem(key) for key in get_args(ProblemKey)},
     **{f"device code {problem}": _device_code(problem) for problem in (None, *get_args(DeviceProblem))},
     "match code": _sign_in("waiting", match_code="42", client_name="Ada’s Bookshop"),
@@ -49,6 +50,7 @@ EACH: dict[str, Render] = {
     "same device": _sign_in("waiting", return_required=True),
     "back in the browser": lambda language: PAGES.back_in_browser("auth_1", "Ada’s Bookshop", language),
     "elsewhere": PAGES.elsewhere,
+    "signed in elsewhere": lambda language: PAGES.elsewhere(language, is_signed_in=True),
     "device confirm": lambda language: PAGES.device_confirm(language, "WDJB-MJHT", "Ada’s Bookshop", "Living-room TV"),
     "form post": lambda language: PAGES.form_post(REDIRECT_URI, {"code": "c", "state": "s"}, language),
 }

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from typing import get_args
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phon
 
 from taproof.console.quick_start import QuickStart
 from taproof.core.model import Project, ProjectChanges
+from taproof.core.return_code import SameDevice
 from taproof.http.sdk_files import sdk_release
 
 PROGRAMS = {"curl": ["bash"], "javascript": ["node"], "python": [sys.executable]}
@@ -274,6 +276,29 @@ async def test_the_page_says_how_the_user_confirms(visitor: Visitor, console: In
     assert "tap Confirm or choose the printed number." in shown.text
     for name in PROGRAMS:
         assert "Choose this number there:" in "".join(shown.one(f".//*[@id='snippet-{name}']").itertext())
+
+
+@BOTH
+async def test_a_project_that_requires_the_same_device(
+    visitor: Visitor, console: Installation, *, is_public: bool
+) -> None:
+    """Its sign-ins need a page to return to, which the programs do not have: only the button is shown."""
+    project, _ = await visitor.create_project("Shop")
+    section = ".//section[@aria-labelledby='quick-start']"
+    details = ".//section[@aria-labelledby='facts']"
+    for policy in get_args(SameDevice):
+        changes = ProjectChanges(public_access=is_public, same_device=policy, allowed_origins=("https://shop.example",))
+        await console.services.projects.update_project(visitor.actor, project.id, changes)
+        shown = await visitor.get(f"/console/projects/{project.id}")
+        assert f"Same device{policy.capitalize()}: " in shown.texts(details)[0]
+        names = [each.get("id") for each in shown.all(f"{section}/h3")]
+        button = ["button"] if is_public else []
+        assert names == (button if policy == "require" else [*button, *PROGRAMS])
+        text = shown.texts(section)[0]
+        assert ("docs/how-to/same-device.md" in text) == (policy == "require")
+        assert ("QR code" in text) == (is_public and policy != "require")
+        assert ('same-device="require"' in text) == (is_public and policy == "require")
+        assert ("TAPROOF_SECRET_KEY" in text) == (not is_public and policy != "require")
 
 
 async def test_a_paused_project_says_so_before_its_programs(visitor: Visitor, console: Installation) -> None:

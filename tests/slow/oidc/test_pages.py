@@ -216,9 +216,18 @@ async def test_a_change_is_shown(browser: Browser, site: Site) -> None:
     site.hint = "opened"
     site.changed.set()
     await expect(status).to_have_text("The hint is opened.")
+    asks = page.get_by_text("Open the messenger and confirm there.")
+    await expect(asks).to_be_visible()
+    site.hint = "phone_asked"
+    site.changed.set()
+    await expect(asks).to_be_hidden()
     site.show("cancelled")
     await expect(page.get_by_role("heading")).to_have_text("Sign-in cancelled")
-    assert site.calls == [*["seen=waiting&hint=waiting"] * 3, "seen=waiting&hint=opened"]
+    assert site.calls == [
+        *["seen=waiting&hint=waiting"] * 3,
+        "seen=waiting&hint=opened",
+        "seen=waiting&hint=phone_asked",
+    ]
     await page.close()
 
 

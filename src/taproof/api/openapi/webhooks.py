@@ -148,7 +148,8 @@ WEBHOOK_SCHEMAS: Final[dict[str, Any]] = {
     ),
     "AuthExpiredEvent": _body(
         "auth.expired",
-        "A sign-in was not decided within ten minutes. Sent only if the project has chosen it.",
+        "A sign-in was not decided within ten minutes, or not finished within five minutes of Confirm. "
+        "Sent only if the project has chosen it.",
         {"session_id": _SESSION_ID, "session_token_sha256": _TOKEN_HASH, "created_at": TIME, "expired_at": TIME},
     ),
     "AuthReportedEvent": _body(

@@ -131,6 +131,8 @@ class Pages:
                 return texts.waiting.phone_asked
             case "return":
                 return texts.returning.status
+            case "unreachable":
+                return ""  # The page says why nothing can be confirmed now.
             case _:
                 return texts.waiting.status
 
@@ -139,9 +141,14 @@ class Pages:
         names = {"project": project_name}
         return self._render("return.html", language, names, authorization_id=authorization_id)
 
-    def elsewhere(self, language: str) -> bytes:
-        """Return this page for another browser than the one in which the sign-in began."""
-        return self._render("elsewhere.html", language, {})
+    def elsewhere(self, language: str, *, is_signed_in: bool = False) -> bytes:
+        """Return this page for another browser than the one in which the sign-in began.
+
+        Args:
+            language: the language.
+            is_signed_in: whether the sign-in is finished where it began, without this page's address.
+        """
+        return self._render("elsewhere.html", language, {}, is_signed_in=is_signed_in)
 
     def form_post(self, action: str, fields: Mapping[str, str], language: str) -> bytes:
         """Return the page that posts `fields` to the application (OAuth 2.0 Form Post Response Mode)."""

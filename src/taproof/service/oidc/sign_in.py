@@ -178,6 +178,16 @@ class OidcSignIns:
             polled.return_required,
         )
 
+    async def is_finished_elsewhere(self, authorization_id: str) -> bool:
+        """Return whether a sign-in is confirmed, and does not need to return to the browser in which it began."""
+        found = await self._storage.authorizations.read_authorization(authorization_id)
+        if found is None or found.session is None or found.ended_at is not None:
+            return False
+        polled = await self._storage.sessions.poll_session(found.session)
+        if polled is None or polled.return_required:
+            return False
+        return _page_state(found, polled, self._clock()) in {"confirmed", "finished"}
+
     async def wait_for_change(self, seen: SeenSignIn, seconds: float, until_gone: UntilGone) -> None:
         """Wait for at most `seconds` while the sign-in and its hint stay as they are."""
         if seen.deeplink is None:

@@ -66,6 +66,7 @@ async function ask() {
     const isChanged = answer.hint !== hint;
     ({ hint, text: waitingText } = answer);
     say(waitingText);
+    hideConfirm();
     pause = !isChanged && performance.now() - asked < SHORT_CALL ? PAUSE : 0;
   } catch (error) {
     if (controller !== call) {
@@ -101,6 +102,13 @@ function leave() {
 function say(text) {
   if (status.textContent !== text) {
     status.textContent = text;
+  }
+}
+
+/** Show how to confirm only until the user has done so. The messenger then asks for the phone number. */
+function hideConfirm() {
+  for (const each of document.querySelectorAll("[data-asks]")) {
+    each.hidden = hint === "phone_asked";
   }
 }
 

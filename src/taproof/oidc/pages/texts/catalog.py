@@ -48,6 +48,8 @@ class ReturningTexts:
     lead: Annotated[str, "project"]
     """Names the button of the bot."""
     status: str
+    cancel_button: str
+    """Goes back to the application without signing in. It is not named as the button of the bot, which signs in."""
     no_scripts: Annotated[str, "project"]
     """On the page to which the messenger leads, which cannot read its return code without a script."""
 
@@ -58,6 +60,8 @@ class ElsewhereTexts:
 
     heading: str
     text: str
+    signed_in: str
+    """Replaces everything below the heading if the sign-in does not need the address."""
     label: str
     copy_button: str
     copied: str
