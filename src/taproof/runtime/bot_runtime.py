@@ -153,7 +153,7 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: Running
             services.bots, lambda project_bot_token: project_bot_intake(connect(project_bot_token)), project_bot_secrets
         ),
         EndedPrompts(
-            services.prompts, functools.partial(_find_bot, services.bots, bot, connect), services.prompt_ended
+            services.prompts, functools.partial(_find_bot, services.bots, bot, connect), signer, services.prompt_ended
         ),
         close,
         tracing.updates(intake),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.messengers.telegram.conftest import ACME, WHEN, Fault, HandClock, Phone, ScriptedApi, opened
+from tests.messengers.telegram.conftest import ACME, PROJECT_ID, WHEN, Fault, HandClock, Phone, ScriptedApi, opened
 from tests.messengers.telegram.phone_asking import Asking
 from tests.waiting import until
 
@@ -17,6 +17,7 @@ from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.ended_prompts import EndedPrompts
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
+from taproof.sandbox.telegram.html import parse_html
 from taproof.service.sessions.prompts import FIRST_PAUSE, LEASE
 
 EN = LANGUAGES["en"]
@@ -33,7 +34,7 @@ def editor_of(phone: Phone, bot: Bot | None) -> EndedPrompts:
     async def find_bot(_: int) -> Bot | None:
         return bot
 
-    return EndedPrompts(phone.signin.prompts, find_bot, phone.signin.ended)
+    return EndedPrompts(phone.signin.prompts, find_bot, phone.signer, phone.signin.ended)
 
 
 async def withdraw(phone: Phone, session_token: str) -> None:
@@ -57,6 +58,15 @@ def membership(phone: Phone, status: str, chat_type: str = "private", user_id: i
     return phone.update(my_chat_member={**change, "new_chat_member": {"user": robot, "status": status}})
 
 
+def as_edited(edit: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a tap in the message that this edit made."""
+    chat = {"id": 11, "first_name": "Ada", "type": "private"}
+    robot = {"id": 7000000001, "is_bot": True, "first_name": "Sign in"}
+    message = {"message_id": edit["message_id"], "from": robot, "chat": chat, "date": 1795214643}
+    message |= {"edit_date": 1795214644, "text": parse_html(edit["text"]).text, "reply_markup": edit["reply_markup"]}
+    return {"message": message, "from": user}
+
+
 # ---- the edit
 
 
@@ -64,7 +74,7 @@ def membership(phone: Phone, status: str, chat_type: str = "private", user_id: i
 async def test_prompt_is_edited_in_the_users_language(
     language: str, phone: Phone, intake: UpdateIntake, api: ScriptedApi, editor: EndedPrompts
 ) -> None:
-    """The latest message of the session says who cancelled and when, once, without buttons."""
+    """The latest message of the session says who cancelled and when, once. Its only button blocks the project."""
     session_token = await phone.create_session()
     user = {"from": phone.user(language_code=f"{language}-XX")}
     for _ in range(2):
@@ -76,7 +86,12 @@ async def test_prompt_is_edited_in_the_users_language(
     [edit] = api.of("editMessageText")
     assert (edit["chat_id"], edit["message_id"]) == (11, message_id)
     assert edit["text"] == LANGUAGES[language].withdrawn.format(project=ACME, when=WHEN)
-    assert "reply_markup" not in edit
+    [[not_me]] = edit["reply_markup"]["inline_keyboard"]
+    assert not_me["text"] == LANGUAGES[language].control.not_me_button
+    await intake.handle(phone.tap_as_is(not_me["callback_data"], 11, **as_edited(edit, user["from"])))
+    blocked = api.of("editMessageText")[-1]
+    assert blocked["text"] == LANGUAGES[language].control.blocked.format(project=ACME)
+    assert await phone.storage.users.is_blocked("11", PROJECT_ID)
 
 
 async def test_taps_and_links_tell_the_same(
@@ -95,6 +110,16 @@ async def test_taps_and_links_tell_the_same(
     await intake.handle(phone.message(f"/start {unopened}", 12))
     assert [each["text"] for each in api.of("sendMessage")[1:]] == [EN.withdrawn.format(project=ACME, when=WHEN)] * 2
     assert (await phone.session(session_token)).status == "cancelled"
+
+
+async def test_report_before_the_edit_blocks_the_project(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """A cancelled session cannot be reported, so the message does not say that it was."""
+    session_token = await opened(phone, intake)
+    await withdraw(phone, session_token)
+    await intake.handle(phone.tap(f"r:{session_token}"))
+    assert api.of("editMessageText")[-1]["text"] == EN.control.blocked.format(project=ACME)
+    assert await phone.storage.users.is_blocked("11", PROJECT_ID)
+    assert (await phone.session(session_token)).reported_at is None
 
 
 async def test_contact_keyboard_is_removed(asking: Asking, bot: Bot) -> None:

@@ -10,6 +10,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramBadRequest, TelegramForbiddenError
 from taproof.messengers.telegram.chat import Reply
 from taproof.messengers.telegram.prompts import keyboard_gone, withdrawn_reply
+from taproof.messengers.telegram.signed_buttons import ButtonSigner
 from taproof.messengers.telegram.updates import code_lines
 from taproof.messengers.texts.catalog import texts_for
 from taproof.service.sessions.prompts import Prompts, PromptToEdit
@@ -35,10 +36,12 @@ class EndedPrompts:
     Args:
         prompts: claims the prompts.
         find_bot: finds the bot that sent a prompt.
+        signer: signs the button that blocks the project.
         ended: set when a session in this process was cancelled.
     """
 
-    def __init__(self, prompts: Prompts, find_bot: FindBot, ended: asyncio.Event) -> None:
+    def __init__(self, prompts: Prompts, find_bot: FindBot, signer: ButtonSigner, ended: asyncio.Event) -> None:
+        self._signer = signer
         self._prompts = prompts
         self._find_bot = find_bot
         self._ended = ended
@@ -77,8 +80,8 @@ class EndedPrompts:
                 await self._prompts.postpone(to_edit)
                 return
             chat_id, message_id = int(shown.messenger_id), shown.message_id or 0
-            reply = withdrawn_reply(texts, to_edit.project_name, to_edit.cancelled_at)
-            await _edit_message(bot, chat_id, message_id, reply)
+            reply = withdrawn_reply(texts, to_edit.project_id, to_edit.project_name, to_edit.cancelled_at)
+            await self._edit_message(bot, chat_id, message_id, reply)
             if to_edit.phone_asked:
                 gone = keyboard_gone(texts)
                 await bot.send_message(chat_id, gone.text, gone.keyboard)
@@ -90,13 +93,13 @@ class EndedPrompts:
             return
         await self._prompts.finish(to_edit.ended)
 
-
-async def _edit_message(bot: Bot, chat_id: int, message_id: int, reply: Reply) -> None:
-    try:
-        await bot.edit_message_text(chat_id, message_id, reply.text)
-    except TelegramBadRequest as refusal:
-        # It says this already, or the user has deleted it.
-        _log.info("bot_prompt_gone", reason=refusal.message)
+    async def _edit_message(self, bot: Bot, chat_id: int, message_id: int, reply: Reply) -> None:
+        buttons = reply.buttons and self._signer.sign(bot.id, chat_id, reply.text, reply.buttons, edited=True)
+        try:
+            await bot.edit_message_text(chat_id, message_id, reply.text, buttons)
+        except TelegramBadRequest as refusal:
+            # It says this already, or the user has deleted it.
+            _log.info("bot_prompt_gone", reason=refusal.message)
 
 
 async def _first_of(*events: asyncio.Event) -> None:

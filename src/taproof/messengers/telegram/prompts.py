@@ -15,7 +15,11 @@ from taproof.messengers.telegram.types import (
     ReplyKeyboardRemove,
     inline_keyboard,
 )
-from taproof.messengers.telegram.user_control_replies import blocked_link_reply, not_me_button
+from taproof.messengers.telegram.user_control_replies import (
+    blocked_link_reply,
+    not_me_after_withdrawal,
+    not_me_button,
+)
 from taproof.messengers.texts.catalog import Texts
 from taproof.service.sessions.seen import SeenSession
 
@@ -106,19 +110,22 @@ def outcome_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
 
 
 def _outcome_buttons(texts: Texts, seen: SeenSession, session_token: str) -> InlineKeyboardMarkup | None:
-    """Return the button that leads back to the page where the sign-in began, and those that still end the session."""
+    """Return the button back to the page where the sign-in began, and those that still refuse the session."""
     back = None
     if seen.return_link is not None:
         back = (texts.back_button.format(project=isolated_name(seen.project_name)), seen.return_link)
     if seen.outcome == "returning":
         cancel = (texts.cancel_button, f"{CANCEL}:{session_token}")
         return inline_keyboard([cancel], [not_me_button(texts.control, session_token)], link=back)
+    if seen.outcome == "withdrawn":
+        return not_me_after_withdrawal(texts.control, seen.project_id)
     return None if back is None else inline_keyboard(link=back)
 
 
-def withdrawn_reply(texts: Texts, project_name: str, cancelled_at: int) -> Reply:
+def withdrawn_reply(texts: Texts, project_id: str, project_name: str, cancelled_at: int) -> Reply:
     """Return the message that replaces the prompt of a session that its application cancelled."""
-    return Reply(texts.withdrawn.format(project=shown_text(project_name), when=shown_time(cancelled_at)))
+    text = texts.withdrawn.format(project=shown_text(project_name), when=shown_time(cancelled_at))
+    return Reply(text, not_me_after_withdrawal(texts.control, project_id))
 
 
 def outcome_notice(texts: Texts, seen: SeenSession) -> str:

@@ -9,6 +9,7 @@ from functools import partial
 import structlog
 
 from taproof.core.identifiers import is_project_id, session_key
+from taproof.core.model import NamedProject
 from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply
 from taproof.messengers.telegram.prompts import keyboard_gone
 from taproof.messengers.telegram.user_control_replies import (
@@ -83,6 +84,10 @@ class _UserControlHandlers:
             if seen.phone_asked:
                 await tap.send(keyboard_gone(tap.texts), needed=seen.changed)
             await tap.answer(tap.texts.control.reported_notice)
+        elif seen.outcome == "blocked":
+            project = NamedProject(seen.project_id, seen.project_name)
+            await tap.replace(blocked_reply(tap.texts.control, project), needed=True)
+            await tap.answer(tap.texts.control.blocked_notice)
         elif seen.outcome == "foreign":
             await tap.answer(tap.texts.foreign, alert=True)
         else:

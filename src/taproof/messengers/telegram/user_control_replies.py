@@ -30,6 +30,11 @@ def not_me_button(texts: ControlTexts, session_token: str) -> tuple[str, str]:
     return texts.not_me_button, f"{REPORT}:{session_token}"
 
 
+def not_me_after_withdrawal(texts: ControlTexts, project_id: str) -> InlineKeyboardMarkup:
+    """Return the same button for a session that its application cancelled. Only the project is left to block."""
+    return inline_keyboard([(texts.not_me_button, f"{BLOCK}:{project_id}")])
+
+
 def sessions_reply(texts: ControlTexts, sign_ins: Sequence[RecentSignIn]) -> Reply:
     """Return a numbered list of sign-ins, with a button for each one that can be reported."""
     if not sign_ins:

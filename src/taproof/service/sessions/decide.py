@@ -234,6 +234,8 @@ class Decisions:
             self._recorded()
         # Also for a repeated report: the first one may have ended right here.
         now_is = await self._read(key)
+        if now_is is not None and now_is.withdrawn:
+            return seen_as("blocked", now_is)  # Its application cancelled it, so it can no longer be reported.
         signed_out = None if now_is is None else await self._reported_developers.end_access(now_is, user_id)
         seen = dataclasses.replace(
             seen_as("reported", session),

@@ -26,6 +26,7 @@ class PromptToEdit(NamedTuple):
     """A claimed prompt, with what its message must say. `phone_asked`: a keyboard for the contact may be showing."""
 
     ended: EndedPrompt
+    project_id: str
     project_name: str
     cancelled_at: int
     phone_asked: bool
@@ -78,7 +79,8 @@ class Prompts:
                 await self.finish(ended)
                 continue
             phone_asked = await self._phone_asked(key)
-            found.append(PromptToEdit(ended, session.project_name, session.cancelled_at, phone_asked))
+            named = session.project_id, session.project_name
+            found.append(PromptToEdit(ended, *named, session.cancelled_at, phone_asked))
         return found
 
     async def _phone_asked(self, key: SessionKey) -> bool:
