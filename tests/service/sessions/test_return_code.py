@@ -346,6 +346,23 @@ async def test_a_policy_keeps_a_page_to_return_to(node: "Node") -> None:
             await update(actor, project.id, ProjectChanges(return_urls=urls))
 
 
+async def test_two_nodes_leave_no_policy_without_a_page(node: "Node", other_node: "Node") -> None:
+    """Of two changes at once, one of which sets the policy and the other takes the page away, one is refused."""
+    developer = await node.developer()
+    for _ in range(5):
+        project, _ = await node.project(developer)
+        page = ProjectChanges(allowed_origins=("https://shop.example",))
+        await node.projects.update_project(acting(developer), project.id, page)
+        halves = (node, ProjectChanges(same_device="require")), (other_node, ProjectChanges(allowed_origins=()))
+        results = await asyncio.gather(
+            *(each.projects.update_project(acting(developer), project.id, half) for each, half in halves),
+            return_exceptions=True,
+        )
+        assert [isinstance(result, InvalidRequest) for result in results].count(True) == 1
+        after = await node.projects.read_project(developer, project.id)
+        assert (after.same_device == "require") is (after.allowed_origins != ())
+
+
 async def test_openid_clients_need_no_page(node: "Node") -> None:
     """Their sign-ins return to a page of the service."""
     developer = await node.developer()
