@@ -80,7 +80,8 @@ class Site:
             self.calls.append(request.query_string)
             if self.failures:
                 return web.Response(status=self.failures.pop(0))
-            while self.state in {None, request.query["seen"]} and self.hint == request.query["hint"]:
+            seen = (request.query["seen"], request.query["hint"])
+            while self.state is None or (self.state, self.hint) == seen:
                 self.changed.clear()
                 self.ended.clear()
                 try:
