@@ -128,7 +128,7 @@ def test_cancel_and_start_again(browser: httpx.Client, shop: Client, phone: Phon
 
 
 def test_leave(browser: httpx.Client, shop: Client, phone: Phone) -> None:
-    """A user who goes back gives the application access_denied. The messenger then asks for no decision any more."""
+    """A user who goes back gives the application access_denied. In the messenger, they can then only report it."""
     page = begin(browser, shop)
     deeplink = page.deeplink
     assert phone.open(deeplink)[-1]["buttons"]
@@ -136,7 +136,7 @@ def test_leave(browser: httpx.Client, shop: Client, phone: Phone) -> None:
     assert answer["error"] == "access_denied"
     assert answer["state"] == "state of the application"
     shown = phone.open(deeplink)[-1]
-    assert (shown["buttons"], "cancelled this request" in shown["text"]) == ([], True)
+    assert (shown["buttons"], "cancelled this request" in shown["text"]) == ([["This wasn’t me"]], True)
     assert page.load().status_code == 200
     assert page.send("leave").headers["location"] == page.url
 

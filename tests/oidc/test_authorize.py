@@ -187,7 +187,7 @@ async def test_hints(web: Web, shop: Shop, subtests: pytest.Subtests) -> None:
     seen = "seen=waiting&hint=opened"
     changes: tuple[tuple[Hint, str, str], ...] = (
         ("phone_asked", "waiting", "La aplicación de mensajería pide su número de teléfono: compártalo allí."),
-        ("unreachable", "unreachable", "Esperando su confirmación…"),
+        ("unreachable", "unreachable", ""),
     )
     for hint, state, shown in changes:
         with subtests.test(hint=hint):
