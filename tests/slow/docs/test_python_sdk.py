@@ -20,7 +20,7 @@ def test_the_sign_in(button: str, said: str, start_service: StartService) -> Non
     """The printed link is the one to open, and the last line is the outcome."""
     service = start_service()
     with subprocess.Popen(
-        [sys.executable, "-u", "-c", block_of(PAGE, "python", "create_session").text],
+        [sys.executable, "-u", "-c", block_of(PAGE, "python", "wait_for_user").text],
         env=os.environ | environment_of(service),
         stdout=subprocess.PIPE,
         text=True,
