@@ -197,7 +197,7 @@ async def test_pages_of_this_service_are_not_allowed_to_others(web: Web, shop: S
 
 async def test_a_host_that_telegram_opens_not(web: Web, shop: Shop) -> None:
     """Telegram refuses buttons that lead to a host without a dot. A sign-in that needs the button does not begin."""
-    for base_url in ("http://localhost:8080", "https://sso"):
+    for base_url in ("http://localhost:3000", "https://sso"):
         web.provider.sign_ins._base_url = base_url
         for policy in ("off", "offer"):
             page = await begin(web, shop, policy)

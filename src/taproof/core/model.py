@@ -14,7 +14,7 @@ Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
 
 Hint = Literal["waiting", "opened", "choosing", "phone_asked", "return", "unreachable"]
-"""What a pending session waits for (contract.md, Hints).
+"""The next step of a pending session (contract.md, Hints).
 
 "waiting": nobody has opened the link. "opened": the user may confirm. "choosing": the user may choose a match code.
 "phone_asked": the user confirmed, and was asked for their phone number. "return": the user confirmed, and the return
@@ -90,7 +90,7 @@ class Session:
     """The user's phone number, encrypted for this session: see `service/phones.py`."""
     reported_at: int | None = None
     withdrawn: bool = False
-    """Whether the application cancelled the session, not its user."""
+    """True if the application cancelled the session, and not its user."""
     prompt: "PromptDetails | None" = field(default=None, compare=False)
     """Details that only the bot needs. Only `read_session` returns them."""
 
@@ -292,7 +292,7 @@ class Project:
     webhook_events: tuple[ProjectEvent, ...] = ("auth.confirmed", "auth.cancelled")
     """The events that are sent to `webhook_url`."""
     same_device: SameDevice = "off"
-    """Whether a sign-in may, or must, end in the browser in which it began."""
+    """The policy for ending a sign-in in the browser in which it began."""
     return_urls: tuple[str, ...] = ()
     """URLs to which a sign-in may return, besides the pages of `allowed_origins`."""
 

@@ -1,4 +1,4 @@
-"""What a pending session waits for, when its prompt is shown again and when another release has written it."""
+"""Hints stay right when a prompt is shown again, and when another release has written them."""
 
 import asyncio
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""What the calls that create and verify a session return."""
+"""The results of creating and of verifying a session."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the bot may show of a session to a user."""
+"""The part of a session that the bot may show to a user."""
 
 from dataclasses import dataclass, field
 from typing import Final, Literal
