@@ -213,7 +213,8 @@ def test_the_count_finds_what_is_costly(pattern: str, method: str) -> None:
         (r"[A-Za-z0-9_-]{43,}", "sub"),
         (r"[A-Za-z]+!", "match"),
         (r"(?:/[a-z]+)*", "fullmatch"),
-        (r"(?:(?:ab)++c)*+", "fullmatch"),
+        # The inner repeat has no group: CPython before 3.11.5 matches such a repeat wrongly (gh-106052).
+        (r"(?:[ab]++c)*+", "fullmatch"),
         (r"[^,]*,[^,]*,[^,]*x", "match"),
         (r"`([^`]+)`", "sub"),
     ],
