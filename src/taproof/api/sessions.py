@@ -61,31 +61,31 @@ class SessionApi:
         self._count_poll, self._observe_verify = metrics.count_poll, metrics.observe_verify
         self._limits = limits
 
-    async def generate_public(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def generate_public(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve POST /api/v1/generate/public."""
         call = GenerateCall(self._limits, scope, send, public=True)
-        await self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=True)
+        return self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=True)
 
-    async def generate(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def generate(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve POST /api/v1/generate."""
         call = GenerateCall(self._limits, scope, send, public=False)
-        await self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=False)
+        return self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=False)
 
-    async def verify_public(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def verify_public(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve POST /api/v1/verify/public."""
-        await self.answer("verify", self._verify, scope, receive, send, public=True)
+        return self.answer("verify", self._verify, scope, receive, send, public=True)
 
-    async def verify(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def verify(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve POST /api/v1/verify."""
-        await self.answer("verify", self._verify, scope, receive, send, public=False)
+        return self.answer("verify", self._verify, scope, receive, send, public=False)
 
-    async def cancel_public(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def cancel_public(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve POST /api/v1/cancel/public."""
-        await self.answer("cancel", self._cancel, scope, receive, send, public=True)
+        return self.answer("cancel", self._cancel, scope, receive, send, public=True)
 
-    async def cancel(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def cancel(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Serve POST /api/v1/cancel."""
-        await self.answer("cancel", self._cancel, scope, receive, send, public=False)
+        return self.answer("cancel", self._cancel, scope, receive, send, public=False)
 
     async def _generate(self, call: GenerateCall, scope: Scope, receive: Receive, *, public: bool) -> bytes:
         if public:

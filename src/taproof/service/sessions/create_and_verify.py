@@ -247,7 +247,7 @@ class SignInSessions:
                 changed.
         """
         # Like `_poll`, but without a coroutine of its own, because nearly all requests run this code.
-        key = _read_key(project_id, session_token)
+        key = session_key(session_token) or _read_key(project_id, session_token)
         session = await self._storage.sessions.poll_session(key)
         if session is None or session.project_id != project_id or (public and not session.public_access):
             raise await self._poll_refusal(project_id, session, public=public)

@@ -75,7 +75,7 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
         found = self._database.rows(queries.POLL_SESSION, key)
-        return PolledSession(*found[0]) if found else None
+        return PolledSession._make(found[0]) if found else None
 
     async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
         def write(connection: apsw.Connection) -> bool:
