@@ -1,7 +1,7 @@
 """Start the measured server on one core: the service as `taproof serve` composes it, or the bare app.
 
-Usage: python -m benchmarks.server --database URL --cores LIST [--bare] [--profile FILE]. Listens on a free port of
-127.0.0.1, then prints one line of JSON, and stops when its standard input ends, so it never outlives its parent.
+Usage: python -m benchmarks.server --database URL --cores LIST [--bare asgi|rsgi] [--profile FILE]. Listens on a free
+port of 127.0.0.1, then prints one line of JSON, and stops when its standard input ends, so it never outlives its parent.
 
 It differs from `taproof serve` in two ways. No bot runs; the link base is a setting. In three added routes a simulated
 user acts through the use cases that the bot calls: /bench/open opens a deeplink, /bench/confirm taps Confirm, and
@@ -25,8 +25,9 @@ from typing import Any, Final
 
 import apsw
 import uvloop
-from benchmarks.bare import bare
+from benchmarks.bare import bare, bare_rsgi
 from benchmarks.sampling import sampled
+from granian.constants import Interfaces
 
 from taproof.api.sessions import Send
 from taproof.config.logging import configure_logging
@@ -102,8 +103,8 @@ def free_port() -> int:
         return port
 
 
-async def serve(database_url: str, *, is_bare: bool) -> None:
-    """Serve until standard input ends."""
+async def serve(database_url: str, interface: str | None) -> None:
+    """Serve until standard input ends; with an interface, the bare app for it."""
     settings = bench_settings(database_url, free_port())
     raise_file_limit()
     stopping = asyncio.Event()
@@ -120,8 +121,10 @@ async def serve(database_url: str, *, is_bare: bool) -> None:
             },
         )
         server: Any = create_server(settings, app)
-        if is_bare:
-            server.target = bare
+        if interface is not None:
+            server.target = {"asgi": bare, "rsgi": bare_rsgi}[interface]
+        if interface == "rsgi":
+            server.interface = Interfaces.RSGI
         # `serve` leaves this to the leader; here it runs before the first request, which needs today's partition.
         housekeeping = Housekeeping(
             services.storage, services.encryptor, system_clock, system_entropy, settings.session_retention_days
@@ -173,14 +176,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Start what is measured; see benchmarks/README.md.")
     parser.add_argument("--database", required=True, metavar="URL")
     parser.add_argument("--cores", required=True, help="such as 0 or 0,1")
-    parser.add_argument("--bare", action="store_true")
+    parser.add_argument("--bare", choices=["asgi", "rsgi"])
     parser.add_argument("--profile", type=Path, metavar="FILE", help="write down where the CPU time went")
     given = parser.parse_args()
     os.sched_setaffinity(0, {int(core) for core in given.cores.split(",")})  # Before any thread: threads inherit it.
     configure_logging("warning", "console")
     sampling = sampled(given.profile) if given.profile else nullcontext()
     with sampling, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(serve(given.database, is_bare=given.bare))
+        runner.run(serve(given.database, given.bare))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ Store = Literal["sqlite", "postgres"]
 STORES: Final[dict[Store, str]] = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 TITLES: Final = {
     "bare": "bare ASGI app",
+    "rsgi": "bare RSGI app",
     "poll": "poll pending",
     "create": "create, durable",
     "cycle": "full cycle (4 requests)",
@@ -48,9 +49,10 @@ def measure_postgres(plan: Plan, postgres: Postgres) -> PartOutcome:
 
 def _measure(plan: Plan, store: Store, url: str) -> PartOutcome:
     with ExitStack() as stack:
-        bare = stack.enter_context(running(bare_url(plan.directory), "--bare"))
+        bare = stack.enter_context(running(bare_url(plan.directory), "--bare", "asgi"))
+        rsgi = stack.enter_context(running(bare_url(plan.directory), "--bare", "rsgi"))
         service = stack.enter_context(running(url))
-        rounds = _rounds(plan, store, bare, service)
+        rounds = _rounds(plan, store, {"bare": bare, "rsgi": rsgi}, service)
     ratio = median_ratio(rounds["poll"], rounds["bare"], "per_second")
     cpu_ratio = median(rounds["bare"], "cost") / median(rounds["poll"], "cost")
     values = {
@@ -68,7 +70,7 @@ def _measure(plan: Plan, store: Store, url: str) -> PartOutcome:
     return PartOutcome(values, tables, dict(service.versions))
 
 
-def _rounds(plan: Plan, store: Store, bare: Target, service: Target) -> dict[str, list[Slice]]:
+def _rounds(plan: Plan, store: Store, bare: dict[str, Target], service: Target) -> dict[str, list[Slice]]:
     rounds: dict[str, list[Slice]] = {figure: [] for figure in TITLES}
     pool, projects = plan.directory / "pool.txt", plan.directory / "projects.txt"
     write_projects(service, projects)
@@ -78,9 +80,10 @@ def _rounds(plan: Plan, store: Store, bare: Target, service: Target) -> dict[str
             write_pool(service, pool)
             made = time.monotonic()
         # Bare and poll alternate between rounds, so that neither always goes first.
-        for figure in ("bare", "poll", "create", "cycle") if number % 2 else ("poll", "bare", "create", "cycle"):
-            target = bare if figure == "bare" else service
-            script, file = ("poll", pool) if figure in {"bare", "poll"} else (figure, projects)
+        polls = ("rsgi", "bare", "poll") if number % 2 else ("poll", "bare", "rsgi")
+        for figure in (*polls, "create", "cycle"):
+            target = bare.get(figure, service)
+            script, file = ("poll", pool) if figure in polls else (figure, projects)
             measured = measure(target, script, file, plan.seconds if number else WARM_UP)
             if number:
                 rounds[figure].append(measured)
