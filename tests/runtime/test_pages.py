@@ -10,7 +10,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taproof.runtime.pages import LaterApp
 
-LATER = ("fastapi", "taproof.api.developer", "taproof.api.openapi", "taproof.console", "taproof.sandbox")
+LATER = (
+    *("fastapi", "jinja2", "taproof.api.developer", "taproof.api.openapi"),
+    *("taproof.console", "taproof.oidc.app", "taproof.sandbox"),
+)
 
 
 def test_the_start_loads_nothing_that_no_sign_in_needs() -> None:

@@ -38,7 +38,7 @@ from taproof.http.metrics import LeaderWork
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
-from taproof.oidc.app import OpenidProvider
+from taproof.oidc.services import CALLS, PAGES
 from taproof.runtime.bot_runtime import BotRuntime, connect_messenger
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
@@ -208,9 +208,6 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
     if not settings.serves_api:
         return build_watching(services.readiness, services.metrics)
     login = LoginApi(services.developer_sign_ins, services.developers, services.metrics, services.limits, system_clock)
-    provider = OpenidProvider(
-        services.openid, system_clock, issuer=settings.base_url, limits=services.limits, metrics=services.metrics
-    )
     operations = build_operations(services.readiness, services.metrics, pages.documents)
     router = Router(
         session_api(services),
@@ -223,7 +220,8 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
             "/sdk/*": SdkFiles(version("taproof")),
             "/": RedirectResponse("/console"),
             "/console/*": pages.console,
-            **provider.apps,
+            **dict.fromkeys(CALLS, pages.openid_calls),
+            **dict.fromkeys(PAGES, pages.openid_pages),
             **others,
         },
     )

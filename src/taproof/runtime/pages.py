@@ -1,4 +1,4 @@
-"""The developer API, its documents and the console: the parts of a process that no sign-in needs.
+"""The developer API, its documents, the console and the OpenID provider: all that a sign-in by API does not need.
 
 Their libraries take longer to load than everything else. So they are loaded and built in a thread once the server
 listens, and their first requests wait.
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from taproof.console.app import Console
+    from taproof.oidc.app import OpenidProvider
 
 
 class LaterApp:
@@ -58,17 +59,22 @@ class Pages:
         self._services = services
         self._made_developer_api = functools.cache(self._make_developer_api)
         self._made_console = functools.cache(self._make_console)
+        self._made_openid = functools.cache(self._make_openid)
         self.developer_api: Final = LaterApp(self._made_developer_api)
         """Serves everything below /api/v1/dev/."""
         self.documents: Final = LaterApp(self._make_documents)
         """Serves /openapi.json, /docs and its stylesheet."""
         self.console: Final = LaterApp(lambda: self._made_console().app)
         """Serves /console and everything below it."""
+        self.openid_calls: Final = LaterApp(lambda: self._made_openid().calls)
+        """Serves the paths of the OpenID provider that applications call."""
+        self.openid_pages: Final = LaterApp(lambda: self._made_openid().pages)
+        """Serves the pages of the OpenID provider."""
 
     async def build(self) -> None:
-        """Build the developer API and the console."""
-        await self.developer_api.build()
-        await self.console.build()
+        """Build everything but the documents."""
+        for each in (self.openid_pages, self.openid_calls, self.developer_api, self.console):
+            await each.build()
 
     async def run_until(self, stopping: asyncio.Event) -> None:
         """Serve the console's live list until the process stops."""
@@ -129,9 +135,22 @@ class Pages:
             sandbox=self._settings.sandbox,
         )
 
+    def _make_openid(self) -> "OpenidProvider":
+        from taproof.oidc.app import OpenidProvider
+
+        services = self._services
+        return OpenidProvider(
+            services.openid,
+            system_clock,
+            issuer=self._settings.base_url,
+            limits=services.limits,
+            metrics=services.metrics,
+        )
+
 
 def load_modules() -> None:
     """Import what the applications need, so that processes that are forked from this one share its memory."""
     import taproof.api.developer
     import taproof.api.openapi.serving
-    import taproof.console.app  # noqa: F401
+    import taproof.console.app
+    import taproof.oidc.app  # noqa: F401
