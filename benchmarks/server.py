@@ -38,8 +38,9 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.http.body import Receive, Scope, read_json_object
 from taproof.jobs.housekeeping import sweep_until
-from taproof.runtime.app import build_app, build_console
+from taproof.runtime.app import build_app
 from taproof.runtime.listener import create_server, raise_file_limit, until_listening
+from taproof.runtime.pages import Pages
 from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.sessions.decide import Decisions
@@ -110,16 +111,18 @@ async def serve(database_url: str, interface: str | None) -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_reader(sys.stdin.fileno(), stopping.set)
     async with open_services(settings) as services:
+        pages = Pages(settings, services)
         app = build_app(
             settings,
             services,
             {
-                "/console/*": build_console(settings, services).app,
                 "/bench/open": Decide(services.decisions, opens=True, confirms=False),
                 "/bench/confirm": Decide(services.decisions, opens=False, confirms=True),
                 "/bench/decide": Decide(services.decisions, opens=True, confirms=True),
             },
+            pages,
         )
+        await pages.build()
         server: Any = create_server(settings, app)
         if interface is not None:
             server.target = {"asgi": bare, "rsgi": bare_rsgi}[interface]

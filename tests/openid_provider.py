@@ -22,7 +22,8 @@ from taproof.core.oidc.signing import PrivateKey, new_private_key
 from taproof.core.request_context import Requester
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
-from taproof.oidc.app import OpenidProvider, ProviderServices
+from taproof.oidc.app import OpenidProvider
+from taproof.oidc.services import ProviderServices
 from taproof.service.oidc import keys
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.oidc.devices import Devices

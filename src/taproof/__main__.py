@@ -1,8 +1,10 @@
 """Runs the command line: `taproof`, or `python -m taproof`."""
 
+import gc
 import io
 import sys
 
+gc.disable()  # The collector would look for garbage among the objects of each import, and find nearly none.
 try:
     from taproof.cli.main import commands
 except ModuleNotFoundError as missing:
@@ -18,6 +20,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Printing a token that is shown only once must not fail because the terminal cannot show a character.
             stream.reconfigure(errors="backslashreplace")
+    gc.enable()
     commands(prog_name="taproof")
 
 

@@ -12,6 +12,7 @@ from tests.api.conftest import Api, assert_error
 
 import taproof.service.installation
 import taproof.storage.sqlite.store
+from taproof.api.parameters import answer_invalid_parameters
 from taproof.core.errors import API_ERRORS, InsufficientScope, InternalError, TaproofError
 from taproof.http.errors import AnswerFailures, bearer_token, error_response, install_error_handlers
 
@@ -159,6 +160,7 @@ async def test_frameworks_own_errors_have_the_shape_too() -> None:
     """Errors that FastAPI or Starlette raise get the error shape, too."""
     app = FastAPI(openapi_url=None)
     install_error_handlers(app)
+    answer_invalid_parameters(app)
 
     @app.get("/number")
     async def number(n: int) -> int:

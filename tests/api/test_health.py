@@ -16,6 +16,7 @@ from tests.api.conftest import Api, assert_error
 
 from taproof.api.health import Readiness, build_operations, build_watching
 from taproof.api.openapi.reference_page import docs_page
+from taproof.api.openapi.serving import build_documents
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.deliveries import EventType
 from taproof.core.errors import API_ERRORS, StoreUnavailable
@@ -29,7 +30,7 @@ async def _ping(api: Api) -> None:
 
 @pytest.fixture
 async def operations(api: Api) -> AsyncIterator[httpx.AsyncClient]:
-    app = build_operations(Readiness(partial(_ping, api), lambda: True), api.metrics, api.app)
+    app = build_operations(Readiness(partial(_ping, api), lambda: True), api.metrics, build_documents(api.app))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         yield client
 
@@ -76,7 +77,7 @@ async def test_ready_means_that_sign_ins_can_start(
 
     app = build_watching(Readiness(ping, lambda: True), api.metrics)
     if serves_api:
-        app = build_operations(Readiness(ping, lambda: has_bot), api.metrics, api.app)
+        app = build_operations(Readiness(ping, lambda: has_bot), api.metrics, build_documents(api.app))
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         assert (await client.get("/healthz")).json() == {"status": "ok"}
         answer = await client.get("/readyz")

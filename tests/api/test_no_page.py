@@ -9,6 +9,7 @@ from tests.api.conftest import Api, assert_no_page, make_projects
 
 from taproof.api.health import Readiness, build_operations
 from taproof.api.login import LoginApi
+from taproof.api.openapi.serving import build_documents
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.http.https_only import HttpsOnly
@@ -23,7 +24,7 @@ async def client(api: Api) -> AsyncIterator[httpx.AsyncClient]:
     router = Router(
         SessionApi(api.signin, api.signin.waiting, projects, api.metrics, api.limits),
         api.app,
-        build_operations(Readiness(api.storage.ping, lambda: True), api.metrics, api.app),
+        build_operations(Readiness(api.storage.ping, lambda: True), api.metrics, build_documents(api.app)),
         {"/sdk/*": SdkFiles("0.1.0"), "/api/v1/login": LoginApi(*[unused] * 5).start},
     )
     transport = httpx.ASGITransport(HttpsOnly(router), client=("203.0.113.7", 1234))

@@ -32,12 +32,11 @@ from taproof.core.oidc.clients import ClientChanges
 from taproof.http.sdk_files import SdkFiles
 from taproof.runtime.app import (
     build_app,
-    build_console,
-    console_apps,
     mini_app_apps,
     webhook_apps,
 )
 from taproof.runtime.bot_runtime import connect_messenger
+from taproof.runtime.pages import Pages
 from taproof.runtime.sandbox_mode import start_sandbox
 from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
@@ -165,9 +164,10 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
             services.deeplinks.set_service_bot(started.link_base, started.bot_id)
         messenger = connect_messenger(settings, services, started)
         webhooks = webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
-        apps = console_apps(build_console(settings, services)) | apps | webhooks
-        apps |= mini_app_apps(services, PUBLIC_KEY)
-        app = build_app(settings, services, apps)
+        apps |= webhooks | mini_app_apps(services, PUBLIC_KEY)
+        pages = Pages(settings, services)
+        await pages.build()
+        app = build_app(settings, services, apps, pages)
         developer = await services.developers.create_developer("ada@example.com", "business")
         project, _ = await services.projects.create_project(
             Actor(developer, "command_line"), ProjectChanges(name="Shop")

@@ -56,6 +56,15 @@ def test_a_proof_of_a_user_without_a_handle_has_an_empty_string() -> None:
     assert claims_of(proof, SECRET)["messenger_username"] == ""
 
 
+@given(st.text(st.characters(codec="utf-8")), st.none() | st.text(max_size=5), st.text(min_size=40, max_size=60))
+def test_the_proof_is_the_one_that_pyjwt_makes(name: str, phone: str | None, secret: str) -> None:
+    """Signing without PyJWT changes no byte."""
+    proof = sign_proof(MessengerIdentity("1", name, name, phone), "proj_1", "token", secret, NOW)
+    key = secret.encode(errors="replace")
+    claims = jwt.decode(proof, options={"verify_signature": False})
+    assert proof == jwt.encode(claims, key, algorithm="HS256")
+
+
 @given(st.text(st.characters(codec="utf-8")), st.integers(0, 2**43))
 def test_any_name_and_any_instant_survive(name: str, now: int) -> None:
     """Right-to-left names, emoji, quotes and control characters come out as they went in; seconds are rounded down."""

@@ -13,6 +13,8 @@ from tests.openid_provider import ADA, ISSUER, VERIFIER, Parameters, Provider, S
 from tests.service.conftest import clock, driver, encryptor, node
 from tests.service.oidc.conftest import open_store, provider, shop
 
+from taproof.oidc.services import CALLS
+
 __all__ = ["clock", "driver", "encryptor", "node", "open_store", "provider", "quick_keys", "shop"]
 
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
@@ -76,10 +78,11 @@ class Web:
 
 @pytest.fixture
 async def web(provider: Provider) -> AsyncIterator[Web]:
-    apps = provider.build().apps
+    built = provider.build()
+    apps = dict.fromkeys(CALLS, built.calls)
 
     async def route(scope: Scope, receive: Receive, send: Send) -> None:
-        await apps.get(scope["path"], apps["/oidc/*"])(scope, receive, send)
+        await apps.get(scope["path"], built.pages)(scope, receive, send)
 
     async with httpx.AsyncClient(transport=httpx.ASGITransport(route), base_url=ISSUER) as client:
         yield Web(provider, client)

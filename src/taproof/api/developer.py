@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from taproof.api import parameters, project_fields, schemas, serializers
 from taproof.api.audit import AuditPageAnswer, show_entry
 from taproof.api.clients import ClientEndpoints
-from taproof.api.parameters import Caller, Cursor, Limit, OneProject, Writer, json_body
+from taproof.api.parameters import Caller, Cursor, Limit, OneProject, Writer, answer_invalid_parameters, json_body
 from taproof.api.project_fields import RotateWebhookSecret, RotationAnswer
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
@@ -90,6 +90,7 @@ class DeveloperApi:
             telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         )
         install_error_handlers(app)
+        answer_invalid_parameters(app)
         app.add_middleware(TellLimits, limits=self._limits)
         app.add_middleware(CountRequests, metrics=self._metrics)
         self._add_routes(app)

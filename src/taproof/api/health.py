@@ -1,18 +1,14 @@
-"""Serve health, readiness, metrics, the OpenAPI document and the API reference page."""
+"""Serve health, readiness and metrics."""
 
-import json
 import re
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
-from fastapi import FastAPI
 from prometheus_client import exposition
 from prometheus_client.openmetrics import exposition as openmetrics
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from taproof.api.openapi.document import build_openapi
-from taproof.api.openapi.reference_page import STYLESHEET_PATH, docs_page, stylesheet
 from taproof.core.errors import NotFound, NotReady, StoreUnavailable
 from taproof.http.errors import send_error
 from taproof.http.fixed_answer import FixedAnswer, allows_get, send_answer
@@ -60,25 +56,16 @@ class Readiness:
         return missing
 
 
-def build_operations(readiness: Readiness, metrics: Metrics, developer_api: FastAPI) -> ASGIApp:
-    """Return the application that serves /healthz, /readyz, /metrics, /openapi.json, /docs and its stylesheet.
-
-    The documents are built once, here. All routes accept GET and HEAD.
+def build_operations(readiness: Readiness, metrics: Metrics, documents: ASGIApp) -> ASGIApp:
+    """Return the application that serves /healthz, /readyz, /metrics and the documents. All routes accept GET and HEAD.
 
     Args:
         readiness: the checks of /readyz.
         metrics: the metrics of this process.
-        developer_api: the application that the documents describe.
+        documents: serves /openapi.json, /docs and its stylesheet.
     """
-    document = build_openapi(developer_api)
-    return Operations(
-        {
-            **_watching(readiness, metrics),
-            "/openapi.json": FixedAnswer(json.dumps(document, ensure_ascii=False).encode(), "application/json"),
-            "/docs": docs_page(document),
-            STYLESHEET_PATH: stylesheet(),
-        }
-    )
+    of_documents = dict.fromkeys(("/openapi.json", "/docs", "/docs/docs.css"), documents)
+    return Operations({**_watching(readiness, metrics), **of_documents})
 
 
 def build_watching(readiness: Readiness, metrics: Metrics) -> ASGIApp:

@@ -3,13 +3,15 @@
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar, cast
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Depends, FastAPI, Path, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, BeforeValidator, ValidationError, WithJsonSchema
 
 from taproof.api import schemas
 from taproof.core.accounts import Actor, Developer
 from taproof.core.errors import InvalidRequest
 from taproof.http.body import read_json_object
+from taproof.http.errors import failure_response
 from taproof.http.instants import read_instant
 from taproof.http.validation import validation_sentence
 from taproof.service.analytics import Window
@@ -43,6 +45,16 @@ def json_body(model: type[Model], *, may_be_empty: bool = False) -> Any:
             raise InvalidRequest(validation_sentence(error.errors(include_url=False))) from None
 
     return Depends(read)
+
+
+def answer_invalid_parameters(app: FastAPI) -> None:
+    """Make an application return FastAPI's own failures in the usual error shape."""
+    app.add_exception_handler(RequestValidationError, _on_invalid_parameters)
+
+
+async def _on_invalid_parameters(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 — registered for this class only.
+    return failure_response(InvalidRequest(validation_sentence(error.errors())))
 
 
 def _page_size(value: str) -> int:

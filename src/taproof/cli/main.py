@@ -5,6 +5,7 @@ Only the command that needs a slow module imports it, so that `--help` and `vers
 # ruff: noqa: PLC0415 — see above.
 
 import asyncio
+import gc
 import os
 import platform
 from dataclasses import asdict
@@ -60,6 +61,7 @@ def serve(given: Given) -> None:
     if missing:
         raise InvalidSettings(missing)
 
+    gc.disable()  # As in `__main__.py`. `app.serve` enables it again.
     import structlog
 
     from taproof.cli.doctor.address import check_address

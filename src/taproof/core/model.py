@@ -102,7 +102,7 @@ class PromptDetails(NamedTuple):
     nothing is known. `match_choices` are three codes, of which `match_code` is the right one; both are None without
     match codes. `collect_phone` is true if the project collects phone numbers and its developer's plan allows it.
     `return_url` is the page to return to after Confirm, if there is one. `is_returning`: the user has confirmed, and
-    the session waits for its return code.
+    the session waits for its return code. `is_blocked`: the user for whom the session was read has blocked its project.
     """
 
     bot_id: int = SERVICE_BOT
@@ -114,6 +114,7 @@ class PromptDetails(NamedTuple):
     return_url: str | None = None
     return_required: bool = False
     is_returning: bool = False
+    is_blocked: bool = False
 
 
 class SignInProject(NamedTuple):
@@ -149,6 +150,18 @@ class PolledSession(NamedTuple):
     """None stands for "waiting". It has no meaning once the session has left pending."""
     return_required: bool = False
     return_hash: bytes | None = None
+    encrypted_webhook_secret: bytes | None = None
+    encrypted_next_webhook_secret: bytes | None = None
+    next_webhook_secret_at: int | None = None
+
+    @property
+    def webhook_secrets(self) -> "EncryptedWebhookSecrets | None":
+        """The secrets of its project, from the last three fields; None unless the session is confirmed."""
+        if self.encrypted_webhook_secret is None:
+            return None
+        return EncryptedWebhookSecrets(
+            self.encrypted_webhook_secret, self.encrypted_next_webhook_secret, self.next_webhook_secret_at
+        )
 
 
 class ReturningUser(NamedTuple):

@@ -2,8 +2,8 @@
 
 The body is exactly `{"error": sentence}`; the header `X-Error-Code` contains the stable code. Sentence, code and status
 are attributes of the error's class in `core/errors.py`. Plain ASGI endpoints use `error_response` and `send_error`;
-FastAPI and Starlette applications use `install_error_handlers`. `bearer_token` is here because a request without a
-token fails with 401.
+Starlette applications, and so FastAPI's, use `install_error_handlers`. `bearer_token` is here because a request without
+a token fails with 401.
 """
 
 import json
@@ -13,7 +13,6 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import structlog
-from fastapi.exceptions import RequestValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -23,13 +22,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from taproof.core.errors import (
     InsufficientScope,
     InternalError,
-    InvalidRequest,
     MethodNotAllowed,
     NotFound,
     RateLimited,
     TaproofError,
 )
-from taproof.http.validation import validation_sentence
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -148,24 +145,23 @@ class AnswerFailures:
 
 
 def install_error_handlers(app: Starlette) -> None:
-    """Make a FastAPI or Starlette application return every failure in the usual error shape."""
-    for kind in (TaproofError, RequestValidationError, HTTPException):
+    """Make a Starlette application return every failure in the usual error shape."""
+    for kind in (TaproofError, HTTPException):
         app.add_exception_handler(kind, _on_error)
     app.add_middleware(AnswerFailures)
 
 
 async def _on_error(request: Request, error: Exception) -> Response:
     match error:
-        case RequestValidationError():
-            return _as_response(InvalidRequest(validation_sentence(error.errors())))
         case HTTPException(status_code=HTTPStatus.METHOD_NOT_ALLOWED):
-            return _as_response(MethodNotAllowed(), [(b"allow", ", ".join(_allowed_methods(request)).encode())])
+            return failure_response(MethodNotAllowed(), [(b"allow", ", ".join(_allowed_methods(request)).encode())])
         case HTTPException(status_code=HTTPStatus.NOT_FOUND):
-            return _as_response(NotFound())
-    return _as_response(error)
+            return failure_response(NotFound())
+    return failure_response(error)
 
 
-def _as_response(error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] = ()) -> Response:
+def failure_response(error: Exception, extra_headers: Iterable[tuple[bytes, bytes]] = ()) -> Response:
+    """Return the response to a failure, for Starlette."""
     status, headers, body = error_response(error, extra_headers)
     response = Response(body, status)
     response.raw_headers = headers

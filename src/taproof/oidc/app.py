@@ -1,7 +1,6 @@
-"""The OpenID provider as one ASGI application: builds the endpoints and lists all routes."""
+"""The OpenID provider as two ASGI applications: builds the endpoints and lists all routes."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.applications import Starlette
@@ -23,31 +22,16 @@ from taproof.oidc.authorize import AuthorizationPages
 from taproof.oidc.device import DevicePages
 from taproof.oidc.metadata import MetadataEndpoints
 from taproof.oidc.pages.rendering import Pages
+from taproof.oidc.services import ProviderServices
 from taproof.oidc.token import ProtocolEndpoints
-from taproof.service.oidc.devices import Devices
-from taproof.service.oidc.keys import SigningKeys
-from taproof.service.oidc.requests import AuthorizationRequests
-from taproof.service.oidc.sign_in import OidcSignIns
-from taproof.service.oidc.tokens import Tokens
 
 ShowFailure = Callable[[Request, Exception], Awaitable[Response]]
 
 _FOREVER: Final = ((b"cache-control", b"public, max-age=31536000, immutable"),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProviderServices:
-    """The use cases that the endpoints call."""
-
-    requests: AuthorizationRequests
-    sign_ins: OidcSignIns
-    tokens: Tokens
-    devices: Devices
-    keys: SigningKeys
-
-
 class OpenidProvider:
-    """Serves the OpenID provider: `apps` are its applications, by path.
+    """Serves the OpenID provider: `calls` the paths that applications call, and `pages` those that browsers show.
 
     Args:
         services: the use cases.
@@ -65,26 +49,19 @@ class OpenidProvider:
             services.requests, services.sign_ins, pages, issuer, clock, limits=limits, metrics=metrics
         )
         devices = DevicePages(services.devices, self._sign_in_pages, pages, limits=limits, metrics=metrics)
-        calls = _application(
+        self.calls: Final = _application(
             [
                 *ProtocolEndpoints(services.tokens, services.requests, services.devices, limits).routes(),
                 *MetadataEndpoints(issuer, services.keys).routes(),
             ],
             _show_failed_call,
         )
-        shown = PageLimit(
+        self.pages: Final[ASGIApp] = PageLimit(
             _application(
                 [*self._sign_in_pages.routes(), *devices.routes(), *_static_files(pages)], self._show_failed_page
             ),
             limits,
         )
-        self.apps: Final[dict[str, ASGIApp]] = {
-            "/.well-known/openid-configuration": calls,
-            "/.well-known/oauth-authorization-server": calls,
-            **{f"/oidc/{name}": calls for name in ("token", "userinfo", "jwks", "par", "device_authorization")},
-            "/oidc/*": shown,
-            "/device": shown,
-        }
 
     async def _show_failed_page(self, request: Request, error: Exception) -> Response:
         shown = _known(error)

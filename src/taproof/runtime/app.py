@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 import uvloop
@@ -22,14 +22,12 @@ from granian.server.embed import Server
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp
 
-from taproof.api.developer import DeveloperApi
 from taproof.api.health import build_operations, build_watching
 from taproof.api.login import LoginApi
 from taproof.api.mini_apps import MiniAppApi
 from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
-from taproof.console.app import Console, ConsoleServices
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.mini_apps import PRODUCTION_KEY, TEST_KEY
@@ -40,17 +38,20 @@ from taproof.http.metrics import LeaderWork
 from taproof.http.sdk_files import SdkFiles
 from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
-from taproof.oidc.app import OpenidProvider
+from taproof.oidc.services import CALLS, PAGES
 from taproof.runtime.bot_runtime import BotRuntime, connect_messenger
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
+from taproof.runtime.pages import Pages
 from taproof.runtime.readiness import watch_readiness
-from taproof.runtime.sandbox_mode import RunningSandbox, start_sandbox
 from taproof.runtime.services import Services, open_services
 from taproof.runtime.start_screen import print_screen
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.sessions.mini_apps import MiniAppSignIns
 from taproof.webhooks.sender import WebhookSender
+
+if TYPE_CHECKING:
+    from taproof.runtime.sandbox_mode import RunningSandbox
 
 _FINISH_PARTS: Final = 17.0
 """Seconds to finish updates, deliveries and leases after SIGTERM. `_FINISH_REQUESTS` is added for open requests."""
@@ -103,25 +104,26 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
         sandbox: RunningSandbox | None = None
         apps: dict[str, ASGIApp] = {}
         if settings.sandbox:
+            from taproof.runtime.sandbox_mode import start_sandbox  # noqa: PLC0415 — only the sandbox loads it.
+
             sandbox = await start_sandbox(settings, services)
             stack.push_async_callback(sandbox.messenger.close)
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
             services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
         apps |= mini_app_apps(services, sandbox.init_data_key if sandbox else telegram_key(settings))
-        console = build_console(settings, services) if settings.serves_api else None
-        if console is not None:
-            apps = console_apps(console) | apps
         messenger = connect_messenger(settings, services, sandbox) if settings.needs_bot else None
+        learning: asyncio.Task[None] | None = None
         if messenger is not None:
             stack.push_async_callback(messenger.close)
             services.manager.bot = messenger.bot
             apps |= webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
-        server = create_server(settings, build_app(settings, services, apps))
-        # Objects created so far live as long as the process, so the garbage collector skips them.
-        gc.collect()
-        gc.freeze()
-        # Reference counting frees the objects of requests. Failed connections leave cycles, to be freed in small steps.
-        gc.set_threshold(5_000, 20, 50)
+            if settings.serves_api:
+                # No sign-in can be created before, so the messenger is asked while the server starts.
+                learning = asyncio.create_task(_learn_deeplinks(services.deeplinks, messenger))
+                stack.callback(learning.cancel)
+        pages = Pages(settings, services)
+        server = create_server(settings, build_app(settings, services, apps, pages))
+        _spare_collector()
         serving = asyncio.create_task(server.serve())
         try:
             await until_listening(settings, serving)
@@ -132,8 +134,10 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
                 seed = sandbox.seed if sandbox else None
                 print_screen(settings, seed, invitation, link_known=services.deeplinks.is_known)
             parts = await _choose_parts(settings, services, messenger, stopping)
-            if console is not None:
-                parts.finishing.append(console.live.run_until(stopping))
+            if learning is not None:
+                parts.cancelled.append(_finish(learning))
+            if settings.serves_api:
+                parts.finishing.append(_run_pages(pages, stopping))
             await _run_parts(stopping, serving, parts, server, sandbox)
         finally:
             server.stop()  # type: ignore[no-untyped-call]
@@ -145,9 +149,22 @@ async def invite_first(settings: Settings, services: Services) -> str | None:
     return await services.invitations.invite_first() if settings.serves_api else None
 
 
-def console_apps(console: Console) -> dict[str, ASGIApp]:
-    """Return the console's applications by path."""
-    return {"/": RedirectResponse("/console"), "/console/*": console.app}
+def _spare_collector() -> None:
+    """Let the garbage collector skip the objects created so far, which live as long as the process.
+
+    They are not collected before: that would block the event loop for a tenth of a second.
+    """
+    gc.freeze()
+    # Reference counting frees the objects of requests. Failed connections leave cycles, to be freed in small steps.
+    gc.set_threshold(5_000, 20, 50)
+    gc.enable()
+
+
+async def _run_pages(pages: Pages, stopping: asyncio.Event) -> None:
+    gc.disable()
+    await pages.build()
+    _spare_collector()
+    await pages.run_until(stopping)
 
 
 def telegram_key(settings: Settings) -> bytes:
@@ -181,75 +198,30 @@ def webhook_apps(settings: Settings, webhook: ASGIApp, project_bot_webhooks: ASG
     }
 
 
-def build_console(settings: Settings, services: Services) -> Console:
-    """Return the web console, in which developers manage their projects."""
-    console_services = ConsoleServices(
-        developers=services.developers,
-        projects=services.projects,
-        session_reader=services.session_reader,
-        analytics=services.analytics,
-        deliveries=services.deliveries,
-        audit=services.audit,
-        bots=services.bots,
-        managed_bots=services.managed_bots,
-        clients=services.oidc_clients,
-        plans=services.plans,
-        erasure=services.erasure,
-        console_sessions=services.console_sessions,
-        invitations=services.invitations,
-        developer_sign_ins=services.developer_sign_ins,
-    )
-    return Console(
-        console_services,
-        services.encryptor,
-        system_clock,
-        system_entropy,
-        base_url=settings.base_url,
-        version=version("taproof"),
-        limits=services.limits,
-        sandbox=settings.sandbox,
-    )
-
-
 def session_api(services: Services) -> SessionApi:
     """Return the session endpoints."""
     return SessionApi(services.sign_in_sessions, services.waiting, services.projects, services.metrics, services.limits)
 
 
-def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIApp]) -> ASGIApp:
+def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIApp], pages: Pages) -> ASGIApp:
     """Return the application with every route of this role; `others` are more applications, by path."""
-    developers, projects = services.developers, services.projects
     if not settings.serves_api:
         return build_watching(services.readiness, services.metrics)
-    developer_api = DeveloperApi(
-        developers,
-        projects,
-        services.session_reader,
-        services.analytics,
-        services.deliveries,
-        audit=services.audit,
-        bots=services.bots,
-        clients=services.oidc_clients,
-        plans=services.plans,
-        erasure=services.erasure,
-        metrics=services.metrics,
-        limits=services.limits,
-    ).build_app()
-    login = LoginApi(services.developer_sign_ins, developers, services.metrics, services.limits, system_clock)
-    provider = OpenidProvider(
-        services.openid, system_clock, issuer=settings.base_url, limits=services.limits, metrics=services.metrics
-    )
-    operations = build_operations(services.readiness, services.metrics, developer_api)
+    login = LoginApi(services.developer_sign_ins, services.developers, services.metrics, services.limits, system_clock)
+    operations = build_operations(services.readiness, services.metrics, pages.documents)
     router = Router(
         session_api(services),
-        developer_api,
+        pages.developer_api,
         operations,
         {
             "/metrics": PageLimit(operations, services.limits),
             "/api/v1/login": login.start,
             "/api/v1/login/token": login.create_token,
             "/sdk/*": SdkFiles(version("taproof")),
-            **provider.apps,
+            "/": RedirectResponse("/console"),
+            "/console/*": pages.console,
+            **dict.fromkeys(CALLS, pages.openid_calls),
+            **dict.fromkeys(PAGES, pages.openid_pages),
             **others,
         },
     )
@@ -273,12 +245,9 @@ async def _choose_parts(
         election = LeaderElection(storage.leases, system_clock, holder, name, work, show=show)
         parts.finishing.append(election.run_until(stopping))
 
-    deeplinks = services.deeplinks
     parts.cancelled.append(watch_readiness(services.readiness, services.metrics.show_ready))
     if settings.serves_api:
         parts.finishing.append(services.waiting.run_until(stopping))
-        if messenger is not None:
-            parts.cancelled.append(_learn_deeplinks(deeplinks, messenger))
     if settings.role in {"all", "bot"} and messenger is not None:
         lead(f"bot {messenger.bot.id}", "bot", messenger.receive_updates)
         lead("own bots", "own_bots", messenger.project_bots.run)
@@ -302,12 +271,16 @@ async def _learn_deeplinks(deeplinks: Deeplinks, messenger: BotRuntime) -> None:
     await asyncio.Event().wait()
 
 
+async def _finish(task: asyncio.Task[None]) -> None:
+    await task
+
+
 async def _run_parts(
     stopping: asyncio.Event,
     serving: asyncio.Task[None],
     parts: _Parts,
     server: Server,
-    sandbox: RunningSandbox | None,
+    sandbox: "RunningSandbox | None",
 ) -> None:
     """Run until a stop signal, or until a part ends by itself, which is a bug; then stop everything in order."""
     finishing = [asyncio.create_task(part) for part in parts.finishing]

@@ -32,11 +32,11 @@ from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
-from taproof.runtime.sandbox_mode import RunningSandbox
 from taproof.service.bots import Bots
 from taproof.service.user_control import UserControl
 
 if TYPE_CHECKING:
+    from taproof.runtime.sandbox_mode import RunningSandbox
     from taproof.runtime.services import Services
 
 _USERNAME_RETRY: Final = 5.0
@@ -104,7 +104,7 @@ class BotRuntime:
                     await asyncio.sleep(_SECRET_LOOK)
 
 
-def connect_messenger(settings: Settings, services: "Services", sandbox: RunningSandbox | None) -> BotRuntime:
+def connect_messenger(settings: Settings, services: "Services", sandbox: "RunningSandbox | None") -> BotRuntime:
     """Return the messenger's side of this process, with the bot of the sandbox or of the settings."""
     storage, encryptor, decisions = services.storage, services.encryptor, services.decisions
     tracing = services.tracing

@@ -25,7 +25,7 @@ from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.messengers.telegram.accounts import fetch_account
 from taproof.messengers.telegram.managed_bots import Manager
-from taproof.oidc.app import ProviderServices
+from taproof.oidc.services import ProviderServices
 from taproof.runtime.bot_runtime import open_bot_api
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.geoip import place_finder

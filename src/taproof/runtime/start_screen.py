@@ -1,16 +1,19 @@
 """The start screen, which `taproof serve` prints when it accepts requests: the addresses and files of the service."""
 
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import typer
 
 from taproof.config.database_url import is_postgres, master_key_file, shown_database
 from taproof.config.settings import Settings
-from taproof.sandbox.seed import Seed
+
+if TYPE_CHECKING:
+    from taproof.sandbox.seed import Seed
 
 
-def print_screen(settings: Settings, seed: Seed | None, invitation: str | None, *, link_known: bool) -> None:
+def print_screen(settings: Settings, seed: "Seed | None", invitation: str | None, *, link_known: bool) -> None:
     """Print the start screen to stdout.
 
     Args:
@@ -64,7 +67,7 @@ def _elsewhere(settings: Settings) -> list[tuple[str, str]]:
     return [("", f"^ the links above use another address: unset TAPROOF_BASE_URL, or end it with :{settings.port}")]
 
 
-def _purpose(seed: Seed | None) -> str:
+def _purpose(seed: "Seed | None") -> str:
     if seed is None:
         return "it creates the first developer, and is valid for 24 hours"
     return f"it links a messenger account to {seed.developer.email}"

@@ -31,6 +31,7 @@ from taproof.core.errors import TaproofError
 from taproof.http.metrics import forget_process, share_metrics
 from taproof.runtime import app
 from taproof.runtime.listener import bind_socket, check_listening
+from taproof.runtime.pages import load_modules
 from taproof.runtime.services import open_services
 from taproof.runtime.start_screen import print_screen
 
@@ -113,8 +114,10 @@ class _Supervisor:
     def run(self) -> None:
         """Watch the processes until a stop signal; raises ProcessesKeepDying when it gives up."""
         # Processes share the current memory until something writes to it, as the garbage collector would.
+        load_modules()
         gc.collect()
         gc.freeze()
+        gc.enable()
         for slot in self._slots:
             self._fill(slot)
         try:

@@ -135,10 +135,12 @@ def session_from(row: Row, now: int | None = None) -> Session:
     identity = None if messenger_id is None else MessengerIdentity(messenger_id, name, username)
     prompt = None
     if of_prompt:
-        bot_id, context, code, choices, collect_phone, phone_required, return_url, return_required = of_prompt
-        flags = (bool(collect_phone), bool(phone_required))
+        bot_id, context, code, choices, collect_phone, phone_required, return_url, *flags = of_prompt
+        return_required, is_blocked = map(bool, flags)
         prompt = PromptDetails(
-            bot_id, context, code, choices, *flags, return_url, bool(return_required), is_returning=is_returning
+            *(bot_id, context, code, choices, bool(collect_phone), bool(phone_required), return_url, return_required),
+            is_returning=is_returning,
+            is_blocked=is_blocked,
         )
     named = (SessionKey(day, token_hash), session_id, project_id, project_name)
     moves = (opened_at, opener_id, confirmed_at, cancelled_at, used_at)

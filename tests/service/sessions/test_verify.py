@@ -18,7 +18,7 @@ from taproof.core.errors import (
     SessionNotFound,
 )
 from taproof.core.identifiers import session_key
-from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.model import MessengerIdentity, ProjectChanges, SessionKey
 from taproof.service.sessions.results import VerifyResult
 
 if TYPE_CHECKING:
@@ -197,14 +197,14 @@ async def test_a_project_deleted_between_read_and_consume_gives_no_proof(
     developer = await node.developer()
     project, _ = await node.project(developer)
     token = await node.confirmed(project)
-    read_webhook_secrets = node.storage.projects.read_webhook_secrets
+    poll_session = node.storage.sessions.poll_session
 
-    async def interrupted(project_id: str) -> object:
-        found = await read_webhook_secrets(project_id)
-        await other_node.projects.delete_project(acting(developer), project_id)
+    async def interrupted(key: SessionKey) -> object:
+        found = await poll_session(key)
+        await other_node.projects.delete_project(acting(developer), project.id)
         return found
 
-    monkeypatch.setattr(node.storage.projects, "read_webhook_secrets", interrupted)
+    monkeypatch.setattr(node.storage.sessions, "poll_session", interrupted)
     answer = await node.signin.verify_session(project.id, token, public=True)
     assert (answer.identity, answer.proof) == (None, None)
     monkeypatch.undo()

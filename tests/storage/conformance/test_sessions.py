@@ -68,6 +68,28 @@ async def test_poll_session_says_what_a_poll_needs(storage: Storage, seed: "Seed
     assert not polled.public_access
     assert await storage.sessions.poll_session(SessionKey(new.key.day + 1, new.key.token_hash)) is None
     assert await storage.sessions.poll_session(SessionKey(new.key.day, b"?" * 32)) is None
+    other = await seed.project()
+    confirmed = await seed.confirmed(other)
+    polled = await storage.sessions.poll_session(confirmed.key)
+    assert polled is not None
+    assert polled.webhook_secrets == other.webhook_secrets
+    await storage.sessions.consume_session(confirmed.key, seed.now)
+    polled = await storage.sessions.poll_session(confirmed.key)
+    assert polled is not None
+    assert polled[-3:] == (None, None, None)
+
+
+async def test_read_session_tells_its_viewer_of_a_block(storage: Storage, seed: "Seed") -> None:
+    """Several accounts read one session at once; only the one that blocked its project is told so."""
+    project, other = await seed.project(), await seed.project()
+    new = await seed.session(project)
+    assert await storage.users.block_project("1001", project.id, seed.now)
+    assert await storage.users.block_project("2002", other.id, seed.now)
+    viewers = ("1001", "2002", "", "1001")
+    found = await asyncio.gather(*(storage.sessions.read_session(new.key, each) for each in viewers))
+    assert [each is not None and each.prompt is not None and each.prompt.is_blocked for each in found] == [
+        each == "1001" for each in viewers
+    ]
 
 
 async def test_set_hint_changes_a_pending_session_only(storage: Storage, seed: "Seed") -> None:

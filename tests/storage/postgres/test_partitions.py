@@ -79,6 +79,7 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
     texts, times = ["x"] * 64, [NOW] * 64
     for statement, values in (
         (statements.POLL_SESSIONS, ()),
+        (statements.READ_SESSIONS, (texts,)),
         (statements.OPEN_SESSIONS, (times, times, texts, texts)),
         (statements.WITHDRAW_SESSIONS, (times, times)),
         (prompts.RECORD_PROMPTS, (times, texts, times, texts)),

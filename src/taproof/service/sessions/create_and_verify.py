@@ -34,6 +34,7 @@ from taproof.core.model import (
     SERVICE_BOT,
     SERVICE_DEVELOPER,
     ConsumedSession,
+    EncryptedWebhookSecrets,
     NewSession,
     PolledSession,
     SessionKey,
@@ -358,7 +359,8 @@ class SignInSessions:
         row, because `regenerate` may run in between.
         """
         storage, encryptor = self._storage, self._encryptor
-        await self.check_signing_secret(polled.project_id, now)
+        assert polled.webhook_secrets is not None  # noqa: S101 — the session is confirmed.
+        self._open_secret(polled.webhook_secrets, polled.project_id, now)
         if polled.encrypted_phone is not None:
             session = await storage.sessions.read_session(key)
             if session is not None:
@@ -369,16 +371,18 @@ class SignInSessions:
         webhook_secrets = await self._storage.projects.read_webhook_secrets(project_id)
         if webhook_secrets is None:
             raise ProjectNotFound
-        self._encryptor.decrypt(
+        self._open_secret(webhook_secrets, project_id, now)
+
+    def _open_secret(self, webhook_secrets: EncryptedWebhookSecrets, project_id: str, now: int) -> str:
+        """Return the secret that signs a project's proofs at `now`."""
+        return self._encryptor.decrypt(
             signing_secrets(webhook_secrets, now)[0], associated_data_of("webhook_secret", project_id)
         )
 
     def confirmed(self, consumed: ConsumedSession, session_token: str) -> VerifyResult:
         """Return the result of a confirmed session from stored values only, so that a second read returns the same."""
         project_id, used_at, identity = consumed.project_id, consumed.used_at, consumed.identity
-        secret = self._encryptor.decrypt(
-            signing_secrets(consumed.webhook_secrets, used_at)[0], associated_data_of("webhook_secret", project_id)
-        )
+        secret = self._open_secret(consumed.webhook_secrets, project_id, used_at)
         if consumed.encrypted_phone is not None:
             phone = self._encryptor.decrypt(consumed.encrypted_phone, associated_data_of("phone", consumed.session_id))
             identity = dataclasses.replace(identity, messenger_phone=phone)

@@ -74,10 +74,10 @@ class Decisions:
 
     async def open_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Show the session of a deeplink that a user opened. The first account to open it owns the decision."""
-        session, _ = await self._find(session_token, bot_id)
+        session, _ = await self._find(session_token, bot_id, opener_id)
         if session is None:
             return UNKNOWN
-        if await self._storage.users.is_blocked(opener_id, session.project_id):
+        if _has_blocked(session):
             return seen_as("blocked", session)
         now = self._clock()
         hint = _hint_of_prompt(session)
@@ -108,12 +108,12 @@ class Decisions:
         """
         identity = storable_identity(identity)
         user_id = identity.messenger_id
-        session, now = await self._find(session_token, bot_id)
+        session, now = await self._find(session_token, bot_id, user_id)
         if session is None:
             return UNKNOWN
         if seen_by(session, user_id, now).outcome != "opened":
             return await self._seen_again(session, user_id, now)
-        if await self._storage.users.is_blocked(user_id, session.project_id):
+        if _has_blocked(session):
             return seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         if details.match_code is not None and _chosen(details, choice) != details.match_code:
@@ -132,7 +132,7 @@ class Decisions:
 
     async def cancel_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Cancel a session: the user tapped Cancel. Only the first decision of the owner counts."""
-        session, now = await self._find(session_token, bot_id)
+        session, now = await self._find(session_token, bot_id, opener_id)
         if session is None:
             return UNKNOWN
         return await self._note_phone(session, await self._decide(session, session_token, opener_id, None, now))
@@ -142,7 +142,7 @@ class Decisions:
     ) -> SeenSession:
         """Confirm a session without a phone number, if the project makes the number optional."""
         identity = storable_identity(identity)
-        session, now = await self._find(session_token, bot_id)
+        session, now = await self._find(session_token, bot_id, identity.messenger_id)
         if session is None:
             return UNKNOWN
         seen = await self._note_phone(session, await self._seen_again(session, identity.messenger_id, now))
@@ -152,7 +152,7 @@ class Decisions:
         if not seen.phone_asked:
             await self._set_hint(session.key, _hint_of_prompt(session))
             return seen
-        if await self._storage.users.is_blocked(identity.messenger_id, session.project_id):
+        if _has_blocked(session):
             return seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         if details.collect_phone and details.phone_required:
@@ -187,7 +187,7 @@ class Decisions:
         user_id = identity.messenger_id
         now = self._clock()
         request = await self._storage.users.find_phone_request(user_id, bot_id)
-        session = None if request is None else await self._of_bot(request.key, bot_id)
+        session = None if request is None else await self._of_bot(request.key, bot_id, user_id)
         if request is None or session is None:
             return UNKNOWN
         session_token = self._encryptor.decrypt(
@@ -196,7 +196,7 @@ class Decisions:
         seen = await self._seen_again(session, user_id, now)
         if seen.outcome != "opened":
             return dataclasses.replace(seen, session_token=session_token)
-        if await self._storage.users.is_blocked(user_id, session.project_id):
+        if _has_blocked(session):
             return seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         is_own = contact_owner == user_id and answers(seen)
@@ -218,7 +218,7 @@ class Decisions:
         return await self._report(key, None, user_id, SERVICE_BOT)
 
     async def _report(self, key: SessionKey, session_token: str | None, user_id: str, bot_id: int) -> SeenSession:
-        session = await self._of_bot(key, bot_id, or_service=True)
+        session = await self._of_bot(key, bot_id, user_id, or_service=True)
         now = self._clock()
         if session is None or (session_token is None and session.confirmed_at is None):
             return UNKNOWN
@@ -271,26 +271,26 @@ class Decisions:
         )
         return any(each.attempts or each.interrupted for each in deliveries if each.type == "auth.confirmed")
 
-    async def _read(self, key: SessionKey) -> Session | None:
+    async def _read(self, key: SessionKey, viewer: str = "") -> Session | None:
         """Return a session. An overdue one is expired first, unless a decision was made in time."""
-        session = await self._storage.sessions.read_session(key)
+        session = await self._storage.sessions.read_session(key, viewer)
         now = self._clock()
         if session is None or visible_status(session.status, session.expires_at, now) == session.status:
             return session
         await self._storage.sessions.expire_session(key, now, self._events.expired)
-        return await self._storage.sessions.read_session(key)
+        return await self._storage.sessions.read_session(key, viewer)
 
-    async def _of_bot(self, key: SessionKey, bot_id: int, *, or_service: bool = False) -> Session | None:
+    async def _of_bot(self, key: SessionKey, bot_id: int, viewer: str, *, or_service: bool = False) -> Session | None:
         """Return a session if this bot may show it. With `or_service`, the service's own bot may show any session."""
-        session = await self._read(key)
+        session = await self._read(key, viewer)
         if session is None or (or_service and bot_id == SERVICE_BOT):
             return session
         return session if (session.prompt or PromptDetails()).bot_id == bot_id else None
 
-    async def _find(self, session_token: str, bot_id: int) -> tuple[Session | None, int]:
+    async def _find(self, session_token: str, bot_id: int, viewer: str) -> tuple[Session | None, int]:
         """Return the session with this token, if this bot may show it, and the time after reading it."""
         key = session_key(session_token)
-        return None if key is None else await self._of_bot(key, bot_id), self._clock()
+        return None if key is None else await self._of_bot(key, bot_id, viewer), self._clock()
 
     async def _phone_request(self, session: Session | None) -> PhoneRequest | None:
         if session is None or session.prompt is None or not session.prompt.collect_phone:
@@ -404,6 +404,11 @@ def storable_identity(identity: MessengerIdentity) -> MessengerIdentity:
     return MessengerIdentity(
         identity.messenger_id, stored_text(identity.messenger_name), stored_text(identity.messenger_username)
     )
+
+
+def _has_blocked(session: Session) -> bool:
+    """Return whether the user for whom the session was read has blocked its project."""
+    return session.prompt is not None and session.prompt.is_blocked
 
 
 def _hint_of_prompt(session: Session) -> Hint:

@@ -99,6 +99,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         self._overlooked: list[int] = []
         self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
         self._polls = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
+        self._reads = Batcher[tuple[SessionKey, str], Session | None](self._read, limit=_READS)
         self._openings = self._changes(statements.OPEN_SESSIONS)
         self._confirmations = self._changes(statements.CONFIRM_SESSIONS)
         self._cancellations = self._changes(statements.CANCEL_SESSIONS)
@@ -109,6 +110,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
 
     async def close(self) -> None:
         """Finish the waiting calls."""
+        await self._reads.close()
         for batcher in (self._creations, self._polls, self._openings, self._confirmations, self._cancellations):
             await batcher.close()
         await self._withdrawals.close()
@@ -136,8 +138,8 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
             await self._database.await_replication()
         return found
 
-    async def read_session(self, key: SessionKey) -> Session | None:
-        found = await super().read_session(key)
+    async def read_session(self, key: SessionKey, viewer: str = "") -> Session | None:
+        found = await self._reads.run((key, viewer))
         if found is None or found.status != "pending" or found.expires_at <= self._deadline(0):
             await self._database.await_replication()
         return found
@@ -153,6 +155,12 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         rows = await self._database.fetch(statements.POLL_SESSIONS, set(values[0]), *values)
         found = {(day, token_hash): PolledSession._make(polled) for day, token_hash, *polled in rows}
         return [found.get(key) for key in items]
+
+    async def _read(self, items: list[tuple[SessionKey, str]]) -> list[Session | None]:
+        values = columns((*key, viewer) for key, viewer in set(items))
+        rows = await self._database.fetch(statements.READ_SESSIONS, set(values[0]), *values)
+        found = {(row[0], row[1], viewer): session_from(row) for *row, viewer in rows}
+        return [found.get((*key, viewer)) for key, viewer in items]
 
     def _changes(self, statement: str) -> Batcher[_Change, bool]:
         """Return a batcher for changes. It announces the sessions that a batch changed."""

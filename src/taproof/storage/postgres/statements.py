@@ -42,14 +42,21 @@ WITH moved AS (
   RETURNING day, token_hash, project_id
 ), {_counted("requested")}
 SELECT day, token_hash FROM moved"""
-POLL_SESSIONS: Final = """
-SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone,
-  s.hint, s.return_required, s.return_hash
-FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
-CROSS JOIN LATERAL (
+_FOUND: Final = """CROSS JOIN LATERAL (
   SELECT * FROM sessions x
   WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash LIMIT 1
 ) AS s JOIN projects p ON p.id = s.project_id"""
+POLL_SESSIONS: Final = f"""
+SELECT s.day, s.token_hash, s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone,
+  s.hint, s.return_required, s.return_hash, CASE s.status WHEN 'confirmed' THEN p.encrypted_webhook_secret END,
+  CASE s.status WHEN 'confirmed' THEN p.encrypted_next_webhook_secret END,
+  CASE s.status WHEN 'confirmed' THEN p.next_webhook_secret_at END
+FROM unnest($2::INTEGER[], $3::BYTEA[]) AS a (day, token_hash)
+{_FOUND}"""
+READ_SESSIONS: Final = f"""
+SELECT {queries.SESSION_COLUMNS}, {queries.PROMPT_COLUMNS.format(viewer="a.viewer")}, a.viewer
+FROM unnest($2::INTEGER[], $3::BYTEA[], $4::TEXT[]) AS a (day, token_hash, viewer)
+{_FOUND} LEFT JOIN developers d ON d.id = p.developer_id"""
 OPEN_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[])

@@ -33,8 +33,11 @@ class SessionStorage(Protocol):
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
         """Return the data that a poll needs. This is the most frequent read."""
 
-    async def read_session(self, key: SessionKey) -> Session | None:
-        """Return the whole session, with the details that only the bot needs."""
+    async def read_session(self, key: SessionKey, viewer: str = "") -> Session | None:
+        """Return the whole session, with the details that only the bot needs.
+
+        `viewer` is the account for which `PromptDetails.is_blocked` is set.
+        """
 
     async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
         """Make `opener_id` the owner of a pending session that was not opened before; return whether this succeeded.

@@ -3,10 +3,10 @@
 from typing import Final
 
 from taproof.core.clock import Clock
-from taproof.core.model import ConsumedSession, MessengerIdentity, ReturningUser, Session, SessionKey
+from taproof.core.model import ConsumedSession, MessengerIdentity, ReturningUser, SessionKey
 from taproof.core.session_state import next_expiry
 from taproof.storage.queries.database import AnyDatabase, Queries
-from taproof.storage.rows import Values, consumed_from, identity_values, returning_user_from, session_from
+from taproof.storage.rows import Values, consumed_from, identity_values, returning_user_from
 
 CREATE_SESSION: Final = """
 INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context, match_code,
@@ -17,17 +17,22 @@ WHERE p.id = $13 AND p.is_active = 1 AND (p.public_access = 1 OR $14 = 0)
 RETURNING id"""
 POLL_SESSION: Final = """
 SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone, s.hint,
-  s.return_required, s.return_hash
+  s.return_required, s.return_hash, CASE s.status WHEN 'confirmed' THEN p.encrypted_webhook_secret END,
+  CASE s.status WHEN 'confirmed' THEN p.encrypted_next_webhook_secret END,
+  CASE s.status WHEN 'confirmed' THEN p.next_webhook_secret_at END
 FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.day = $1 AND s.token_hash = $2"""
 SESSION_COLUMNS: Final = """
   s.day, s.token_hash, s.id, s.project_id, p.name, s.status, s.created_at, s.expires_at, s.opened_at, s.opener_id,
   s.confirmed_at, s.cancelled_at, s.used_at, s.messenger_id, s.messenger_name, s.messenger_username, s.encrypted_phone,
   s.reported_at, s.withdrawn"""
 OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
+PROMPT_COLUMNS: Final = """
+  s.bot_id, s.context, s.match_code, s.match_choices, CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END,
+  p.phone_required, s.return_url, s.return_required,
+  EXISTS (SELECT 1 FROM blocks b WHERE b.messenger_id = {viewer} AND b.project_id = s.project_id)"""
 READ_SESSION: Final = f"""
-SELECT {SESSION_COLUMNS}, s.bot_id, s.context, s.match_code, s.match_choices,
-  CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END, p.phone_required, s.return_url, s.return_required
-{OF_SESSIONS} LEFT JOIN developers d ON d.id = p.developer_id WHERE s.day = $1 AND s.token_hash = $2"""
+SELECT {SESSION_COLUMNS}, {PROMPT_COLUMNS.format(viewer="$1")}
+{OF_SESSIONS} LEFT JOIN developers d ON d.id = p.developer_id WHERE s.day = $2 AND s.token_hash = $3"""
 OPEN_SESSION: Final = """
 UPDATE sessions SET opened_at = $1, opener_id = $2, hint = $3
 WHERE day = $4 AND token_hash = $5 AND status = 'pending' AND opener_id IS NULL AND expires_at > $6
@@ -157,10 +162,6 @@ class SessionQueries(Queries[AnyDatabase]):
 
     def _deadline(self, now: int) -> int:
         return write_time(self._clock, now)
-
-    async def read_session(self, key: SessionKey) -> Session | None:
-        found = await self._database.read(READ_SESSION, *key)
-        return session_from(found[0]) if found else None
 
     async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> bool:
         values = (return_hash, *key, opener_id, self._deadline(now))

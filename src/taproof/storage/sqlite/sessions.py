@@ -77,6 +77,10 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         found = self._database.rows(queries.POLL_SESSION, key)
         return PolledSession._make(found[0]) if found else None
 
+    async def read_session(self, key: SessionKey, viewer: str = "") -> Session | None:
+        found = self._database.rows(queries.READ_SESSION, (viewer, *key))
+        return session_from(found[0]) if found else None
+
     async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, queries.OPEN_SESSION, (now, opener_id, hint, *key, self._deadline(now)))

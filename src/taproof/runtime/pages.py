@@ -1,0 +1,156 @@
+"""The developer API, its documents, the console and the OpenID provider: all that a sign-in by API does not need.
+
+Their libraries take longer to load than everything else. So they are loaded and built in a thread once the server
+listens, and their first requests wait.
+"""
+# ruff: noqa: PLC0415 — see above.
+
+import asyncio
+import functools
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from taproof.config.settings import Settings
+from taproof.core.clock import system_clock
+from taproof.core.entropy import system_entropy
+from taproof.runtime.services import Services
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from taproof.console.app import Console
+    from taproof.oidc.app import OpenidProvider
+
+
+class LaterApp:
+    """An application that is built in a thread: by `build`, or for its first request.
+
+    Args:
+        make: returns the application; called once.
+    """
+
+    def __init__(self, make: Callable[[], ASGIApp]) -> None:
+        self._make = make
+        self._building: asyncio.Task[ASGIApp] | None = None
+        self._app: ASGIApp | None = None
+
+    async def build(self) -> ASGIApp:
+        """Return the application, which is built first if necessary."""
+        if self._building is None:
+            self._building = asyncio.create_task(asyncio.to_thread(self._make))
+        # The other callers wait for the same task, so the end of one must not cancel it.
+        self._app = await asyncio.shield(self._building)
+        return self._app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        app = self._app or await self.build()
+        await app(scope, receive, send)
+
+
+class Pages:
+    """The applications of one process. `build` and their first requests build them."""
+
+    def __init__(self, settings: Settings, services: Services) -> None:
+        self._settings = settings
+        self._services = services
+        self._made_developer_api = functools.cache(self._make_developer_api)
+        self._made_console = functools.cache(self._make_console)
+        self._made_openid = functools.cache(self._make_openid)
+        self.developer_api: Final = LaterApp(self._made_developer_api)
+        """Serves everything below /api/v1/dev/."""
+        self.documents: Final = LaterApp(self._make_documents)
+        """Serves /openapi.json, /docs and its stylesheet."""
+        self.console: Final = LaterApp(lambda: self._made_console().app)
+        """Serves /console and everything below it."""
+        self.openid_calls: Final = LaterApp(lambda: self._made_openid().calls)
+        """Serves the paths of the OpenID provider that applications call."""
+        self.openid_pages: Final = LaterApp(lambda: self._made_openid().pages)
+        """Serves the pages of the OpenID provider."""
+
+    async def build(self) -> None:
+        """Build everything but the documents."""
+        for each in (self.openid_pages, self.openid_calls, self.developer_api, self.console):
+            await each.build()
+
+    async def run_until(self, stopping: asyncio.Event) -> None:
+        """Serve the console's live list until the process stops."""
+        await self._made_console().live.run_until(stopping)
+
+    def _make_developer_api(self) -> "FastAPI":
+        from taproof.api.developer import DeveloperApi
+
+        services = self._services
+        return DeveloperApi(
+            services.developers,
+            services.projects,
+            services.session_reader,
+            services.analytics,
+            services.deliveries,
+            audit=services.audit,
+            bots=services.bots,
+            clients=services.oidc_clients,
+            plans=services.plans,
+            erasure=services.erasure,
+            metrics=services.metrics,
+            limits=services.limits,
+        ).build_app()
+
+    def _make_documents(self) -> ASGIApp:
+        from taproof.api.openapi.serving import build_documents
+
+        return build_documents(self._made_developer_api())
+
+    def _make_console(self) -> "Console":
+        from taproof.console.app import Console, ConsoleServices
+
+        services = self._services
+        console_services = ConsoleServices(
+            developers=services.developers,
+            projects=services.projects,
+            session_reader=services.session_reader,
+            analytics=services.analytics,
+            deliveries=services.deliveries,
+            audit=services.audit,
+            bots=services.bots,
+            managed_bots=services.managed_bots,
+            clients=services.oidc_clients,
+            plans=services.plans,
+            erasure=services.erasure,
+            console_sessions=services.console_sessions,
+            invitations=services.invitations,
+            developer_sign_ins=services.developer_sign_ins,
+        )
+        return Console(
+            console_services,
+            services.encryptor,
+            system_clock,
+            system_entropy,
+            base_url=self._settings.base_url,
+            version=version("taproof"),
+            limits=services.limits,
+            sandbox=self._settings.sandbox,
+        )
+
+    def _make_openid(self) -> "OpenidProvider":
+        from taproof.oidc.app import OpenidProvider
+
+        services = self._services
+        return OpenidProvider(
+            services.openid,
+            system_clock,
+            issuer=self._settings.base_url,
+            limits=services.limits,
+            metrics=services.metrics,
+        )
+
+
+def load_modules() -> None:
+    """Import what the applications need, so that processes that are forked from this one share its memory."""
+    import taproof.api.developer
+    import taproof.api.openapi.serving
+    import taproof.console.app
+    import taproof.oidc.app  # noqa: F401

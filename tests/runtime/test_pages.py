@@ -1,0 +1,64 @@
+"""The developer API, its documents and the console are built after the start."""
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import pytest
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from taproof.runtime.pages import LaterApp
+
+LATER = (
+    *("fastapi", "jinja2", "taproof.api.developer", "taproof.api.openapi"),
+    *("taproof.console", "taproof.oidc.app", "taproof.sandbox"),
+)
+
+
+def test_the_start_loads_nothing_that_no_sign_in_needs() -> None:
+    """Loading these takes longer than the rest of the start: an import at the top of a module would bring it back."""
+    code = f"import sys, taproof.cli.main, taproof.runtime.app; print([n for n in {LATER} if n in sys.modules])"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
+
+
+async def test_requests_wait_for_one_build_which_blocks_nobody() -> None:
+    """Many first requests build once, in a thread; one that ends early takes nothing from the others."""
+    proceed = threading.Event()
+    built: list[threading.Thread] = []
+    answered: list[Scope] = []
+
+    async def app(scope: Scope, _receive: Receive, _send: Send) -> None:
+        answered.append(scope)
+
+    def make() -> ASGIApp:
+        built.append(threading.current_thread())
+        proceed.wait()
+        return app
+
+    later = LaterApp(make)
+    requests = [asyncio.create_task(later({"number": each}, None, None)) for each in range(5)]  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    requests[0].cancel()
+    await asyncio.wait([requests[0]])
+    assert answered == []
+    proceed.set()
+    await asyncio.gather(*requests[1:], later.build())
+    assert [each["number"] for each in answered] == [1, 2, 3, 4]
+    assert len(built) == 1
+    assert built[0] is not threading.main_thread()
+
+
+async def test_a_build_that_fails_is_reported_to_the_process_and_to_each_request() -> None:
+    """The process waits for `build`, so it ends with the error instead of serving without these pages."""
+
+    def fail() -> ASGIApp:
+        raise ZeroDivisionError
+
+    later = LaterApp(fail)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            await later({}, None, None)  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError):
+        await later.build()
