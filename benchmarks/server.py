@@ -1,7 +1,8 @@
 """Start the measured server on one core: the service as `taproof serve` composes it, or the bare app.
 
 Usage: python -m benchmarks.server --database URL --cores LIST [--bare asgi|rsgi] [--profile FILE]. Listens on a free
-port of 127.0.0.1, then prints one line of JSON, and stops when its standard input ends, so it never outlives its parent.
+port of 127.0.0.1, then prints one line of JSON, and stops when its standard input ends, so it never outlives its
+parent.
 
 It differs from `taproof serve` in two ways. No bot runs; the link base is a setting. In three added routes a simulated
 user acts through the use cases that the bot calls: /bench/open opens a deeplink, /bench/confirm taps Confirm, and

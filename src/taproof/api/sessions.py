@@ -4,7 +4,7 @@ Source: service-spec.md, Public and Server-side session endpoints; contract.md, 
 """
 
 import json
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from functools import partial
 from time import perf_counter
 from typing import Any, Final, get_args
@@ -26,6 +26,7 @@ from taproof.service.sessions.wait import Waiting
 
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
+Answering = Coroutine[Any, Any, None]
 
 _HEADERS: Final[Headers] = [(b"content-type", b"application/json"), (b"cache-control", b"no-store"), *NO_PAGE]
 _ANY_ORIGIN: Final[Headers] = [(b"access-control-allow-origin", b"*")]
@@ -61,29 +62,29 @@ class SessionApi:
         self._count_poll, self._observe_verify = metrics.count_poll, metrics.observe_verify
         self._limits = limits
 
-    def generate_public(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    def generate_public(self, scope: Scope, receive: Receive, send: Send) -> Answering:
         """Serve POST /api/v1/generate/public."""
         call = GenerateCall(self._limits, scope, send, public=True)
         return self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=True)
 
-    def generate(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    def generate(self, scope: Scope, receive: Receive, send: Send) -> Answering:
         """Serve POST /api/v1/generate."""
         call = GenerateCall(self._limits, scope, send, public=False)
         return self.answer("generate", partial(self._generate, call), scope, receive, call.send, public=False)
 
-    def verify_public(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    def verify_public(self, scope: Scope, receive: Receive, send: Send) -> Answering:
         """Serve POST /api/v1/verify/public."""
         return self.answer("verify", self._verify, scope, receive, send, public=True)
 
-    def verify(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    def verify(self, scope: Scope, receive: Receive, send: Send) -> Answering:
         """Serve POST /api/v1/verify."""
         return self.answer("verify", self._verify, scope, receive, send, public=False)
 
-    def cancel_public(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    def cancel_public(self, scope: Scope, receive: Receive, send: Send) -> Answering:
         """Serve POST /api/v1/cancel/public."""
         return self.answer("cancel", self._cancel, scope, receive, send, public=True)
 
-    def cancel(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    def cancel(self, scope: Scope, receive: Receive, send: Send) -> Answering:
         """Serve POST /api/v1/cancel."""
         return self.answer("cancel", self._cancel, scope, receive, send, public=False)
 
