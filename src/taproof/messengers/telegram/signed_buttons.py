@@ -6,6 +6,7 @@ A button's tag covers everything that the user sees, so genuine data is valid on
 """
 
 import base64
+import functools
 import hmac
 import json
 import re
@@ -146,6 +147,7 @@ def _normal(text: str) -> str:
     return "".join(map(_kept, text)).strip()
 
 
+@functools.lru_cache(4096)
 def _kept(character: str) -> str:
     if character.isspace():
         return character if character == "\n" else " "
