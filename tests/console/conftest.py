@@ -25,6 +25,7 @@ from tests.tapping import tap_right
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.console.app import Console, ConsoleServices
+from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
@@ -158,8 +159,20 @@ def in_sandbox() -> bool:
     return False
 
 
+@pytest.fixture
+def sandbox_developer() -> SandboxDeveloper | None:
+    """Return the developer as whom one click opens the console."""
+    return None
+
+
 @asynccontextmanager
-async def open_console(directory: Path, clock: ManualClock, *, in_sandbox: bool = False) -> AsyncIterator[Installation]:
+async def open_console(
+    directory: Path,
+    clock: ManualClock,
+    *,
+    in_sandbox: bool = False,
+    sandbox_developer: SandboxDeveloper | None = None,
+) -> AsyncIterator[Installation]:
     """Open a console with an empty database."""
     storage = SqliteStorage.open(directory / "taproof.db", START)
     encryptor = Encryptor(new_master_key(system_entropy))
@@ -209,6 +222,7 @@ async def open_console(directory: Path, clock: ManualClock, *, in_sandbox: bool 
         version=version("taproof"),
         limits=limits,
         sandbox=in_sandbox,
+        sandbox_developer=sandbox_developer,
     )
     installation = Installation(app, storage, clock, services, Messenger(signin), receiver, webhooks, bot_father)
     async with installation._clients:
@@ -217,8 +231,11 @@ async def open_console(directory: Path, clock: ManualClock, *, in_sandbox: bool 
 
 
 @pytest.fixture
-async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> AsyncIterator[Installation]:
-    async with open_console(tmp_path, clock, in_sandbox=in_sandbox) as installation:
+async def console(
+    tmp_path: Path, clock: ManualClock, sandbox_developer: SandboxDeveloper | None, *, in_sandbox: bool
+) -> AsyncIterator[Installation]:
+    parts = open_console(tmp_path, clock, in_sandbox=in_sandbox, sandbox_developer=sandbox_developer)
+    async with parts as installation:
         yield installation
 
 

@@ -30,6 +30,7 @@ from taproof.api.router import Router
 from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.console.app import Console, ConsoleServices
+from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.core.mini_apps import PRODUCTION_KEY, TEST_KEY
@@ -108,7 +109,8 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
             services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
         apps |= mini_app_apps(services, sandbox.init_data_key if sandbox else telegram_key(settings))
-        console = build_console(settings, services) if settings.serves_api else None
+        sandbox_developer = sandbox.developer if sandbox else None
+        console = build_console(settings, services, sandbox_developer) if settings.serves_api else None
         if console is not None:
             apps = console_apps(console) | apps
         messenger = connect_messenger(settings, services, sandbox) if settings.needs_bot else None
@@ -181,7 +183,7 @@ def webhook_apps(settings: Settings, webhook: ASGIApp, project_bot_webhooks: ASG
     }
 
 
-def build_console(settings: Settings, services: Services) -> Console:
+def build_console(settings: Settings, services: Services, sandbox_developer: SandboxDeveloper | None = None) -> Console:
     """Return the web console, in which developers manage their projects."""
     console_services = ConsoleServices(
         developers=services.developers,
@@ -208,6 +210,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         version=version("taproof"),
         limits=services.limits,
         sandbox=settings.sandbox,
+        sandbox_developer=sandbox_developer,
     )
 
 
