@@ -49,7 +49,7 @@ class Animation:
         """Add what the page shows now, for this long."""
         shown = base64.b64encode(await self._page.screenshot()).decode()
         encoded = base64.b64decode(await self._encoder.evaluate(_ENCODE, [shown, *_ANIMATION, _QUALITY]))
-        self._frames.append((encoded[12:], milliseconds))  # Without the header of a file: only the frame's chunk.
+        self._frames.append((_picture_of(encoded), milliseconds))
 
     async def press(self, target: Locator) -> None:
         """Move the pointer to a control, show it there, and press the control."""
@@ -71,6 +71,18 @@ class Animation:
             chunks.append(_chunk(b"ANMF", bytes(6) + width + height + duration + b"\x02" + frame))
         content = b"WEBP" + b"".join(chunks)
         path.write_bytes(b"RIFF" + struct.pack("<I", len(content)) + content)
+
+
+def _picture_of(file: bytes) -> bytes:
+    """Return the chunk of a WebP file that has the picture, without the header, the colour profile and so on."""
+    at = 12
+    while (name := file[at : at + 4]) != b"VP8 ":
+        if not name:
+            raise RuntimeError("Chromium has encoded no lossy WebP.")
+        (length,) = struct.unpack_from("<I", file, at + 4)
+        at += 8 + length + length % 2
+    (length,) = struct.unpack_from("<I", file, at + 4)
+    return file[at : at + 8 + length + length % 2]
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
@@ -110,6 +122,8 @@ async def take_demo_pictures(browser: Browser, base_url: str, images: Path) -> N
     animation.write(images / "demo.webp")
     await page.screenshot(path=images / "demo.png")
 
+    grace = {"first_name": "Grace", "last_name": "Hopper", "username": "grace_h"}
+    user = await (await context.request.post(f"{base_url}/sandbox/users", data=grace)).json()
     await page.goto(f"{base_url}/demo/shop")
     await page.get_by_role("button", name="Sign out").click()
     await page.get_by_role("button", name="Sign in with Telegram").click()
@@ -117,6 +131,7 @@ async def take_demo_pictures(browser: Browser, base_url: str, images: Path) -> N
         await page.get_by_role("link", name="Open Telegram").click()
     own = await opened.value
     await own.set_viewport_size({"width": 420, "height": 800})
+    await own.select_option("#user", str(user["id"]))  # This user's chat is empty.
     await own.click("#start")
     await expect(own.locator("[data-buttons] button").last).to_have_text("This wasn’t me")
     await own.screenshot(path=images / "phone.png")
