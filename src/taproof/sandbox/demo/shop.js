@@ -1,6 +1,6 @@
-// The shop's page. A real shop needs none of this: the button signs the user in by itself. This script reports each call
-// and event to the demo's page around the shop, opens the link on the phone there, signs out, and signs in with OpenID
-// Connect: see openid.js.
+// The shop's page. A real shop needs none of this: the button signs the user in by itself. This script reports each
+// call and event to the demo's page around the shop, opens the link on the phone there, signs out, and signs in with
+// OpenID Connect: see openid.js.
 
 import { beginSignIn, findRequest, redeemCode, takeResponse } from "./openid.js";
 
@@ -18,7 +18,8 @@ let calls = 0;
 
 globalThis.fetch = async (address, options = {}) => {
   calls += 1;
-  const call = { id: calls, method: options.method ?? "GET", path: new URL(address, location.href).pathname, sent: readable(options.body) };
+  const { pathname: path } = new URL(address, location.href);
+  const call = { id: calls, method: options.method ?? "GET", path, sent: readable(options.body) };
   tell("call", call);
   try {
     const response = await plainFetch(address, options);
@@ -38,12 +39,10 @@ function readable(body) {
   return typeof body === "string" ? JSON.parse(body) : Object.fromEntries(body ?? []);
 }
 
-for (const name of ["status", "hint", "confirmed", "signed-in", "ended", "error"]) {
-  addEventListener(`taproof-${name}`, ({ detail }) => {
-    const { status, hint, location: to, error } = detail;
-    tell("event", { name: `taproof-${name}`, value: status ?? hint ?? to ?? error?.message ?? "" });
-  });
+for (const name of ["taproof-status", "taproof-hint", "taproof-ended"]) {
+  addEventListener(name, ({ detail }) => tell("event", { name, value: detail.status ?? detail.hint }));
 }
+addEventListener("taproof-error", ({ detail }) => tell("failed", { sentence: detail.error.message }));
 
 // ---- the link opens on the phone beside the shop, not in a new tab
 
@@ -79,7 +78,7 @@ async function signInWithOpenid() {
   }
 }
 
-/** Continue where `signInWithOpenid` ended: the service has sent the user back to this page, with a code or an error. */
+/** Continue where `signInWithOpenid` ended: the service has sent the user back, with a code or an error. */
 async function finishSignInWithOpenid(response) {
   say("starting", "Signing in…");
   try {
@@ -105,7 +104,7 @@ function fail(error) {
   element("sign-in-openid").disabled = false;
   element("sign-in-openid").focus();
   say(error.cancelled ? "cancelled" : "error", error.message);
-  tell("event", { name: "error", value: error.message });
+  tell("failed", { sentence: error.message });
 }
 
 // ---- start

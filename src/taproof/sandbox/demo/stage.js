@@ -99,15 +99,21 @@ const REPORTS = {
     add(stepElement(elapsed(), { who: "taproof", text: "Sends you back to the shop", code }));
   },
   event({ name, value }) {
-    if (name === "taproof-status" || name === "error") {
-      guide(name === "error" ? "error" : value);
-    } else if (name === "taproof-ended") {
+    // Other endings than a closed panel have been reported as a status before.
+    if (name === "taproof-ended" && value !== "aborted") {
+      return;
+    }
+    if (name !== "taproof-hint") {
       guide(value);
     }
-    const text = EVENTS[value] ?? (name.endsWith("error") ? value : null);
-    if (text) {
-      add(stepElement(elapsed(), { who: value === "confirmed" ? "phone" : "event", text, code: name.endsWith("error") ? "" : `${name}: ${value}` }));
+    if (Object.hasOwn(EVENTS, value)) {
+      const who = value === "confirmed" ? "phone" : "event";
+      add(stepElement(elapsed(), { who, text: EVENTS[value], code: `${name}: ${value}` }));
     }
+  },
+  failed({ sentence }) {
+    guide("error");
+    add(stepElement(elapsed(), { who: "event", text: sentence, code: "taproof-error" }));
   },
 };
 
@@ -154,7 +160,7 @@ function guide(state) {
   }
 }
 
-/** Open or close the phone or the drawer. On a narrow screen each is a sheet above the shop, and one is open at a time. */
+/** Open or close the phone or the drawer. On a narrow screen, each is a sheet above the shop, and only one is open. */
 function setOpen(name, isOpen) {
   element(`${name}-toggle`).setAttribute("aria-expanded", String(isOpen));
   element(name === "phone" ? "phone-panel" : "drawer").dataset.open = isOpen ? "yes" : "no";
@@ -177,7 +183,7 @@ function fit() {
 narrow.addEventListener("change", fit);
 fit();
 guide("idle");
-// The OpenID provider sends the user back to this page. The shop takes the code, which must not stay in the address bar.
 element("url").textContent = `${location.host}/demo/shop`;
+// The OpenID provider sends the user back to this page. The shop takes the code, which must not stay in the address.
 shop.src = `/demo/shop${location.search}`;
 history.replaceState(null, "", "/demo");

@@ -1,6 +1,13 @@
 // The rows of the drawer. Text from the service or from people is only set as textContent.
 
-const WHO = { page: "Page → Taproof", shop: "Page → shop", server: "Shop’s server", phone: "Phone", taproof: "Taproof", event: "Button" };
+const WHO = {
+  page: "Page → Taproof",
+  shop: "Page → shop",
+  server: "Shop’s server",
+  phone: "Phone",
+  taproof: "Taproof",
+  event: "Button",
+};
 /** Longest value that is shown whole; tokens and proofs are longer. */
 const SHOWN = 28;
 
@@ -15,8 +22,8 @@ const CALLS = [
 /** Describe a call of the shop's page. */
 export function calledStep({ method, path, sent }) {
   const [, who, text] = CALLS.find(([pattern]) => pattern.test(path)) ?? [null, "page", "Calls the service"];
-  const other = method === "DELETE" ? "Signs out" : sent?.id_token ? "Sends the ID token" : text;
-  return { who, text: other, code: `${method} ${path}`, sent };
+  const special = (method === "DELETE" && "Signs out") || (sent?.id_token && "Sends the ID token");
+  return { who, text: special || text, code: `${method} ${path}`, sent };
 }
 
 /** Return whether a call waits for the user's decision. */
@@ -69,7 +76,8 @@ function claimsOf(token) {
 }
 
 function shorten(_, value) {
-  return typeof value === "string" && value.length > SHOWN && !/\s/.test(value) ? `${value.slice(0, SHOWN / 2)}…` : value;
+  const isLong = typeof value === "string" && value.length > SHOWN && !/\s/.test(value);
+  return isLong ? `${value.slice(0, SHOWN / 2)}…` : value;
 }
 
 function make(tag, className, ...content) {

@@ -100,7 +100,8 @@ async function loadUsers(chosen) {
   element("user").replaceChildren(
     ...users.map((user) => {
       const name = fullName(user);
-      return new Option(user.username && !isFramed ? `${name} (@${user.username})` : name, user.id);
+      const hasRoom = user.username && !isFramed;
+      return new Option(hasRoom ? `${name} (@${user.username})` : name, user.id);
     }),
   );
   if (users.some((user) => String(user.id) === wanted)) {
