@@ -159,12 +159,6 @@ def in_sandbox() -> bool:
     return False
 
 
-@pytest.fixture
-def sandbox_developer() -> SandboxDeveloper | None:
-    """Return the developer as whom one click opens the console."""
-    return None
-
-
 @asynccontextmanager
 async def open_console(
     directory: Path,
@@ -231,11 +225,8 @@ async def open_console(
 
 
 @pytest.fixture
-async def console(
-    tmp_path: Path, clock: ManualClock, sandbox_developer: SandboxDeveloper | None, *, in_sandbox: bool
-) -> AsyncIterator[Installation]:
-    parts = open_console(tmp_path, clock, in_sandbox=in_sandbox, sandbox_developer=sandbox_developer)
-    async with parts as installation:
+async def console(tmp_path: Path, clock: ManualClock, *, in_sandbox: bool) -> AsyncIterator[Installation]:
+    async with open_console(tmp_path, clock, in_sandbox=in_sandbox) as installation:
         yield installation
 
 

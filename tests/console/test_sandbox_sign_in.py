@@ -1,8 +1,12 @@
 """One click opens the console as the sandbox's developer, and only in the sandbox."""
 
+from collections.abc import AsyncIterator
+from pathlib import Path
+
 import pytest
+from tests.api.conftest import ManualClock
 from tests.console.browsing import Browsing
-from tests.console.conftest import BASE_URL, Installation
+from tests.console.conftest import BASE_URL, Installation, open_console
 
 from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.core.accounts import AccessToken, Actor, Developer
@@ -38,14 +42,16 @@ def sandbox() -> Sandbox:
 
 
 @pytest.fixture
-def sandbox_developer(sandbox: Sandbox) -> SandboxDeveloper:
-    return sandbox.part
+async def console(tmp_path: Path, clock: ManualClock, sandbox: Sandbox) -> AsyncIterator[Installation]:
+    async with open_console(tmp_path, clock, in_sandbox=True, sandbox_developer=sandbox.part) as installation:
+        yield installation
 
 
 async def test_one_click(console: Installation, sandbox: Sandbox, anonymous: Browsing) -> None:
     """The button leads to the page that was asked for. The session ends with the access token."""
     actor = await sandbox.begin(console)
     asked = await anonymous.get("/console/tokens")
+    assert NAME in (await anonymous.get(SIGN_IN)).text
     shown = await anonymous.submit(asked.location, ONE_CLICK)
     assert (shown.status, shown.location) == (303, "/console/tokens")
     assert (await anonymous.get("/console/tokens")).status == 200
@@ -70,15 +76,10 @@ async def test_not_from_elsewhere(console: Installation, sandbox: Sandbox, anony
     assert (await anonymous.get(ONE_CLICK)).status == 405
 
 
-class TestOutside:
-    """Outside the sandbox."""
-
-    @pytest.fixture
-    def sandbox_developer(self) -> None:
-        return None
-
-    async def test_there_is_no_such_route(self, anonymous: Browsing) -> None:
-        """Neither the button nor its address exists."""
-        assert NAME not in (await anonymous.get(SIGN_IN)).text
-        shown = await anonymous.post(ONE_CLICK)
+async def test_only_in_the_sandbox(tmp_path: Path, clock: ManualClock) -> None:
+    """Outside the sandbox, neither the button nor its address exists."""
+    async with open_console(tmp_path, clock) as console:
+        browser = await console.browser()
+        assert NAME not in (await browser.get(SIGN_IN)).text
+        shown = await browser.post(ONE_CLICK)
         assert (shown.status, "set-cookie" in shown.response.headers) == (404, False)
