@@ -252,6 +252,7 @@ def test_restart(start_service: StartService, canaries: Canaries) -> None:
     """After a restart, issued credentials still work and are still nowhere, with the journal merged."""
     canaries.service.stop()
     service = start_service(directory=canaries.service.directory)
+    assert service.access_token == canaries.service.access_token
     content = service.database.read_bytes()
     assert b"Zyxwvutian" in content
     assert_absent("the database", content, canaries.secrets | {service.access_token})
