@@ -37,7 +37,7 @@ docs: .venv/.docs ## Serve the documentation locally and reload it on each chang
 	$(BIN)/mkdocs serve $(ARGS)
 
 screenshots: .venv/.test ## Take the screenshots of the README and the docs again.
-	$(BIN)/python scripts/screenshots.py
+	$(BIN)/python -m scripts.screenshots $(ARGS)
 
 fmt: .venv/.test ## Format the code and fix what ruff can fix.
 	$(BIN)/ruff format .

@@ -1,7 +1,7 @@
-"""Take the screenshots of the README and the docs: `make screenshots`.
+"""Take the screenshots of the README and the docs: `make screenshots`; with `ARGS=demo`, only those of the demo.
 
-Starts the service with the sandbox in a new directory, signs a simulated user in with Chromium, and writes
-docs/images/phone.png (the prompt) and docs/images/demo.png (signed in). Then simulated users sign in to sample projects
+Starts the service with the sandbox in a new directory, and takes the pictures of the demo with Chromium: see
+`demo_pictures.py`. Then simulated users sign in to sample projects
 over four weeks, through the service's use cases with a simulated clock. Finally it writes a screenshot of each page of
 the console: docs/images/console-*.png.
 """
@@ -24,6 +24,7 @@ from typing import Any, Literal
 
 import httpx
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from scripts.demo_pictures import take_demo_pictures
 
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.encryption import Encryptor
@@ -45,10 +46,9 @@ CHROMIUM_OPTIONS = [
     "--hide-scrollbars",
     "--font-render-hinting=none",
 ]
-FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
-"""The demo browser's user agent, so that the prompt names a common browser."""
 SIZE_LIMIT = 200_000
 """Bytes. Every clone contains the pictures."""
+ANIMATION_LIMIT = 500_000
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 PROJECTS = ("Bramble Books", "Harbour Clinic", "Night Market")
 USERS = (
@@ -81,33 +81,6 @@ async def until_listening(process: subprocess.Popen[bytes], port: int) -> None:
             writer.close()
             return
     raise RuntimeError("The service did not start; see what it says above.")
-
-
-async def take_pictures(browser: Browser, demo_url: str) -> None:
-    """Sign in as a new user would, and take a screenshot of the prompt and one of the result."""
-    context = await browser.new_context(
-        viewport={"width": 1280, "height": 800},
-        color_scheme="light",
-        reduced_motion="reduce",
-        locale="en-GB",
-        user_agent=FIREFOX,
-    )
-    demo = await context.new_page()
-    await demo.goto(demo_url)
-    async with demo.expect_popup() as opened:
-        await demo.click("#sign-in")
-    phone = await opened.value
-    await phone.set_viewport_size({"width": 420, "height": 800})
-    await phone.click("#start")
-    buttons = phone.locator("[data-buttons] button")
-    await expect(buttons.last).to_have_text("This wasn’t me")
-    await phone.screenshot(path=IMAGES / "phone.png")
-    await buttons.first.click()
-    await expect(demo.locator("#who")).to_be_visible()
-    await expect(demo.locator("#claims")).to_be_visible()
-    await demo.bring_to_front()
-    await demo.screenshot(path=IMAGES / "demo.png")
-    await context.close()
 
 
 @dataclass
@@ -343,17 +316,18 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         async with running_service(Path(directory)) as service, async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
-            await take_pictures(browser, f"{service.base_url}/demo")
-            await take_console_pictures(
-                browser, service, f"http://127.0.0.1:{receiver.server_address[1]}/hooks/taproof"
-            )
+            await take_demo_pictures(browser, service.base_url, IMAGES)
+            if sys.argv[1:] != ["demo"]:
+                receiver_url = f"http://127.0.0.1:{receiver.server_address[1]}/hooks/taproof"
+                await take_console_pictures(browser, service, receiver_url)
             await browser.close()
     receiver.shutdown()
-    for picture in sorted(IMAGES.glob("*.png")):
+    for picture in sorted([*IMAGES.glob("*.png"), *IMAGES.glob("*.webp")]):
         size = picture.stat().st_size
         print(f"docs/images/{picture.name}: {size} bytes")
-        if size > SIZE_LIMIT:
-            raise RuntimeError(f"{picture.name} is larger than {SIZE_LIMIT} bytes.")
+        if size > (ANIMATION_LIMIT if picture.suffix == ".webp" else SIZE_LIMIT):
+            raise RuntimeError(f"{picture.name} is too large: {size} bytes.")
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -82,9 +82,33 @@ virtual_environment() {
   "$python" -m venv .venv
 }
 
+# Install the packages of a lock file, and show how many of them pip has fetched.
+locked_packages() { # locked_packages PYTHON LOCK
+  local total count=0 line
+  total=$(grep -c '^[A-Za-z0-9][^ ]*==' "$2")
+  "$1" -m pip install --disable-pip-version-check --progress-bar off --require-hashes -r "$2" |
+    while IFS= read -r line; do
+      case "$line" in
+        Collecting* | Processing*)
+          count=$((count + 1))
+          # A terminal shows one line that changes; a log gets a line for each tenth package.
+          if [ -t 2 ]; then
+            printf '\r\033[K      %d of %d packages' "$count" "$total" >&2
+          elif [ $((count % 10)) = 0 ]; then
+            printf '      %d of %d packages\n' "$count" "$total" >&2
+          fi
+          ;;
+        Installing*)
+          if [ -t 2 ]; then printf '\r\033[K' >&2; fi
+          printf '      All packages fetched, installing them\n' >&2
+          ;;
+      esac
+    done
+}
+
 requirements() { # requirements run|docs|test|bench
   cmp -s "requirements/$1.txt" ".venv/requirements-$1.txt" && return
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r "requirements/$1.txt"
+  locked_packages .venv/bin/python "requirements/$1.txt"
   cp "requirements/$1.txt" ".venv/requirements-$1.txt"
 }
 
@@ -92,7 +116,7 @@ separate_environment() { # separate_environment relying-parties|release
   local place=build/$1-venv lock=requirements/$1.txt
   if ! cmp -s "$lock" "$place/requirements.txt"; then
     "$(find_python)" -m venv --clear "$place"
-    "$place/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes -r "$lock"
+    locked_packages "$place/bin/python" "$lock"
   fi
   cp "$lock" "$place/requirements.txt" # Last, so that an interrupted installation is repeated.
 }

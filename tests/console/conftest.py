@@ -25,6 +25,7 @@ from tests.tapping import tap_right
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.console.app import Console, ConsoleServices
+from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
@@ -159,7 +160,13 @@ def in_sandbox() -> bool:
 
 
 @asynccontextmanager
-async def open_console(directory: Path, clock: ManualClock, *, in_sandbox: bool = False) -> AsyncIterator[Installation]:
+async def open_console(
+    directory: Path,
+    clock: ManualClock,
+    *,
+    in_sandbox: bool = False,
+    sandbox_developer: SandboxDeveloper | None = None,
+) -> AsyncIterator[Installation]:
     """Open a console with an empty database."""
     storage = SqliteStorage.open(directory / "taproof.db", START)
     encryptor = Encryptor(new_master_key(system_entropy))
@@ -209,6 +216,7 @@ async def open_console(directory: Path, clock: ManualClock, *, in_sandbox: bool 
         version=version("taproof"),
         limits=limits,
         sandbox=in_sandbox,
+        sandbox_developer=sandbox_developer,
     )
     installation = Installation(app, storage, clock, services, Messenger(signin), receiver, webhooks, bot_father)
     async with installation._clients:

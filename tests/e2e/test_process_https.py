@@ -47,7 +47,7 @@ def start(directory: Path, *arguments: str, scheme: str = "http") -> Iterator[tu
 
 def sign_in(client: httpx.Client, service: Service) -> dict[str, Any]:
     """Sign a new simulated user in to the demo's project, and return the confirmed answer."""
-    project_id = service.screen().partition("Project id")[2].split()[0]
+    project_id = service.screen().partition("TAPROOF_PROJECT_ID=")[2].split()[0]
     session = client.post("/api/v1/generate/public", json={"project_id": project_id}).json()
     user = client.post("/sandbox/users", json={"first_name": "Grace"}).json()["id"]
     opened = client.post(f"/sandbox/users/{user}/open", json={"deeplink": session["deeplink"]}).json()

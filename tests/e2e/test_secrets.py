@@ -164,7 +164,7 @@ def assert_absent(where: str, content: bytes, wanted: set[str]) -> None:
 def database_files(service: Service) -> dict[str, bytes]:
     found = {path.name: path.read_bytes() for path in Path(service.directory).glob("taproof.db*")}
     assert set(found) >= {"taproof.db", "taproof.db-wal", "taproof.db.key"}
-    return {name: content for name, content in found.items() if not name.endswith(".key")}
+    return {name: content for name, content in found.items() if not name.endswith((".key", ".token"))}
 
 
 def test_database(canaries: Canaries) -> None:
@@ -195,6 +195,13 @@ def test_master_key(canaries: Canaries) -> None:
     for name, content in places.items():
         assert key.encode() not in content, name
         assert base64.urlsafe_b64decode(key) not in content, name
+
+
+def test_token_file(canaries: Canaries) -> None:
+    """Only the owner can read the access token that the sandbox keeps for its next start."""
+    path = canaries.service.directory / "taproof.db.token"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text().strip() == canaries.service.access_token
 
 
 def test_log(canaries: Canaries) -> None:
@@ -245,6 +252,7 @@ def test_restart(start_service: StartService, canaries: Canaries) -> None:
     """After a restart, issued credentials still work and are still nowhere, with the journal merged."""
     canaries.service.stop()
     service = start_service(directory=canaries.service.directory)
+    assert service.access_token == canaries.service.access_token
     content = service.database.read_bytes()
     assert b"Zyxwvutian" in content
     assert_absent("the database", content, canaries.secrets | {service.access_token})

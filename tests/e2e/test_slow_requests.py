@@ -55,7 +55,7 @@ def test_what_takes_longer_than_ten_seconds_is_ended(service: Service, project: 
         ]
         bodies = [
             stack.enter_context(begin(service, path, project.secret_key, b'{"x": 1}'))
-            for path in ("/api/v1/generate", "/sandbox/users", "/demo/qr")
+            for path in ("/api/v1/generate", "/sandbox/users", "/demo/session")
         ]
         form = stack.enter_context(begin_form(service, b"n"))
         for connection in silent:

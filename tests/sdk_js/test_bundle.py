@@ -40,11 +40,12 @@ def test_fresh_build(tmp_path: Path) -> None:
 
 
 def test_size() -> None:
-    """The compressed bundle is under 11.5 KB, and the script for Mini Apps under 1 KB.
+    """The compressed bundle is under 12 KB, and the script for Mini Apps under 1 KB.
 
-    3.5 KB of it are the return to this browser, the hints, and their texts in ten languages.
+    3.5 KB of it are the return to this browser, the hints, and their texts in ten languages. The sentence for a blocked
+    window adds 0.25 KB.
     """
-    for script, limit in ((BUNDLE, 11_776), (MINI_APP, 1_024)):
+    for script, limit in ((BUNDLE, 12_288), (MINI_APP, 1_024)):
         assert len(gzip.compress(script.read_bytes(), 9, mtime=0)) < limit
 
 
@@ -196,7 +197,7 @@ def test_all_texts_in_all_languages() -> None:
     speeches = ask(script, *LANGUAGES, "tlh", "constructor")
     assert [each["language"] for each in speeches] == [*LANGUAGES, "en", "en"]
     for speech in speeches:
-        assert len(set(speech["texts"])) == 25, speech
+        assert len(set(speech["texts"])) == 26, speech
         assert all(text.strip() == text != "" for text in speech["texts"])
         # Only the text of a match code has a place for it.
         assert [at for at, text in enumerate(speech["texts"]) if "#" in text] == [16], speech

@@ -7,6 +7,7 @@ import asyncio
 import hashlib
 import json
 from base64 import urlsafe_b64encode
+from typing import Any
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from tests.sdk_js.conftest import (
     OpenContext,
     Site,
     Way,
+    case,
     decide,
     go,
     heard,
@@ -33,12 +35,17 @@ import taproof
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
+def pending(base: str) -> dict[str, Any]:
+    """Return an answer to every call, for a pending session with a link that begins with `base`."""
+    token = "a-B_" * 10 + "xyz"
+    return {"session_token": token, "deeplink": f"{base}?start={token}", "status": "pending"}
+
+
 async def test_desktop(site: Site, way: Way, open_context: OpenContext, project: OwnProject, phone: Phone) -> None:
-    """One click shows code and link; after the tap on the phone the proof is posted and the page is redirected."""
+    """One click shows the link; after the tap on the phone the proof is posted and the page is redirected."""
     page = await go(await open_context(), site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
     link = await start(page)
     assert link.startswith("http://127.0.0.1")
-    await expect(part(page, "code")).to_be_visible()
     await expect(part(page, "status")).to_have_text("Waiting for you to confirm…")
     await part(page, "summary").click()
     await expect(part(page, "command")).to_have_text(f"/start {link.partition('start=')[2]}")
@@ -73,8 +80,9 @@ async def test_one_tag(
     await page.wait_for_url("**/welcome?from=shop")
 
 
-async def test_the_code_holds_the_link(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+async def test_the_code_holds_the_link(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
     """The picture is the QR code of the link next to it, with the light margin that scanners need."""
+    way.mode = pending("https://t.me/shop_bot")
     page = await go(await open_context(), site.show(f'project-id="{project.id}"'))
     link = await start(page)
     modules = await part(page, "code").evaluate(
@@ -286,6 +294,43 @@ async def test_two_buttons(site: Site, open_context: OpenContext, project: OwnPr
     await decide(phone, href)
     await wait_for(page, "confirmed")
     assert len(await heard(page, "confirmed")) == 1
+
+
+async def test_no_code_that_cannot_work(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """A phone cannot open a link to this machine, such as the sandbox's, so it gets no QR code."""
+    context = await open_context()
+    failures: list[str] = []
+    for base, works in (
+        ("http://127.0.0.1:8080/sandbox/phone", False),
+        ("http://localhost/sandbox/phone", False),
+        ("http://[::1]:8080/sandbox/phone", False),
+        ("http://shop.localhost:8080/sandbox/phone", False),
+        ("http://192.0.2.7:8080/sandbox/phone", True),
+        ("https://localhost.example/phone", True),
+        ("https://t.me/localhost", True),
+    ):
+        with case(failures, base):
+            way.mode = pending(base)
+            page = await go(context, site.show(f'project-id="{project.id}"'))
+            await start(page)
+            await expect(part(page, "code")).to_be_visible(visible=works)
+            await expect(part(page, "scan")).to_be_visible(visible=works)
+            await page.close()
+    assert not failures, "\n".join(failures)
+
+
+async def test_a_blocked_window(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """If the browser blocks the messenger's window, one sentence says what to do, until the link is open."""
+    way.mode = pending("http://127.0.0.1:9/phone")
+    context = await open_context(PHONE, is_mobile=True)
+    await context.add_init_script("window.open = () => null")
+    page = await go(context, site.show(f'project-id="{project.id}"'))
+    await start(page)
+    await expect(part(page, "status")).to_have_text("Your browser blocked the new window. Tap Open Telegram.")
+    await expect(part(page, "link")).to_be_focused()
+    way.mode = {"status": "pending", "hint": "opened"}
+    await page.evaluate("dispatchEvent(new Event('online'))")
+    await expect(part(page, "status")).to_have_text("Opened in Telegram: confirm there")
 
 
 async def test_theme(site: Site, open_context: OpenContext, project: OwnProject) -> None:

@@ -8,6 +8,7 @@ from tests.sdk_js.conftest import (
     PHONE,
     OpenContext,
     Site,
+    Way,
     decide,
     heard,
     part,
@@ -63,8 +64,10 @@ async def test_by_keyboard_alone(site: Site, open_context: OpenContext, project:
     assert await heard(page, "ended") == [["ended", {"status": "cancelled"}]]
 
 
-async def test_phone_has_no_code(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+async def test_phone_has_no_code(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
     """A phone shows no code, because it cannot scan its own screen; a tablet does."""
+    token = "a-B_" * 10 + "xyz"
+    way.mode = {"session_token": token, "deeplink": f"https://t.me/shop_bot?start={token}", "status": "pending"}
     context = await open_context(PHONE, is_mobile=True)
     page = await context.new_page()
     await page.goto(site.show(f'project-id="{project.id}"'))

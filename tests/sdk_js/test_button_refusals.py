@@ -173,3 +173,16 @@ async def test_submit_is_not_tried_for_ever(
             assert await page.evaluate("pauses") == pauses
             await page.close()
     assert not failures, "\n".join(failures)
+
+
+async def test_submit_without_a_network(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
+    """If the application cannot be reached, one sentence says what to do."""
+    context = await open_context(breaks=True, clock=True)
+    page = await go(context, site.show(f'project-id="{project.id}" submit-url="/auth/taproof"'))
+    await page.route("**/auth/taproof", lambda route: route.abort())
+    way.mode = CONFIRMED
+    await page.get_by_role("button", name="Sign in with Telegram").click()
+    async with hurried(page):
+        await expect(part(page, "detail")).to_have_text(
+            "This site cannot be reached. Check your connection, then try again."
+        )

@@ -17,7 +17,9 @@ const CLOSING_DELAY = 1_500;
 const LONGEST_PAUSE = 5_000;
 /** Indexes of the texts. */
 const LABEL = 0, SCAN = 1, OPEN = 2, NOTHING_HAPPENS = 4, SEND = 5, COPY = 6, CLOSE = 7, AGAIN = 8, CHOOSE = 14;
-const SEND_ADDRESS = 21, OPEN_ADDRESS = 22, RELOAD = 24;
+const SEND_ADDRESS = 21, OPEN_ADDRESS = 22, RELOAD = 24, BLOCKED = 25;
+/** Links to this machine, such as those of the sandbox: a phone cannot open them, so they get no QR code. */
+const LOCAL = /^https?:\/\/(127\.|\[::1]|([^/:]+\.)?localhost[:/])/;
 /** The text of each status. @type {Record<string, number>} */
 const SAID = { pending: 3, retrying: 12, confirmed: 9, cancelled: 10, expired: 11, used: 23, error: 13, other_browser: 20 };
 /** The text of each hint, instead of that of the status "pending". @type {Record<string, number | null>} */
@@ -127,6 +129,8 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
   #hint = "";
   /** Whether the QR code of the current sign-in is drawn and useful. */
   #canScan = false;
+  /** Whether the browser has blocked the window of the messenger. */
+  #isBlocked = false;
 
   constructor() {
     super();
@@ -230,7 +234,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
         this.#command.textContent = command;
         // A sign-in that must be finished in this browser cannot be confirmed on another device.
         const same = returnRequired || this.getAttribute("same-device") === "require";
-        this.#canScan = !phone && !same && draw(this.#code, deeplink);
+        this.#canScan = !phone && !same && !LOCAL.test(deeplink) && draw(this.#code, deeplink);
         this.#speak();
         this.#link.hidden = this.#help.hidden = false;
         if (phone) {
@@ -243,7 +247,14 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
           if (appLink) {
             location.href = appLink;
           } else {
-            open(deeplink, "_blank", "noopener");
+            // With "noopener", the answer would be null in any case.
+            const opened = open(deeplink, "_blank");
+            if (opened) {
+              opened.opener = null;
+            } else {
+              this.#isBlocked = true;
+              this.#speak();
+            }
           }
         }
       },
@@ -254,8 +265,6 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#controller = controller;
     const { signal } = controller;
     if (!this.#panel.open) {
-      // If the page sets no color-scheme, use the one that the user prefers.
-      this.#panel.style.colorScheme = getComputedStyle(this).colorScheme === "normal" ? "light dark" : "";
       this.#panel.showModal();
     }
     this.#close.focus();
@@ -315,7 +324,9 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     }
     const to = response?.ok ? pageOf(answer?.location) : null;
     if (!to) {
-      const said = `${url} answered with status ${response?.status ?? 0}, not with {"location": "/…"} of this site.`;
+      const said = response
+        ? `${url} answered with status ${response.status}, not with {"location": "/…"} of this site.`
+        : "This site cannot be reached. Check your connection, then try again.";
       throw new SignInError("submit_failed", answer?.error ?? said, response?.status);
     }
     return to;
@@ -334,7 +345,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     if (ended || status === "starting") {
       this.#hint = "";
       this.#help.open = false;
-      this.#canScan = false;
+      this.#canScan = this.#isBlocked = false;
       this.#link.hidden = this.#help.hidden = true;
       this.#number.textContent = "";
       // In another browser, the address must first of all be copied to where the sign-in began.
@@ -375,7 +386,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     this.#choose.textContent = this.#number.textContent && texts[CHOOSE];
     const isElsewhere = this.#now === "other_browser";
     const hinted = HINTED[this.#hint];
-    const said = (this.#now === "pending" && hinted) || SAID[this.#now];
+    const said = (this.#now === "pending" && (hinted || (this.#isBlocked && BLOCKED))) || SAID[this.#now];
     // Once the link is open, there is nothing left to scan.
     this.#code.hidden = this.#scan.hidden = !this.#canScan || !!hinted;
     // Until the user has unblocked the bot, nothing happens either.

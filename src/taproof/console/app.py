@@ -23,6 +23,7 @@ from taproof.console.live import LiveSessions
 from taproof.console.projects import ProjectPages
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import STATIC, PageRenderer
+from taproof.console.sandbox_sign_in import SandboxDeveloper, SandboxSignInPages
 from taproof.console.sessions import SessionPages
 from taproof.console.sign_in import SignInPages
 from taproof.console.team import TeamPages
@@ -89,6 +90,7 @@ class Console:
         version: the version of this release.
         limits: the rate limits for client addresses and developers.
         sandbox: whether the service runs in the sandbox.
+        sandbox_developer: in the sandbox, the developer as whom one click opens the console.
     """
 
     def __init__(
@@ -102,9 +104,12 @@ class Console:
         version: str,
         limits: RateLimits,
         sandbox: bool = False,
+        sandbox_developer: SandboxDeveloper | None = None,
     ) -> None:
         access = Access(services.console_sessions, services.projects, limits.developers)
-        pages = PageRenderer(encryptor, clock, entropy, version, sandbox=sandbox)
+        pages = PageRenderer(
+            encryptor, clock, entropy, version, sandbox=sandbox, one_click=sandbox_developer is not None
+        )
         started = EncryptedCookie("signin", COOKIE_SECONDS, encryptor, clock, entropy)
         # The command is run in a shell on the service's machine, which does not have the running service's options.
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
@@ -127,6 +132,7 @@ class Console:
                 base_url=base_url,
                 sandbox=sandbox,
             ),
+            SandboxSignInPages(access, pages, sandbox_developer),
             AccountPages(access, pages, services.console_sessions, developers, plans, invite_options),
             TeamPages(access, pages, developers, invitations, base_url),
             TokenPages(access, pages, developers, clock),

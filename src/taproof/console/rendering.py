@@ -42,9 +42,19 @@ class PageRenderer:
         entropy: returns random bytes.
         version: the version of this release, for the page footer.
         sandbox: whether the messenger is the sandbox's.
+        one_click: whether the sign-in page offers to open the console as the sandbox's developer.
     """
 
-    def __init__(self, encryptor: Encryptor, clock: Clock, entropy: Entropy, version: str, *, sandbox: bool) -> None:
+    def __init__(
+        self,
+        encryptor: Encryptor,
+        clock: Clock,
+        entropy: Entropy,
+        version: str,
+        *,
+        sandbox: bool,
+        one_click: bool = False,
+    ) -> None:
         self._flash = EncryptedCookie("flash", _FLASH_SECONDS, encryptor, clock, entropy)
         self._clock = clock
         self._environment = Environment(
@@ -56,6 +66,7 @@ class PageRenderer:
         )
         self._environment.filters |= {"shown": visible_name, "time": time_element, "number": number}
         own = {"static": static_url, "qr_code": qr_code, "version": version, "sandbox": sandbox}
+        own |= {"one_click": one_click}
         self._environment.globals |= own
 
     def render(

@@ -132,7 +132,9 @@ class SignInPages:
         next_page = safe_next(request.query_params.get("next", ""))
         if await self.access.visitor(request) is not None:
             return RedirectResponse(next_page, 303)
-        return self._sign_in_page(request, next_page)
+        # The page's script starts the sign-in at once, so that signing in takes one screen. ?with=token prevents that.
+        starts = "with" not in request.query_params
+        return self._sign_in_page(request, next_page, starts=starts)
 
     async def _sign_in_with_messenger(self, request: Request) -> Response:
         next_page = safe_next((await read_form(request))["next"])
@@ -157,8 +159,11 @@ class SignInPages:
         self.limits.developers.count_sign_in(developer.id)
         return await self._enter(request, developer, next_page, token)
 
-    def _sign_in_page(self, request: Request, next_page: str, error: str = "", status: int = 200) -> Response:
-        return self.pages.render(request, "sign_in.html", {"next": next_page, "error": error}, status=status)
+    def _sign_in_page(
+        self, request: Request, next_page: str, error: str = "", status: int = 200, *, starts: bool = False
+    ) -> Response:
+        context = {"next": next_page, "error": error, "starts": starts}
+        return self.pages.render(request, "sign_in.html", context, status=status)
 
     async def _enter(
         self,
@@ -206,10 +211,11 @@ class SignInPages:
             if sign_in.status == "pending":
                 context = {
                     "sign_in": sign_in,
-                    "title": "Confirm in your messenger",
+                    "title": "Sign in to Taproof" if purpose is CONSOLE else "Confirm in your messenger",
                     "intro": _INTRO[purpose],
                     "state_url": _STATE,
                     "cancel_url": _ACCEPT if "code" in kept else SIGN_IN,
+                    "other_ways": purpose is CONSOLE,
                 }
                 return self.pages.render(request, "waiting.html", context)
             status = sign_in.status

@@ -93,6 +93,7 @@ class TryItPages:
                     "intro": _INTRO if seen.match_code is None else _INTRO_WITH_CODE,
                     "state_url": f"{request.url.path}/state",
                     "cancel_url": f"{request.url.path}/again",
+                    "other_ways": False,
                 }
                 return self.pages.render(request, "waiting.html", context)
             if request.method != "GET":  # HEAD must not use up the result that the page shows.

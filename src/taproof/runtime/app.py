@@ -121,7 +121,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
                 # No sign-in can be created before, so the messenger is asked while the server starts.
                 learning = asyncio.create_task(_learn_deeplinks(services.deeplinks, messenger))
                 stack.callback(learning.cancel)
-        pages = Pages(settings, services)
+        pages = Pages(settings, services, sandbox.developer if sandbox else None)
         server = create_server(settings, build_app(settings, services, apps, pages))
         _spare_collector()
         serving = asyncio.create_task(server.serve())

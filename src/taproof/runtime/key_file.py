@@ -145,7 +145,7 @@ def write_master_keys(path: Path, keys: Sequence[str]) -> None:
     with _sentences(path):
         draft.unlink(missing_ok=True)
         try:
-            _write_new(draft, keys, path.stat())
+            write_private(draft, keys, path.stat())
             draft.replace(path)
         except BaseException:
             draft.unlink(missing_ok=True)
@@ -153,14 +153,17 @@ def write_master_keys(path: Path, keys: Sequence[str]) -> None:
         sync_directory(path.parent)
 
 
-def _write_new(path: Path, keys: Sequence[str], like: os.stat_result | None = None) -> None:
-    """Create a file and sync its content, not its name. It gets the owner of the file `like`."""
+def write_private(path: Path, lines: Sequence[str], like: os.stat_result | None = None) -> None:
+    """Create a file that only its owner can read (mode 0600), and sync its content, not its name.
+
+    It gets the owner of the file `like`.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         if like is not None and like.st_uid != os.fstat(descriptor).st_uid:
             # An administrator may run the command, and the service must be able to read the new file.
             os.fchown(descriptor, like.st_uid, like.st_gid)
-        file.write("".join(f"{key}\n" for key in keys))
+        file.write("".join(f"{line}\n" for line in lines))
         file.flush()
         os.fsync(file.fileno())
 
@@ -168,7 +171,7 @@ def _write_new(path: Path, keys: Sequence[str], like: os.stat_result | None = No
 def _make(path: Path, key: str, unique: str) -> None:
     draft = path.with_name(f".{path.name}.{unique}")
     try:
-        _write_new(draft, [key])
+        write_private(draft, [key])
         with contextlib.suppress(FileExistsError):
             path.hardlink_to(draft)
     finally:

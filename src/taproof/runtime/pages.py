@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
 
     from taproof.console.app import Console
+    from taproof.console.sandbox_sign_in import SandboxDeveloper
     from taproof.oidc.app import OpenidProvider
 
 
@@ -54,9 +55,12 @@ class LaterApp:
 class Pages:
     """The applications of one process. `build` and their first requests build them."""
 
-    def __init__(self, settings: Settings, services: Services) -> None:
+    def __init__(
+        self, settings: Settings, services: Services, sandbox_developer: "SandboxDeveloper | None" = None
+    ) -> None:
         self._settings = settings
         self._services = services
+        self._sandbox_developer = sandbox_developer
         self._made_developer_api = functools.cache(self._make_developer_api)
         self._made_console = functools.cache(self._make_console)
         self._made_openid = functools.cache(self._make_openid)
@@ -133,6 +137,7 @@ class Pages:
             version=version("taproof"),
             limits=services.limits,
             sandbox=self._settings.sandbox,
+            sandbox_developer=self._sandbox_developer,
         )
 
     def _make_openid(self) -> "OpenidProvider":

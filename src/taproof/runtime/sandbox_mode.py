@@ -8,11 +8,14 @@ from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp
 
 from taproof.config.settings import Settings
-from taproof.core.accounts import Actor
+from taproof.console.sandbox_sign_in import SandboxDeveloper
+from taproof.core.accounts import AccessToken, Actor, Developer
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.runtime.token_file import read_token, token_file, write_token
 from taproof.sandbox.demo.id_tokens import IdTokens
 from taproof.sandbox.demo.server import Demo
+from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.seed import Seed, seed
 from taproof.sandbox.server import Sandbox
 
@@ -32,6 +35,8 @@ class RunningSandbox:
     seed: Seed
     apps: Mapping[str, ASGIApp]
     link_base: str
+    developer: SandboxDeveloper
+    """The developer as whom one click opens the console."""
     invitation: str | None
     """The code of an invitation that links a messenger account to the developer; None if one is linked."""
 
@@ -42,7 +47,11 @@ async def start_sandbox(settings: Settings, services: "Services") -> RunningSand
     number = 10**9 + int.from_bytes(system_entropy(4))
     token = f"{number}:{system_entropy(16).hex()}sbx"
     messenger = Sandbox(token, "taproof_sandbox_bot", system_clock, system_entropy, settings.base_url)
-    seeded = await seed(services.developers, services.projects, services.oidc_clients, settings.base_url)
+    kept_in = token_file(settings.database_url)
+    kept_token = None if kept_in is None else read_token(kept_in)
+    seeded = await seed(services.developers, services.projects, services.oidc_clients, settings.base_url, kept_token)
+    if kept_in is not None and seeded.access_token != kept_token:
+        write_token(kept_in, seeded.access_token)
     actor = Actor(seeded.developer, "service")
 
     async def read_webhook_secret() -> str:
@@ -61,4 +70,10 @@ async def start_sandbox(settings: Settings, services: "Services") -> RunningSand
     invitation = None
     if seeded.developer.messenger_id is None:
         invitation = (await services.invitations.invite_again(actor, seeded.developer)).code
-    return RunningSandbox(messenger, number, token, messenger.init_data_key, seeded, apps, link_base, invitation)
+
+    async def authenticate() -> tuple[AccessToken, Developer]:
+        return await services.developers.authenticate(seeded.access_token)
+
+    developer = SandboxDeveloper(authenticate, OwnHosts(settings.base_url).include_authority)
+    key = messenger.init_data_key
+    return RunningSandbox(messenger, number, token, key, seeded, apps, link_base, developer, invitation)

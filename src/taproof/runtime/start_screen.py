@@ -1,5 +1,10 @@
-"""The start screen, which `taproof serve` prints when it accepts requests: the addresses and files of the service."""
+"""The start screen, which `taproof serve` prints when it accepts requests.
 
+It begins with the one address to open. Then come the settings for a program, and the other addresses and files.
+"""
+
+import shlex
+from collections.abc import Iterable
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -23,21 +28,12 @@ def print_screen(settings: Settings, seed: "Seed | None", invitation: str | None
         link_known: whether sign-ins can already be started.
     """
     base = settings.base_url
+    first = [] if invitation is None or not settings.serves_api else _invitation(base, invitation, seed)
     lines = []
     if settings.serves_api:
-        lines += [("API", f"{base}/api/v1"), ("API reference", f"{base}/docs"), ("Console", f"{base}/console")]
-        if invitation is not None:
-            # The code is in the fragment, which browsers do not send and no server logs.
-            lines += [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: {_purpose(seed)}")]
+        lines += [("Console", f"{base}/console"), ("API", f"{base}/api/v1"), ("API reference", f"{base}/docs")]
     if seed is not None:
-        lines += [
-            ("Demo", f"{base}/demo   <- open this in a browser"),
-            ("Phone", f"{base}/sandbox/phone"),
-            ("Project id", seed.project.id),
-            ("Access token", seed.access_token),
-        ]
-        if seed.client is not None:
-            lines += [("OpenID issuer", base), ("OpenID client", seed.client.id)]
+        lines += [*_sandbox(base, seed), *first]
     if settings.role != "all":
         lines.append(("Role", settings.role))
     if settings.workers > 1:
@@ -52,11 +48,38 @@ def print_screen(settings: Settings, seed: "Seed | None", invitation: str | None
         lines.append(("Master key", f"{master_key_file(settings.database_url).absolute()}   <- back this up too"))
     kind = "the sandbox: simulated users, for development and CI only" if settings.sandbox else "listening"
     typer.echo(f"\nTaproof {version('taproof')} — {kind}\n")
-    for label, value in lines:
-        typer.echo(f"  {label:<14}{value}")
+    if seed is not None:
+        _print_first_steps(base, seed)
+    elif first:
+        _print_lines([*first, ("", "")])
+    _print_lines(lines)
     if settings.serves_api and not link_known:
         typer.echo("\nSign-ins can start when the bot's name is known. Then the log shows bot_known.")
     typer.echo("\nStop it with Ctrl+C.\n")
+
+
+def _print_first_steps(base: str, seed: "Seed") -> None:
+    """Print the one address to open, and what a program needs to call the sandbox."""
+    typer.echo(f"  Open this in a browser:  {base}/demo\n")
+    typer.echo("  To call it from a program, paste this into another terminal:\n")
+    typer.echo(f"export TAPROOF_BASE_URL={shlex.quote(base)}")
+    typer.echo(f"export TAPROOF_PROJECT_ID={seed.project.id}")
+    typer.echo(f"export ACCESS_TOKEN={seed.access_token}\n")
+
+
+def _sandbox(base: str, seed: "Seed") -> list[tuple[str, str]]:
+    lines = [("Demo", f"{base}/demo"), ("Phone", f"{base}/sandbox/phone")]
+    return lines if seed.client is None else [*lines, ("OpenID issuer", base), ("OpenID client", seed.client.id)]
+
+
+def _print_lines(lines: Iterable[tuple[str, str]]) -> None:
+    for label, value in lines:
+        typer.echo(f"  {label:<14}{value}".rstrip())
+
+
+def _invitation(base: str, invitation: str, seed: "Seed | None") -> list[tuple[str, str]]:
+    # The code is in the fragment, which browsers do not send and no server logs.
+    return [("First sign-in", f"{base}/console/invite#{invitation}"), ("", f"^ works once: {_purpose(seed)}")]
 
 
 def _elsewhere(settings: Settings) -> list[tuple[str, str]]:

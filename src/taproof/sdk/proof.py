@@ -124,7 +124,9 @@ def verify_proof(
     instant = time.time() if now is None else now  # noqa: TID251 — the SDK has no clock module; tests pass `now`.
     # Written so that a leeway of NaN refuses the proof: every comparison with NaN is false.
     if not instant < claims["exp"] + leeway:
-        raise ProofExpired("The proof has expired. Start a new sign-in; a proof is valid for five minutes.")
+        raise ProofExpired(
+            "The proof has expired. Start a new sign-in, or compare this server's clock with the service's."
+        )
     if not claims["iat"] <= instant + _FUTURE_TOLERANCE + leeway:
         raise ProofNotYetValid("The proof was issued in the future. Compare this server's clock with the service's.")
     # The guard remembers the proof while it can be accepted, including the leeway, up to the latest time it can store.

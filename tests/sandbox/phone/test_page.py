@@ -195,7 +195,7 @@ async def test_headers_and_accessible_names(page: Page, running: Running) -> Non
     assert response is not None
     policy = await response.header_value("content-security-policy") or ""
     assert "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'" in policy
-    assert "frame-ancestors 'none'" in policy
+    assert "frame-ancestors 'self'" in policy
     assert await response.header_value("referrer-policy") == "no-referrer"
     body = (await running.http.get("/sandbox/phone")).text
     assert re.search(r"<script(?![^>]*src=)|<style|style=|\son[a-z]+=", body) is None

@@ -18,8 +18,8 @@ from taproof.config.settings import load_settings
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz0123456"
 SANDBOX_PATHS = [
     "/demo",
-    "/demo/demo.js",
-    "/demo/session",
+    "/demo/shop",
+    "/demo/stage.js",
     "/sandbox",
     "/sandbox/phone",
     "/sandbox/phone.js",

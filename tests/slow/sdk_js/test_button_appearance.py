@@ -10,6 +10,7 @@ from tests.sdk_js.conftest import LANGUAGES, OpenContext, Site, Way, case, go, p
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+DARK, LIGHT = (f'<link rel="stylesheet" href="/{each}.css">' for each in ("dark", "light"))
 SCHEME = '<meta name="color-scheme" content="light dark">'
 COLOURS = """(it) => {
   const style = getComputedStyle(it);
@@ -81,20 +82,21 @@ async def test_languages(site: Site, open_context: OpenContext, project: OwnProj
 
 
 async def test_colour_scheme(site: Site, open_context: OpenContext, project: OwnProject) -> None:
-    """The panel has the page's colour scheme, or by default the user's."""
+    """The panel is light. It is dark on a dark page, and on a page that can be dark if the user prefers that."""
     context = await open_context(bypass_csp=True)
     failures: list[str] = []
     for prefers, head, dark in (
         ("light", "", False),
-        ("dark", "", True),
-        ("light", "/dark.css", True),
-        ("dark", "/light.css", False),
+        ("dark", "", False),
+        ("dark", SCHEME, True),
+        ("light", SCHEME, False),
+        ("light", DARK, True),
+        ("dark", LIGHT, False),
     ):
         with case(failures, (prefers, head)):
             page = await context.new_page()
             await page.emulate_media(color_scheme="dark" if prefers == "dark" else "light")
-            link = f'<link rel="stylesheet" href="{head}">' if head else ""
-            await page.goto(site.show(f'project-id="{project.id}"', head=link))
+            await page.goto(site.show(f'project-id="{project.id}"', head=head))
             await start(page)
             background, text = await part(page, "panel").evaluate(COLOURS)
             assert (text - background > 120) is dark
@@ -103,10 +105,11 @@ async def test_colour_scheme(site: Site, open_context: OpenContext, project: Own
     assert not failures, "\n".join(failures)
 
 
-async def test_forced_colours_and_motion(site: Site, open_context: OpenContext, project: OwnProject) -> None:
+async def test_forced_colours_and_motion(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
     """With forced colours every button has an edge, the QR code stays dark on light, and nothing moves unasked."""
     context = await open_context(forced_colors="active", color_scheme="dark", reduced_motion="reduce")
     page = await context.new_page()
+    way.mode = {"session_token": "a", "deeplink": "https://t.me/shop_bot?start=a", "status": "pending"}
     await page.goto(site.show(f'project-id="{project.id}"'))
     await start(page)
     for name in ("button", "link", "close"):

@@ -97,7 +97,7 @@ export function verifyProof(proof, secret, options = {}) {
   }
   // Written so that NaN refuses the proof: every comparison with NaN is false.
   if (!(now < identity.expiresAt + leeway)) {
-    throw new ProofExpired("The proof has expired. Start a new sign-in; a proof is valid for five minutes.");
+    throw new ProofExpired("The proof has expired. Start a new sign-in, or compare this server's clock with the service's.");
   }
   if (!(identity.issuedAt <= now + FUTURE_TOLERANCE + leeway)) {
     throw new ProofNotYetValid("The proof was issued in the future. Compare this server's clock with the service's.");

@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from taproof.core.model import Hint
 from taproof.core.names import isolated_name, visible_name
+from taproof.core.webhook_url import is_loopback
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
 SignInState = Literal["waiting", "returning", "cancelled", "expired", "finished", "device_done", "unavailable"]
@@ -71,6 +73,12 @@ class SignInView:
     def is_live(self) -> bool:
         """Return whether the sign-in can still go on. The page then waits for its next state."""
         return self.state in {"waiting", "returning"} or self.seen == "unreachable"
+
+    @property
+    def can_scan(self) -> bool:
+        """Return whether the page shows the link's QR code. A phone cannot open a link to this machine."""
+        is_shown = self.state == "waiting" and not self.return_required and self.deeplink is not None
+        return is_shown and not is_loopback(urlsplit(self.deeplink or "").hostname or "")
 
     @property
     def seen(self) -> str:

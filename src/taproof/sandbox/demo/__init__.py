@@ -1,4 +1,5 @@
-"""The demo application: `server.py` serves its page and checks proofs, and `id_tokens.py` checks ID tokens.
+"""The demo: `server.py` serves its pages and checks proofs, and `id_tokens.py` checks ID tokens.
 
-In the browser, `demo.js` is the page, and `openid.js` is its sign-in with OpenID Connect.
+In the browser, `shop.html` is the application: a shop with the sign-in button of the SDK. `stage.html` is the page
+around it, with the phone beside it and a drawer whose rows `steps.js` builds. `openid.js` signs in with OpenID Connect.
 """

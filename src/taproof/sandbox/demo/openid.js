@@ -37,7 +37,8 @@ export async function beginSignIn(issuer, clientId) {
     code_challenge: base64url(new Uint8Array(digest)),
     code_challenge_method: "S256",
   });
-  location.assign(`${issuer}/oidc/authorize?${parameters}`);
+  // The service's page is never shown inside another page.
+  top.location.assign(`${issuer}/oidc/authorize?${parameters}`);
 }
 
 /** Return the parameters with which the service sent the user back, or null. They do not stay in the address bar. */

@@ -1,19 +1,17 @@
-"""The demo application at /demo: a minimal application that signs users in through Taproof.
+"""The demo: a shop at /demo/shop that signs users in, and the page at /demo around it with the phone.
 
-Its page (`demo.html`) calls the two public endpoints, or goes through the OpenID provider. This file is the
-application's own small backend. It checks proofs with the project's webhook secret and the SDK, and ID tokens with the
-service's public keys (`id_tokens.py`). Sign-ins are stored in memory and end with the process.
+The shop's page has the sign-in button of the SDK, or goes through the OpenID provider. This file is the shop's own
+small backend. It checks proofs with the project's webhook secret and the SDK, and ID tokens with the service's public
+keys (`id_tokens.py`). Sign-ins are stored in memory and end with the process.
 """
 
 import html
-import io
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import segno
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -33,13 +31,33 @@ SIGNED_IN_LIFETIME: Final = 60 * MINUTE
 SIGNED_IN_LIMIT: Final = 1_000
 """Maximum number of stored sign-ins. A new one replaces the oldest, so that memory use is limited."""
 _STATIC: Final = Path(__file__).parent
-_DEEPLINK: Final = re.compile(r"(?:https?|tg)://[\x21-\x7e]{1,500}")
+_SHOP: Final = "/demo/shop"
+_PLACEHOLDER: Final = re.compile(r"\{\{(\w+)\}\}")
+_FILES: Final = {
+    "stage.js": "text/javascript",
+    "steps.js": "text/javascript",
+    "stage.css": "text/css",
+    "shop.js": "text/javascript",
+    "openid.js": "text/javascript",
+    "shop.css": "text/css",
+    "kettle.svg": "image/svg+xml",
+    "tea.svg": "image/svg+xml",
+    "pot.svg": "image/svg+xml",
+}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "base-uri 'none'; "
+)
 _SECURITY_HEADERS: Final = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' blob: data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Content-Security-Policy": f"{_POLICY}frame-src 'self'; frame-ancestors 'none'; form-action 'self'",
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    # With no-referrer, browsers would send `Origin: null`: the prompt could not show the page.
+    "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
+}
+_SHOP_HEADERS: Final = _SECURITY_HEADERS | {
+    # Only the demo's page shows the shop inside itself.
+    "Content-Security-Policy": f"{_POLICY}frame-ancestors 'self'; form-action 'none'",
 }
 
 
@@ -76,35 +94,45 @@ class Demo:
         self._clock = clock
         self._entropy = entropy
         self._id_tokens = id_tokens
-        page = (_STATIC / "demo.html").read_text(encoding="utf-8")
-        page = page.replace("{{project_id}}", html.escape(project_id))
-        page = page.replace("{{issuer}}", html.escape(id_tokens.issuer if id_tokens else ""))
-        self._page = page.replace("{{client_id}}", html.escape(id_tokens.client_id if id_tokens else ""))
+        self._shop = (_STATIC / "shop.html").read_text(encoding="utf-8")
         self._signed_in: OrderedDict[str, tuple[dict[str, Any], int]] = OrderedDict()
         self._used: dict[str, int] = {}
         self.app: Final = Starlette(
             routes=[
-                Route("/demo", self._show_page, methods=["GET"]),
-                Route("/demo/demo.js", _static_file("demo.js", "text/javascript"), methods=["GET"]),
-                Route("/demo/openid.js", _static_file("openid.js", "text/javascript"), methods=["GET"]),
-                Route("/demo/demo.css", _static_file("demo.css", "text/css"), methods=["GET"]),
-                Route("/demo/qr", _draw_qr, methods=["POST"]),
-                Route("/demo/session", self._read_session, methods=["GET"]),
+                Route("/demo", _static_file("stage.html", "text/html", _SECURITY_HEADERS), methods=["GET"]),
+                Route(_SHOP, self._show_shop, methods=["GET"]),
+                *(Route(f"/demo/{name}", _static_file(name, kind), methods=["GET"]) for name, kind in _FILES.items()),
                 Route("/demo/session", self._create_session, methods=["POST"]),
                 Route("/demo/session", self._delete_session, methods=["DELETE"]),
             ],
         )
         install_error_handlers(self.app)
 
-    async def _show_page(self, request: Request) -> Response:
-        page = self._page.replace("{{signed_in}}", "no" if self._signed_in_user(request) is None else "yes")
-        return Response(page, media_type="text/html", headers=_SECURITY_HEADERS)
-
-    async def _read_session(self, request: Request) -> Response:
+    async def _show_shop(self, request: Request) -> Response:
         user = self._signed_in_user(request)
-        if user is None:
-            return _json({"error": "You are not signed in. Sign in first."}, 401)
-        return _json(user)
+        shown = user or {}
+        values = {
+            "signed_in": "no" if user is None else "yes",
+            "project_id": self._project_id,
+            "issuer": self._id_tokens.issuer if self._id_tokens else "",
+            "client_id": self._id_tokens.client_id if self._id_tokens else "",
+            "initial": shown.get("messenger_name", "")[:1],
+            "name": shown.get("messenger_name", ""),
+            "username": f"@{shown['messenger_username']}" if shown.get("messenger_username") else "",
+            "messenger_id": shown.get("messenger_id", ""),
+            "phone": shown.get("messenger_phone", ""),
+        }
+        hidden = {
+            "hidden_if_signed_in": user is not None,
+            "hidden_if_signed_out": user is None,
+            "hidden_without_client": self._id_tokens is None,
+            "hidden_without_username": not values["username"],
+            "hidden_without_phone": not values["phone"],
+        }
+        texts = {name: html.escape(value) for name, value in values.items()}
+        texts |= {name: " hidden" if is_hidden else "" for name, is_hidden in hidden.items()}
+        page = _PLACEHOLDER.sub(lambda found: texts[found[1]], self._shop)
+        return Response(page, media_type="text/html", headers=_SHOP_HEADERS)
 
     async def _create_session(self, request: Request) -> Response:
         body = await read_json_object(request.scope, request.receive)
@@ -127,7 +155,7 @@ class Demo:
         self._signed_in.pop(request.cookies.get(COOKIE, ""), None)
         session_id = random_base64url(self._entropy)
         self._signed_in[session_id] = (accepted.user, now + SIGNED_IN_LIFETIME)
-        response = _json(accepted.user)
+        response = _json(accepted.user | {"location": _SHOP})
         response.set_cookie(
             COOKIE,
             session_id,
@@ -193,20 +221,10 @@ def _shown(messenger_id: str, name: str, username: str | None, phone: str | None
     return user if phone is None else user | {"messenger_phone": phone}
 
 
-async def _draw_qr(request: Request) -> Response:
-    """Return a deeplink's QR code as an SVG image. Its white margin makes it readable on a dark page too."""
-    deeplink = text_field(await read_json_object(request.scope, request.receive), "deeplink")
-    if _DEEPLINK.fullmatch(deeplink) is None:
-        raise InvalidRequest("deeplink must be a link: https://, http:// or tg://, at most 512 characters.")
-    image = io.BytesIO()
-    drawn = segno.make_qr(deeplink, error="l", boost_error=False, mask=0)
-    drawn.save(image, kind="svg", xmldecl=False, omitsize=True, dark="#000", light="#fff")
-    return Response(image.getvalue(), media_type="image/svg+xml", headers=_SECURITY_HEADERS)
-
-
-def _static_file(name: str, media_type: str) -> Response:
-    headers = _SECURITY_HEADERS | {"Cache-Control": "no-cache"}
-    return Response((_STATIC / name).read_bytes(), media_type=media_type, headers=headers)
+def _static_file(name: str, media_type: str, headers: Mapping[str, str] = _SHOP_HEADERS) -> Response:
+    return Response(
+        (_STATIC / name).read_bytes(), media_type=media_type, headers={**headers, "Cache-Control": "no-cache"}
+    )
 
 
 def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:

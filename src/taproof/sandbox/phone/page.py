@@ -11,8 +11,9 @@ from taproof.sandbox.telegram.bots import NEW_BOT_PATH, PHONE_PATH
 _STATIC: Final = Path(__file__).parent
 _SCRIPTS: Final = ("phone.js", "phone_contact.js", "phone_keyboard.js", "phone_messages.js", "phone_new_bot.js")
 _HEADERS: Final = {
+    # The demo's page shows the phone inside itself.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "img-src 'self' data:; frame-ancestors 'self'; base-uri 'none'; form-action 'none'",
     "X-Content-Type-Options": "nosniff",
     # The page's address contains the session token of the deeplink.
     "Referrer-Policy": "no-referrer",

@@ -13,6 +13,8 @@ const CHOICE = "taproof-sandbox-user";
 const PHONE = "/sandbox/phone";
 
 const element = (id) => document.getElementById(id);
+/** Whether the demo shows the phone beside its shop. */
+const isFramed = parent !== window;
 
 /** The user whose chat is shown. The chat's reader stops when another user is chosen. */
 let current = null;
@@ -98,7 +100,8 @@ async function loadUsers(chosen) {
   element("user").replaceChildren(
     ...users.map((user) => {
       const name = fullName(user);
-      return new Option(user.username ? `${name} (@${user.username})` : name, user.id);
+      const hasRoom = user.username && !isFramed;
+      return new Option(hasRoom ? `${name} (@${user.username})` : name, user.id);
     }),
   );
   if (users.some((user) => String(user.id) === wanted)) {
@@ -178,7 +181,9 @@ async function start() {
     }
   }
   await refresh();
-  element("messages").focus();
+  if (!isFramed) {
+    element("messages").focus();
+  }
 }
 
 async function tap(control, messageId, label) {
@@ -293,10 +298,12 @@ function showChat(chat) {
 function showControls(chat) {
   const offersStart = !chat.has_blocked && (deeplink !== null || !chat.has_started);
   const hadFocus = document.activeElement === element("start");
-  element("start").hidden = !offersStart;
+  // Beside the shop, the phone opens the link by itself, so it waits for one.
+  element("start").hidden = !offersStart || (isFramed && deeplink === null);
   element("composer").hidden = offersStart || chat.has_blocked;
+  element("foot").hidden = element("start").hidden && element("composer").hidden;
   keyboard.show(element("composer").hidden ? null : chat.reply_keyboard);
-  if (offersStart && document.activeElement === document.body) {
+  if (offersStart && !isFramed && document.activeElement === document.body) {
     element("start").focus();
   } else if (hadFocus && !offersStart) {
     element("messages").focus();
@@ -336,9 +343,32 @@ element("person").addEventListener("close", () => {
     addUser();
   }
 });
+if (isFramed) {
+  document.documentElement.dataset.framed = "";
+  element("empty").textContent = "Sign-in requests appear here.";
+}
+/** The link that the demo asked to open before the users were known. */
+let asked = null;
+addEventListener("message", ({ origin, source, data }) => {
+  if (origin !== location.origin || source !== parent || typeof data?.open !== "string") {
+    return;
+  }
+  if (new URL(data.open, location.href).pathname !== location.pathname) {
+    location.assign(data.open); // The project has its own bot, so the link leads to another chat.
+  } else if (current) {
+    deeplink = data.open;
+    start();
+  } else {
+    asked = data.open;
+  }
+});
 try {
   const problem = await loadBots();
   await loadUsers();
+  if (asked) {
+    deeplink = asked;
+    await start();
+  }
   showToast(problem);
   offerNewBot(element, (fields) =>
     during(element("start"), () => request("POST", `users/${current.id}/newbot`, fields)),

@@ -72,7 +72,7 @@ class Purpose:
         return f"console_sign_in:{self.mark}"
 
 
-CONSOLE: Final = Purpose("console_project", "Taproof console")
+CONSOLE: Final = Purpose("console_project", "the Taproof console")
 TERMINAL: Final = Purpose("terminal_project", "Taproof: create an access token for a terminal")
 INVITATION: Final = Purpose("invitation_project", "Taproof: link this account to the console")
 
