@@ -48,6 +48,7 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
 from taproof.service.managed_bots import ManagedBots
+from taproof.service.members import Members
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
@@ -74,6 +75,7 @@ class ConsoleServices:
     erasure: Erasure
     console_sessions: ConsoleSessions
     invitations: Invitations
+    members: Members
     developer_sign_ins: DeveloperSignIns
 
 

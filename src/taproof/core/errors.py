@@ -10,6 +10,7 @@ Each error is declared once, in this module. The API, the OpenAPI document and t
 They are attributes instead of docstrings, because `python -OO` removes docstrings.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 
@@ -178,6 +179,33 @@ class InsufficientScope(TaproofError, code="insufficient_scope", status=403):
         self.scope = scope
 
 
+class InsufficientRole(TaproofError, code="insufficient_role", status=400):
+    sentence = "Your role in this project does not permit this. Ask an owner of the project."
+    meaning = "The developer is a member of the project, but their role does not permit the call."
+
+    def __init__(self, role: str = "viewer", needed: Sequence[str] = ("owner",)) -> None:
+        """Name the developer's `role` and the `needed` ones in the sentence."""
+        roles = " or ".join(needed)
+        super().__init__(
+            f"This needs the role {roles} in the project, and yours is {role}. Ask an owner of the project."
+        )
+
+
+class LastOwner(TaproofError, code="last_owner", status=400):
+    sentence = "A project needs an owner, and this is its only one. Make another member an owner first."
+    meaning = "The member is the project's only owner, so they cannot be removed or get another role."
+
+
+class AlreadyMember(TaproofError, code="already_member", status=400):
+    sentence = "You are a member of this project already. An owner can change your role."
+    meaning = "The developer who accepts the invitation is a member of the project already."
+
+
+class TooManyMembers(TaproofError, code="too_many_members", status=400):
+    sentence = "This project has reached the maximum number of members or open invitations. Remove some first."
+    meaning = "The project has 100 members or 100 open invitations."
+
+
 class SignedOut(TaproofError, code="signed_out", status=401):
     sentence = "You were signed out before the change was made, so nothing was changed. Sign in and try again."
     meaning = "The console session ended before the change was made."
@@ -230,6 +258,11 @@ class CodeChallengeRequired(TaproofError, code="code_challenge_required", status
         "the secret key, or create sessions with a code_challenge."
     )
     meaning = "The session was created without a code_challenge, so it cannot be cancelled without the secret key."
+
+
+class MemberNotFound(TaproofError, code="member_not_found", status=404):
+    sentence = "There is no such member. List a project's with GET /api/v1/dev/projects/:id/members."
+    meaning = "The project has no member with this developer_id, or it is not yours."
 
 
 class AccessTokenNotFound(TaproofError, code="access_token_not_found", status=404):
@@ -379,6 +412,15 @@ class NotReady(TaproofError, code="not_ready", status=503):
         "The store does not answer or is read-only, or the username of the service's bot is not known yet. The "
         "sentences name each missing part."
     )
+
+
+class ProjectsNeedOwner(TaproofError, code="projects_need_owner"):
+    def __init__(self, email: str = "The developer", names: Sequence[str] = ()) -> None:
+        """Name the developer and their projects in the sentence."""
+        super().__init__(
+            f"{email} is the only owner of: {', '.join(names)}. Transfer these projects to another developer with "
+            "--transfer-to EMAIL, or delete them with --delete-projects."
+        )
 
 
 class InternalError(TaproofError, code="internal_error"):

@@ -197,6 +197,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         erasure=services.erasure,
         console_sessions=services.console_sessions,
         invitations=services.invitations,
+        members=services.members,
         developer_sign_ins=services.developer_sign_ins,
     )
     return Console(
@@ -230,6 +231,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
         audit=services.audit,
         bots=services.bots,
         clients=services.oidc_clients,
+        members=services.members,
         plans=services.plans,
         erasure=services.erasure,
         metrics=services.metrics,

@@ -13,6 +13,11 @@ from taproof.http.limits.developers import WAY_OUT, DeveloperLimits
 CALLS = 12
 WRITES = 5
 
+ADD_MEMBERS = """
+INSERT INTO project_members (project_id, developer_id, role, created_at, invited_by)
+SELECT id, developer_id, 'owner', created_at, '' FROM projects WHERE true ON CONFLICT DO NOTHING"""
+"""Makes the developers of projects that were inserted by SQL their owners."""
+
 
 def limit(api: Api, calls: Rate | None = None, writes: Rate | None = None) -> None:
     """Set limits that are soon met; from here on they hold."""
@@ -111,6 +116,7 @@ async def test_a_call_across_many_projects_counts_more(api: Api) -> None:
         SELECT 'proj_000000000000000000' || value, $1, 'Shop', CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0, value
         FROM numbers"""
     api.storage.database.writer._connection.execute(insert, (developer.id,))
+    api.storage.database.writer._connection.execute(ADD_MEMBERS)
     limit(api, calls=Rate(100, MINUTE))
     left = 100
     own = f"project_id={project['id']}"
@@ -153,6 +159,7 @@ async def test_others_have_their_turn_while_a_long_list_is_written(api: Api) -> 
           value, allowed_origins
         FROM numbers, (SELECT * FROM projects LIMIT 1)"""
     api.storage.database.writer._connection.execute(copy)
+    api.storage.database.writer._connection.execute(ADD_MEMBERS)
     read: list[int] = []
 
     def note(_cursor: object, statement: str, values: Any) -> bool:

@@ -78,7 +78,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     ),
     "audit_entries": _columns(
         "id:text developer_id:text created_at:int action:text actor:text via:text via_id:text address:text "
-        "subject:text details:text"
+        "subject:text details:text project_id:text"
     ),
     "audit_purges": _columns("developer_id:text before:int entries:int purged_at:int"),
     "projects": _columns(
@@ -88,6 +88,13 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "return_urls:text bot_id:int? "
         "bot_username:text? encrypted_bot_token:bytes? bot_broken_at:int? "
         + " ".join(f"{flag}:small" for flag in PROJECT_FLAGS)
+    ),
+    "project_members": _columns(
+        "project_id:text developer_id:text role:text created_at:int invited_by:text inviter_id:text? sign_in:text?"
+    ),
+    "member_invitations": _columns(
+        "id:text project_id:text code_hash:bytes role:text created_at:int expires_at:int invited_by:text "
+        "inviter_id:text access_token_id:text? sign_in:text?"
     ),
     "oidc_clients": _columns(
         "id:text project_id:text name:text redirect_uris:text auth_method:text signing_alg:text email:text "

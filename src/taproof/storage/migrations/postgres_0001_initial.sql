@@ -48,6 +48,7 @@ CREATE TABLE invitations (
   inviter_id TEXT COLLATE "C", -- Null when the operator created it.
   sign_in TEXT COLLATE "C" -- The messenger sign-in that the inviter's rights come from.
 );
+CREATE INDEX invitations_by_developer ON invitations (developer_id) WHERE developer_id IS NOT NULL;
 CREATE INDEX invitations_by_expiry ON invitations (expires_at);
 CREATE INDEX invitations_by_inviter ON invitations (inviter_id) WHERE inviter_id IS NOT NULL;
 CREATE INDEX invitations_by_sign_in ON invitations (sign_in) WHERE sign_in IS NOT NULL;
@@ -98,9 +99,11 @@ CREATE TABLE audit_entries (
   address TEXT NOT NULL,
   subject TEXT NOT NULL,
   details TEXT NOT NULL, -- A JSON object.
+  project_id TEXT COLLATE "C" NOT NULL DEFAULT '', -- The project that the action changed; its members see the entry.
   PRIMARY KEY (developer_id, created_at, id)
 );
 CREATE INDEX audit_entries_by_age ON audit_entries (created_at);
+CREATE INDEX audit_entries_by_project ON audit_entries (project_id, created_at, id) WHERE project_id <> '';
 
 -- What was erased of each developer's audit log, one row for each developer.
 CREATE TABLE audit_purges (
@@ -128,7 +131,7 @@ FOR EACH ROW EXECUTE FUNCTION refuse_to_erase_audit_entry();
 
 CREATE TABLE projects (
   id TEXT COLLATE "C" PRIMARY KEY,
-  developer_id TEXT COLLATE "C" NOT NULL,
+  developer_id TEXT COLLATE "C" NOT NULL, -- The owner whose plan and limits count.
   name TEXT NOT NULL,
   secret_key_hash BYTEA NOT NULL UNIQUE,
   secret_key_preview TEXT NOT NULL,
@@ -153,9 +156,38 @@ CREATE TABLE projects (
   encrypted_bot_token BYTEA,
   bot_broken_at BIGINT
 );
--- Listing names reads the index alone: a row holds up to 8 KB of origins and addresses.
-CREATE INDEX projects_by_developer ON projects (developer_id, created_at, id, name);
+CREATE INDEX projects_by_developer ON projects (developer_id, id);
 CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
+
+-- The members of each project. Each project has an owner; `projects.developer_id` is one of them.
+CREATE TABLE project_members (
+  project_id TEXT COLLATE "C" NOT NULL,
+  developer_id TEXT COLLATE "C" NOT NULL,
+  role TEXT COLLATE "C" NOT NULL, -- owner, developer or viewer.
+  created_at BIGINT NOT NULL,
+  invited_by TEXT NOT NULL, -- The inviter's e-mail address; '' for the creator.
+  inviter_id TEXT COLLATE "C", -- The inviter and the sign-in of the invitation that the member accepted.
+  sign_in TEXT COLLATE "C",
+  PRIMARY KEY (project_id, developer_id)
+);
+CREATE INDEX project_members_by_developer ON project_members (developer_id, project_id, role);
+CREATE INDEX project_members_by_inviter ON project_members (inviter_id) WHERE inviter_id IS NOT NULL;
+
+CREATE TABLE member_invitations (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  project_id TEXT COLLATE "C" NOT NULL,
+  code_hash BYTEA NOT NULL UNIQUE,
+  role TEXT COLLATE "C" NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  invited_by TEXT NOT NULL,
+  inviter_id TEXT COLLATE "C" NOT NULL,
+  access_token_id TEXT COLLATE "C", -- The access token that the inviter's rights come from.
+  sign_in TEXT COLLATE "C" -- The messenger sign-in that the inviter's rights come from.
+);
+CREATE INDEX member_invitations_by_project ON member_invitations (project_id, created_at, id);
+CREATE INDEX member_invitations_by_inviter ON member_invitations (inviter_id);
+CREATE INDEX member_invitations_by_expiry ON member_invitations (expires_at);
 
 -- The applications that sign in with OpenID Connect. Their project's row is deleted in the same transaction.
 CREATE TABLE oidc_clients (

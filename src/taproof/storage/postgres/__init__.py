@@ -12,6 +12,7 @@ console.
 - sessions by day and hash; prompts of these sessions; oidc_authorizations; people; daily_counts by project and day;
   daily_users by developer and day; projects by id; oidc_clients; webhook_events by id; webhook_endpoints by project.
 - the table developers; one developer; invitations; console_sessions by id; access_tokens.
+- project_members by project and developer: before any table of sign-ins, and after developers.
 
 These rules complete the order:
 

@@ -9,6 +9,7 @@ from taproof.core.errors import BotTaken
 from taproof.storage.rows import access_ended, entry_values
 
 _LOCK_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
+_LOCK_DAILY_USERS: Final = "LOCK TABLE daily_users IN SHARE ROW EXCLUSIVE MODE"
 _LOCK_USER: Final = "SELECT lock_people(ARRAY[$1::TEXT], ARRAY[$2::TEXT])"
 NO_SORT: Final = "SET LOCAL enable_sort = off"
 """Makes the planner read rows in the order of an index, and only as many as needed. With statistics
@@ -38,8 +39,9 @@ WITH token AS MATERIALIZED (
   SELECT 1 FROM console_sessions s WHERE $6 = 'console' AND s.id = $7 AND s.developer_id = $2
     AND (s.expires_at IS NULL OR s.expires_at > $3) FOR KEY SHARE
 )
-INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via_id, address, subject, details)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
+INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via_id, address, subject, details,
+  project_id)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
 WHERE $6 NOT IN ('access_token', 'console') OR EXISTS (SELECT 1 FROM token) OR EXISTS (SELECT 1 FROM console)
 RETURNING id"""
 """Like `queries.rights.ADD_AUDIT_ENTRY`, but the acting credential cannot end before this transaction does."""
@@ -74,6 +76,9 @@ class PostgresTransaction:
                 raise BotTaken from None
             raise
         return rows
+
+    async def lock_daily_users(self) -> None:
+        await self._connection.execute(_LOCK_DAILY_USERS)
 
     async def lock_user(self, developer_id: str, messenger_id: str) -> None:
         await self.fetch(_LOCK_USER, developer_id, messenger_id)

@@ -6,8 +6,11 @@ from typing import Final
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
 from taproof.core.model import Status
+from taproof.core.roles import roles_with
 from taproof.storage.protocol.erasure import ErasedPage, OpenedCursor, OpenedDay
 from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.members import count_users_again
+from taproof.storage.queries.rights import require_role
 from taproof.storage.queries.transaction import Transaction
 
 OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
@@ -15,15 +18,20 @@ OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
 _BEFORE_ALL: Final = OpenedDay("", -1)
 
 FIND_SIGN_INS: Final = "SELECT day, token_hash FROM sessions WHERE messenger_id = $1 LIMIT $2"
-FIND_SIGN_INS_OF_DEVELOPER: Final = """
-SELECT day, token_hash FROM sessions
-WHERE messenger_id = $1 AND project_id IN (SELECT id FROM projects WHERE developer_id = $2) LIMIT $3"""
+_WRITERS: Final = ", ".join(f"'{role}'" for role in roles_with("write"))
+FIND_WRITABLE: Final = f"""
+SELECT project_id FROM project_members WHERE developer_id = $1 AND role IN ({_WRITERS}) ORDER BY project_id"""
+"""Finds the projects whose data a developer may change. The lock keeps these memberships unchanged."""
+FIND_SIGN_INS_OF_DEVELOPER: Final = f"""
+SELECT day, token_hash FROM sessions WHERE messenger_id = $1 AND project_id IN (
+  SELECT project_id FROM project_members WHERE developer_id = $2 AND role IN ({_WRITERS})) LIMIT $3"""
 LIST_OPENED_DAYS: Final = """
 SELECT project_id, day FROM daily_counts
 WHERE (project_id, day) > ($1, $2) AND day >= $3 AND opened > confirmed ORDER BY project_id, day LIMIT $4"""
-LIST_OPENED_DAYS_OF_DEVELOPER: Final = """
-SELECT c.project_id, c.day FROM projects p JOIN daily_counts c ON c.project_id = p.id
-WHERE p.developer_id = $1 AND (c.project_id, c.day) > ($2, $3) AND c.day >= $4 AND c.opened > c.confirmed
+LIST_OPENED_DAYS_OF_DEVELOPER: Final = f"""
+SELECT c.project_id, c.day FROM project_members m JOIN daily_counts c ON c.project_id = m.project_id
+WHERE m.developer_id = $1 AND m.role IN ({_WRITERS}) AND (c.project_id, c.day) > ($2, $3) AND c.day >= $4
+  AND c.opened > c.confirmed
 ORDER BY c.project_id, c.day LIMIT $5"""
 OLDEST_DAY: Final = "SELECT MIN(day) FROM sessions"
 LIST_OPENED: Final = """
@@ -46,6 +54,16 @@ ERASE_PHONE_REQUEST: Final = "DELETE FROM phone_requests WHERE day = $1 AND toke
 ERASE_PROMPT: Final = "DELETE FROM prompts WHERE day = $1 AND token_hash = $2"
 RENAME_PERSON: Final = """
 UPDATE user_days SET messenger_id = $1 WHERE developer_id = $2 AND messenger_id = $3 RETURNING day"""
+FIND_OTHER_PLANS: Final = f"""
+SELECT DISTINCT p.developer_id FROM project_members m JOIN projects p ON p.id = m.project_id
+WHERE m.developer_id = $1 AND m.role IN ({_WRITERS}) AND p.developer_id <> $1
+  AND EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = p.developer_id AND u.messenger_id = $2)
+ORDER BY p.developer_id"""
+"""Finds the other developers whose plans count for a developer's projects, and whose projects the user used."""
+RENAME_PERSON_IN_PROJECTS: Final = f"""
+UPDATE user_days SET messenger_id = $1 WHERE developer_id = $2 AND messenger_id = $3 AND project_id IN (
+  SELECT m.project_id FROM project_members m WHERE m.developer_id = $4 AND m.role IN ({_WRITERS})) RETURNING day"""
+IS_PERSON_LEFT: Final = "SELECT 1 FROM user_days WHERE developer_id = $1 AND messenger_id = $2 LIMIT 1"
 ERASE_PHONE_REQUESTS_OF_USER: Final = "DELETE FROM phone_requests WHERE messenger_id = $1 RETURNING day"
 # In the order in which the other statements lock prompts.
 HOLD_PROMPTS_OF_USER: Final = "SELECT day FROM prompts WHERE messenger_id = $1 ORDER BY day, token_hash"
@@ -68,6 +86,8 @@ class ErasureQueries(Queries[AnyDatabase]):
         entry: AuditEntry | None = None,
     ) -> int:
         async def erase(transaction: Transaction) -> int:
+            if developer_id is not None:
+                await transaction.lock(FIND_WRITABLE, developer_id, mode="FOR SHARE")
             erased = (
                 await self._erase_sign_ins(transaction, messenger_id, developer_id, limit)
                 or await _forget_person(transaction, messenger_id, developer_id, replacement)
@@ -98,9 +118,12 @@ class ErasureQueries(Queries[AnyDatabase]):
         after: OpenedCursor | None,
         limit: int,
         *,
+        developer_id: str | None = None,
         entry: AuditEntry | None = None,
     ) -> ErasedPage:
         async def erase(transaction: Transaction) -> ErasedPage:
+            if developer_id is not None and not await require_role(transaction, developer_id, of.project_id, "write"):
+                return ErasedPage(0, None)
             await transaction.read_in_order()
             keys: list[tuple[int, bytes]] = []
             left = limit
@@ -152,12 +175,26 @@ class ErasureQueries(Queries[AnyDatabase]):
 async def _forget_person(
     transaction: Transaction, messenger_id: str, developer_id: str | None, replacement: str
 ) -> int:
-    """Rename the user in a developer's counts, on all days together, so that they still count as one person."""
+    """Rename the user in the counts, on all days together, so that they still count as one person.
+
+    Some projects on another developer's plan may not be the acting developer's. The user then counts once for these,
+    and once for the others.
+    """
     developers = [(developer_id,)] if developer_id else await transaction.fetch(FIND_PERSON, messenger_id)
     renamed = 0
     for (each,) in developers:
         await transaction.lock_user(each, messenger_id)
         renamed += len(await transaction.fetch(RENAME_PERSON, replacement, each, messenger_id))
+    if developer_id is None:
+        return renamed
+    for (each,) in await transaction.fetch(FIND_OTHER_PLANS, developer_id, messenger_id):
+        await transaction.lock_user(each, messenger_id)
+        values = (replacement, each, messenger_id, developer_id)
+        in_projects = len(await transaction.fetch(RENAME_PERSON_IN_PROJECTS, *values))
+        if in_projects and await transaction.fetch(IS_PERSON_LEFT, each, messenger_id):
+            await transaction.lock_daily_users()
+            await count_users_again(transaction, each)
+        renamed += in_projects
     return renamed
 
 

@@ -10,6 +10,7 @@ from taproof.storage.queries.transaction import Transaction
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
 FIND_COLLECTING: Final = "SELECT id FROM projects WHERE developer_id = $1 AND collect_phone = 1 ORDER BY id"
 STOP_COLLECTING: Final = "UPDATE projects SET collect_phone = 0 WHERE developer_id = $1 AND collect_phone = 1"
+STOP_COLLECTING_IN_PROJECT: Final = "UPDATE projects SET collect_phone = 0 WHERE id = $1"
 # A user counts once a day, so the sum has one row for each day of the month, regardless of the number of users. Erasing
 # a deleted project moves its users from `daily_users` to `removed_usage`, so the sum stays the same.
 READ_USED: Final = """
