@@ -20,6 +20,7 @@ from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.erasure import ErasurePages
 from taproof.console.guard import Guard
 from taproof.console.live import LiveSessions
+from taproof.console.members import MemberPages
 from taproof.console.projects import ProjectPages
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import STATIC, PageRenderer
@@ -134,6 +135,9 @@ class Console:
             TokenPages(access, pages, developers, clock),
             AuditPages(access, pages, services.audit, developers, projects),
             ProjectPages(access, pages, projects, services.bots, services.managed_bots, plans, quick_start),
+            MemberPages(
+                access, pages, services.members, EncryptedCookie("joining", COOKIE_SECONDS, encryptor, clock, entropy)
+            ),
             ClientPages(access, pages, services.clients, base_url),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
             WebhookPages(access, pages, projects, deliveries),

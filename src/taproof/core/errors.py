@@ -415,12 +415,15 @@ class NotReady(TaproofError, code="not_ready", status=503):
 
 
 class ProjectsNeedOwner(TaproofError, code="projects_need_owner"):
+    sentence = "The developer is the only owner of projects. Transfer or delete these projects."
+
     def __init__(self, email: str = "The developer", names: Sequence[str] = ()) -> None:
-        """Name the developer and their projects in the sentence."""
+        """Name the developer and the projects in the sentence."""
         super().__init__(
-            f"{email} is the only owner of: {', '.join(names)}. Transfer these projects to another developer with "
-            "--transfer-to EMAIL, or delete them with --delete-projects."
+            f"{email} is the only owner of: {', '.join(names)}. Add --transfer-to EMAIL to give these projects to "
+            "another developer, or --delete-projects to delete them."
         )
+        self.names = names
 
 
 class InternalError(TaproofError, code="internal_error"):

@@ -40,6 +40,7 @@ from taproof.core.model import (
 )
 from taproof.core.proof import signing_secrets
 from taproof.core.return_url import lacks_return_page
+from taproof.core.roles import ProjectAction
 from taproof.service.audit import audit_entry
 from taproof.service.project_access import read_project_for
 from taproof.service.project_settings import (
@@ -200,9 +201,9 @@ class Projects:
         """Return the number of a developer's projects."""
         return await self._storage.projects.count_projects(developer_id)
 
-    async def read_project(self, developer: Developer, project_id: str) -> Project:
-        """Return one project."""
-        return await read_project_for(self._storage, developer, project_id)
+    async def read_project(self, developer: Developer, project_id: str, action: ProjectAction = "read") -> Project:
+        """Return one project to a developer whose role permits `action`."""
+        return await read_project_for(self._storage, developer, project_id, action)
 
     async def update_project(
         self, actor: Actor, project_id: str, changes: ProjectChanges, *, bot: CheckedBot | RemovedBot | None = None
