@@ -111,9 +111,9 @@ async def test_a_call_across_many_projects_counts_more(api: Api) -> None:
     project = await api.post("/projects", ada, {"name": "Shop"})
     insert = """
         WITH RECURSIVE numbers (value) AS (SELECT 1001 UNION ALL SELECT value + 1 FROM numbers WHERE value < 1250)
-        INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, encrypted_webhook_secret,
-          webhook_url, is_active, public_access, collect_phone, created_at)
-        SELECT 'proj_000000000000000000' || value, $1, 'Shop', CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0, value
+        INSERT INTO projects (id, developer_id, creator_id, name, secret_key_hash, secret_key_preview,
+          encrypted_webhook_secret, webhook_url, is_active, public_access, collect_phone, created_at)
+        SELECT 'proj_000000000000000000' || value, $1, $1, 'Shop', CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0, value
         FROM numbers"""
     api.storage.database.writer._connection.execute(insert, (developer.id,))
     api.storage.database.writer._connection.execute(ADD_MEMBERS)
@@ -153,10 +153,10 @@ async def test_others_have_their_turn_while_a_long_list_is_written(api: Api) -> 
         await api.post("/projects", ada, {"name": f"Shop {number}", "allowed_origins": origins})
     copy = """
         WITH RECURSIVE numbers (value) AS (SELECT 1001 UNION ALL SELECT value + 1 FROM numbers WHERE value < 1295)
-        INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, encrypted_webhook_secret,
-          webhook_url, is_active, public_access, collect_phone, created_at, allowed_origins)
-        SELECT 'proj_000000000000000000' || value, developer_id, name, CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0,
-          value, allowed_origins
+        INSERT INTO projects (id, developer_id, creator_id, name, secret_key_hash, secret_key_preview,
+          encrypted_webhook_secret, webhook_url, is_active, public_access, collect_phone, created_at, allowed_origins)
+        SELECT 'proj_000000000000000000' || value, developer_id, developer_id, name, CAST(value AS BLOB), 'sk_', x'00',
+          '', 1, 1, 0, value, allowed_origins
         FROM numbers, (SELECT * FROM projects LIMIT 1)"""
     api.storage.database.writer._connection.execute(copy)
     api.storage.database.writer._connection.execute(ADD_MEMBERS)

@@ -363,58 +363,68 @@ async def test_create_member_invitation_is_limited(storage: Storage, seed: "Seed
     assert await storage.members.create_member_invitation(more, b"more") is True
 
 
-async def test_the_plan_and_the_counts_follow_the_owner(storage: Storage, seed: "Seed") -> None:
-    """A project moves to the plan of the owner who joined first, with its users, each counted once per developer."""
+async def test_the_plan_follows_the_owner(storage: Storage, seed: "Seed") -> None:
+    """A project moves to the plan of the owner who joined first.
+
+    A user counts once across the projects that a developer created, while all of these count on their plan.
+    """
     ada, grace = await seed.developer(plan="pro"), await seed.developer()
     moving, staying = await seed.project(ada, collect_phone=True), await seed.project(ada)
     own = await seed.project(grace)
     day = NOW // DAY
-    for project, user, at in (
-        (moving, "1", NOW - DAY),
-        (moving, "1", NOW),
-        (moving, "2", NOW),
-        (staying, "1", NOW),
-        (own, "2", NOW),
-        (own, "3", NOW),
-    ):
-        await seed.confirmed(project, user, at)
+
+    async def used(developer: Developer) -> int:
+        return (await storage.plans.read_used(developer.id, day - 1)).sign_ins
+
+    for project, user in ((moving, "1"), (moving, "2"), (staying, "1"), (own, "2"), (own, "3")):
+        await seed.confirmed(project, user)
+    await seed.confirmed(moving, "1", NOW - DAY)
     _, code_hash = await invite(storage, seed, moving, "owner")
     assert await storage.members.accept_member_invitation(code_hash, grace.id, NOW) == "joined"
-    # Without the move, each project counts on its own for a member who is not on its plan.
+    assert (await used(ada), await used(grace)) == (3, 2)
+    assert await daily_users(storage, ada.id, day - 1) == [(day - 1, 1, 0), (day, 2, 2)]
     assert await daily_users(storage, grace.id, day) == [(day, 4, 4)]
     assert await storage.members.delete_member(ada.id, moving.id, ada.id)
     found = await storage.projects.read_project(moving.id)
     assert found is not None
     assert (found.developer_id, found.collect_phone) == (grace.id, False)
+    assert (await used(ada), await used(grace)) == (1, 5)
     assert await daily_users(storage, ada.id, day - 1) == [(day, 1, 1)]
-    assert await daily_users(storage, grace.id, day - 1) == [(day - 1, 1, 0), (day, 3, 3)]
-    assert (await storage.plans.read_used(grace.id, day - 1), await storage.plans.read_used(ada.id, day - 1)) == (
-        (2, 4),
-        (1, 1),
-    )
+    assert await daily_users(storage, grace.id, day - 1) == [(day - 1, 1, 0), (day, 4, 4)]
     await seed.confirmed(moving, "2", NOW + 1)
-    assert await daily_users(storage, grace.id, day) == [(day, 3, 3)]
+    assert (await used(grace), await daily_users(storage, grace.id, day)) == (5, [(day, 4, 4)])
     totals = await storage.counts.read_daily_totals(grace.id, day)
     assert [(each.requested, each.confirmed) for each in totals] == [(5, 5)]
+    assert await storage.projects.delete_project(grace.id, moving.id)
+    while await storage.projects.purge_deleted_projects(100):
+        pass
+    assert (await used(ada), await used(grace)) == (1, 4)
 
 
 async def test_erasing_in_shared_projects_keeps_the_counts(storage: Storage, seed: "Seed") -> None:
-    """A member erases a user in the projects that they share, and nowhere else; each count stays that of its users."""
-    ada = await seed.developer()
-    shared, private = await seed.project(ada), await seed.project(ada)
-    grace = await join(storage, seed, shared, "developer")
-    for project in (shared, private):
-        await seed.confirmed(project, "7")
+    """A member erases a user in the projects that they share, and nowhere else. The user then counts as two people."""
     day = NOW // DAY
-    while await storage.erasure.erase_user("7", grace.id, seed.name("gone"), 10):
-        pass
-    found = await storage.sessions.list_sessions([shared.id, private.id], None, None, 10, NOW)
-    assert [each.project_id for each in found] == [private.id]
-    assert await daily_users(storage, ada.id, day) == [(day, 2, 2)]
-    assert await storage.projects.delete_project(ada.id, shared.id)
-    while await storage.projects.purge_deleted_projects(100):
-        pass
-    assert await daily_users(storage, ada.id, day) == [(day, 1, 1)]
+    for of_shared, of_private, expected in (
+        ((0,), (0,), [(day, 2, 2)]),
+        ((1,), (0,), [(day, 1, 1), (day + 1, 1, 1)]),
+        ((0, 1), (0,), [(day, 2, 1), (day + 1, 1, 1)]),
+    ):
+        ada = await seed.developer()
+        shared, private = await seed.project(ada), await seed.project(ada)
+        grace = await join(storage, seed, shared, "developer")
+        for project, days in ((shared, of_shared), (private, of_private)):
+            for each in days:
+                await seed.confirmed(project, "7", NOW + each * DAY)
+        while await storage.erasure.erase_user("7", grace.id, seed.name("gone"), 10):
+            pass
+        found = await storage.sessions.list_sessions([shared.id, private.id], None, None, 10, NOW)
+        assert {each.project_id for each in found} == {private.id}
+        assert await daily_users(storage, ada.id, day) == expected
+        assert await storage.projects.delete_project(ada.id, shared.id)
+        while await storage.projects.purge_deleted_projects(100):
+            pass
+        left = [each for each in await daily_users(storage, ada.id, day) if each[1:] != (0, 0)]
+        assert left == [(day, 1, 1)]
 
 
 async def test_list_project_entries_is_of_all_developers(storage: Storage, seed: "Seed") -> None:
@@ -475,6 +485,7 @@ async def test_remove_developer_ends_everything(storage: Storage, seed: "Seed", 
     assert [each and each.developer_id for each in plans] == [bob.id, grace.id]
     day = NOW // DAY
     assert [await daily_users(storage, each.id, day) for each in (bob, grace)] == [[(day, 1, 1)]] * 2
+    assert (await storage.plans.read_used(bob.id, day)).sign_ins == 1
     assert await storage.audit.list_project_entries(alone.id, None, 9) == [entry]
     with pytest.raises(ProjectsNeedOwner):
         await storage.developers.remove_developer(grace.id, NOW)

@@ -44,8 +44,8 @@ SCANS = {
     "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
     "OLDEST_DAY",  # It takes the first row in the order of the primary key.
     "FIND_MEMBERS_OF_SIGN_IN",  # It walks over what it has found.
+    "FIND_CREATORS",  # It walks over the developers that it has found by an index.
     "READ_DAILY_USERS",  # It groups the days that it has found by two indexes.
-    "COUNT_DAILY_USERS",  # It counts the users of one developer, found by an index.
     "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
 }
 

@@ -82,7 +82,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     ),
     "audit_purges": _columns("developer_id:text before:int entries:int purged_at:int"),
     "projects": _columns(
-        "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
+        "id:text developer_id:text creator_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "encrypted_webhook_secret:bytes webhook_url:text created_at:int encrypted_next_webhook_secret:bytes? "
         "next_webhook_secret_at:int? secrets_version:small allowed_origins:text webhook_events:text same_device:text "
         "return_urls:text bot_id:int? "
@@ -100,7 +100,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "id:text project_id:text name:text redirect_uris:text auth_method:text signing_alg:text email:text "
         "id_token_lifetime:small secret_hash:bytes? secret_preview:text? created_at:int"
     ),
-    "deleted_projects": _columns("id:text developer_id:text"),
+    "deleted_projects": _columns("id:text developer_id:text creator_id:text"),
     "sessions": _columns(
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "
         "opener_id:text? confirmed_at:int? cancelled_at:int? used_at:int? messenger_id:text? messenger_name:text? "

@@ -132,6 +132,7 @@ FOR EACH ROW EXECUTE FUNCTION refuse_to_erase_audit_entry();
 CREATE TABLE projects (
   id TEXT COLLATE "C" PRIMARY KEY,
   developer_id TEXT COLLATE "C" NOT NULL, -- The owner whose plan and limits count.
+  creator_id TEXT COLLATE "C" NOT NULL, -- The developer who created it; `daily_users` counts its users for them.
   name TEXT NOT NULL,
   secret_key_hash BYTEA NOT NULL UNIQUE,
   secret_key_preview TEXT NOT NULL,
@@ -156,7 +157,8 @@ CREATE TABLE projects (
   encrypted_bot_token BYTEA,
   bot_broken_at BIGINT
 );
-CREATE INDEX projects_by_developer ON projects (developer_id, id);
+CREATE INDEX projects_by_developer ON projects (developer_id, creator_id, id);
+CREATE INDEX projects_by_creator ON projects (creator_id, developer_id, id);
 CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
 
 -- The members of each project. Each project has an owner; `projects.developer_id` is one of them.
@@ -210,6 +212,7 @@ CREATE INDEX oidc_clients_by_project ON oidc_clients (project_id, created_at, id
 CREATE TABLE deleted_projects (
   id TEXT COLLATE "C" PRIMARY KEY,
   developer_id TEXT COLLATE "C" NOT NULL,
+  creator_id TEXT COLLATE "C" NOT NULL,
   deleted_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
   is_erased INTEGER NOT NULL DEFAULT 0
 );
@@ -360,7 +363,7 @@ CREATE TABLE daily_counts (
   PRIMARY KEY (project_id, day)
 ) WITH (fillfactor = 50); -- A few rows are updated all the time: free space beside each keeps the updates off the index.
 
--- The same two counts over all projects of a developer: one user may use several.
+-- The same two counts over all projects that a developer created: one user may use several.
 CREATE TABLE daily_users (
   developer_id TEXT COLLATE "C" NOT NULL,
   day INTEGER NOT NULL,
@@ -521,7 +524,7 @@ BEGIN
         -- A phone number is stored only if project and plan still allow it.
         AND (a.encrypted_phone IS NULL OR a.return_hash IS NOT NULL OR (p.collect_phone = 1
           AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')))
-      RETURNING s.day, s.token_hash, s.id, s.project_id, p.developer_id, s.messenger_id
+      RETURNING s.day, s.token_hash, s.id, s.project_id, p.creator_id AS developer_id, s.messenger_id
     )
     SELECT array_agg(m.day), array_agg(m.token_hash), array_agg(m.id), array_agg(m.project_id),
       array_agg(m.developer_id), array_agg(m.messenger_id) FROM moved m
@@ -602,9 +605,9 @@ BEGIN
   RETURN QUERY SELECT * FROM unnest(moved_days, moved_hashes);
 END $$;
 
--- Take at most `count_limit` user days of a deleted project out of its developer's counts; return how many. A plan counts
+-- Take at most `count_limit` user days of a deleted project out of its creator's counts; return how many. A plan counts
 -- each user once a day: `removed_usage` receives what the erased users have used of it, in the same statement.
-CREATE FUNCTION erase_people(of_developer TEXT, of_project TEXT, count_limit BIGINT) RETURNS INTEGER
+CREATE FUNCTION erase_people(of_developer TEXT, of_project TEXT, of_plan TEXT, count_limit BIGINT) RETURNS INTEGER
 LANGUAGE plpgsql AS $$
 DECLARE
   people TEXT[];
@@ -637,7 +640,7 @@ BEGIN
     UPDATE daily_users c SET unique_users = c.unique_users - 1,
       latest_users = c.latest_users - CASE WHEN last_day > days[n] THEN 0 ELSE 1 END
     WHERE c.developer_id = of_developer AND c.day = days[n];
-    INSERT INTO removed_usage AS r (developer_id, day, confirmed) VALUES (of_developer, days[n], 1)
+    INSERT INTO removed_usage AS r (developer_id, day, confirmed) VALUES (of_plan, days[n], 1)
     ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = r.confirmed + 1;
     UPDATE daily_users c SET latest_users = c.latest_users + 1
     WHERE c.developer_id = of_developer AND c.day = last_day AND last_day < days[n];

@@ -138,6 +138,7 @@ END;
 CREATE TABLE projects (
   id TEXT PRIMARY KEY,
   developer_id TEXT NOT NULL, -- The owner whose plan and limits count.
+  creator_id TEXT NOT NULL, -- The developer who created it; `daily_users` counts its users for them.
   name TEXT NOT NULL,
   secret_key_hash BLOB NOT NULL UNIQUE,
   secret_key_preview TEXT NOT NULL,
@@ -162,7 +163,8 @@ CREATE TABLE projects (
   encrypted_bot_token BLOB,
   bot_broken_at INTEGER
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX projects_by_developer ON projects (developer_id, id);
+CREATE INDEX projects_by_developer ON projects (developer_id, creator_id, id);
+CREATE INDEX projects_by_creator ON projects (creator_id, developer_id, id);
 CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
 
 -- The members of each project. Each project has an owner; `projects.developer_id` is one of them.
@@ -214,7 +216,8 @@ CREATE INDEX oidc_clients_by_project ON oidc_clients (project_id, created_at, id
 -- The row of a deleted project moves here, so that no statement finds the project while housekeeping erases its data.
 CREATE TABLE deleted_projects (
   id TEXT PRIMARY KEY,
-  developer_id TEXT NOT NULL
+  developer_id TEXT NOT NULL,
+  creator_id TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE sessions (
@@ -359,7 +362,7 @@ CREATE TABLE daily_counts (
   PRIMARY KEY (project_id, day)
 ) STRICT, WITHOUT ROWID;
 
--- The same two counts over all projects of a developer: one user may use several.
+-- The same two counts over all projects that a developer created: one user may use several.
 CREATE TABLE daily_users (
   developer_id TEXT NOT NULL,
   day INTEGER NOT NULL,

@@ -9,7 +9,6 @@ from taproof.core.errors import BotTaken
 from taproof.storage.rows import access_ended, entry_values
 
 _LOCK_DEVELOPERS: Final = "LOCK TABLE developers IN SHARE ROW EXCLUSIVE MODE"
-_LOCK_DAILY_USERS: Final = "LOCK TABLE daily_users IN SHARE ROW EXCLUSIVE MODE"
 _LOCK_USER: Final = "SELECT lock_people(ARRAY[$1::TEXT], ARRAY[$2::TEXT])"
 NO_SORT: Final = "SET LOCAL enable_sort = off"
 """Makes the planner read rows in the order of an index, and only as many as needed. With statistics
@@ -76,9 +75,6 @@ class PostgresTransaction:
                 raise BotTaken from None
             raise
         return rows
-
-    async def lock_daily_users(self) -> None:
-        await self._connection.execute(_LOCK_DAILY_USERS)
 
     async def lock_user(self, developer_id: str, messenger_id: str) -> None:
         await self.fetch(_LOCK_USER, developer_id, messenger_id)

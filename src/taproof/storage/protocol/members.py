@@ -15,8 +15,8 @@ class MemberStorage(Protocol):
     """The members of projects, and the invitations that add members.
 
     Each project has an owner at any time. The plan of the owner `Project.developer_id` counts. If that developer is no
-    longer an owner, the project and its counts move to the owner who joined first. It stops collecting phone numbers if
-    that owner's plan is "free".
+    longer an owner, the project moves to the plan of the owner who joined first. It stops collecting phone numbers if
+    that plan is "free".
 
     A change for a developer checks their role in the same transaction. It raises InsufficientRole if the role does not
     permit the change.

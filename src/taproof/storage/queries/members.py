@@ -23,23 +23,13 @@ SELECT d.id FROM developers d WHERE d.id IN (
   SELECT m.developer_id FROM project_members m WHERE m.project_id = $1 AND m.role = 'owner') ORDER BY d.id"""
 """Finds the developers who are owners. The lock keeps their plans unchanged."""
 FIND_NEXT_PLAN: Final = """
-SELECT p.developer_id, m.developer_id, d.plan FROM projects p
+SELECT m.developer_id, d.plan FROM projects p
 JOIN project_members m ON m.project_id = p.id AND m.role = 'owner' JOIN developers d ON d.id = m.developer_id
 WHERE p.id = $1 AND NOT EXISTS (
   SELECT 1 FROM project_members o WHERE o.project_id = $1 AND o.developer_id = p.developer_id AND o.role = 'owner')
 ORDER BY m.created_at, m.developer_id LIMIT 1"""
 """Finds the owner whose plan counts from now on, if the developer whose plan counted is no longer an owner."""
 MOVE_PROJECT: Final = "UPDATE projects SET developer_id = $1 WHERE id = $2"
-MOVE_USER_DAYS: Final = "UPDATE user_days SET developer_id = $1 WHERE project_id = $2 AND developer_id <> $1"
-# Older days keep their counts, because their users have been erased.
-ERASE_DAILY_USERS: Final = """
-DELETE FROM daily_users WHERE developer_id = $1 AND day >= (SELECT MIN(u.day) FROM user_days u)"""
-COUNT_DAILY_USERS: Final = """
-INSERT INTO daily_users (developer_id, day, unique_users, latest_users)
-SELECT c.developer_id, c.day, COUNT(*), SUM(CASE WHEN c.day = c.last_day THEN 1 ELSE 0 END) FROM (
-  SELECT DISTINCT u.developer_id, u.messenger_id, u.day, MAX(u.day) OVER (PARTITION BY u.messenger_id) AS last_day
-  FROM user_days u WHERE u.developer_id = $1) AS c
-GROUP BY c.developer_id, c.day"""
 
 # ---- invitations
 
@@ -191,24 +181,10 @@ def _require_other_owner(roles: dict[str, Role], member_id: str) -> None:
 async def settle_plans(transaction: Transaction, project_ids: list[str]) -> None:
     """Move projects to an owner's plan if the developer whose plan counted is no longer an owner.
 
-    The members are locked. The counts of users per developer are counted again, because one user may use several
-    projects of a developer. A sign-in that is confirmed in the same instant may still count for the previous developer.
+    The members of the projects are locked.
     """
-    recounted: set[str] = set()
     for project_id in project_ids:
-        for before, following, plan in await transaction.fetch(FIND_NEXT_PLAN, project_id):
-            if not recounted:
-                await transaction.lock_daily_users()
-            recounted |= {before, following}
-            await transaction.fetch(MOVE_PROJECT, following, project_id)
+        for developer_id, plan in await transaction.fetch(FIND_NEXT_PLAN, project_id):
+            await transaction.fetch(MOVE_PROJECT, developer_id, project_id)
             if plan == "free":
                 await transaction.fetch(STOP_COLLECTING_IN_PROJECT, project_id)
-            await transaction.fetch(MOVE_USER_DAYS, following, project_id)
-    for developer_id in sorted(recounted):
-        await count_users_again(transaction, developer_id)
-
-
-async def count_users_again(transaction: Transaction, developer_id: str) -> None:
-    """Count a developer's users per day from the users of each day, while `lock_daily_users` keeps others from it."""
-    await transaction.fetch(ERASE_DAILY_USERS, developer_id)
-    await transaction.fetch(COUNT_DAILY_USERS, developer_id)

@@ -31,8 +31,8 @@ _COLUMNS: Final = (
 )
 _COLLECT: Final = f"${_COLUMNS.index('collect_phone') + 1}"
 CREATE_PROJECT: Final = f"""
-INSERT INTO projects ({", ".join(_COLUMNS)})
-SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 1))}
+INSERT INTO projects ({", ".join(_COLUMNS)}, creator_id)
+SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 1))}, $2
 WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < ${len(_COLUMNS) + 1}
   AND ({_COLLECT} = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
 _PROJECT: Final = f"""
@@ -94,9 +94,9 @@ PROMOTE_WEBHOOK_SECRET: Final = """
 UPDATE projects SET encrypted_webhook_secret = encrypted_next_webhook_secret, encrypted_next_webhook_secret = NULL,
   next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
 WHERE id = $1 AND next_webhook_secret_at > $2 RETURNING id"""
-DELETE_PROJECT: Final = "DELETE FROM projects WHERE id = $1 RETURNING developer_id"
-REMEMBER_DELETED_PROJECT: Final = "INSERT INTO deleted_projects (id, developer_id) VALUES ($1, $2)"
-NEXT_DELETED_PROJECT: Final = "SELECT id, developer_id FROM deleted_projects ORDER BY id LIMIT 1"
+DELETE_PROJECT: Final = "DELETE FROM projects WHERE id = $1 RETURNING developer_id, creator_id"
+REMEMBER_DELETED_PROJECT: Final = "INSERT INTO deleted_projects (id, developer_id, creator_id) VALUES ($1, $2, $3)"
+NEXT_DELETED_PROJECT: Final = "SELECT id, developer_id, creator_id FROM deleted_projects ORDER BY id LIMIT 1"
 FORGET_DELETED_PROJECT: Final = "DELETE FROM deleted_projects WHERE id = $1"
 ERASE_SESSIONS: Final = Purge("sessions", "day, token_hash", "project_id = $1")
 ERASE_EVENTS: Final = Purge("webhook_events", "id", "project_id = $1")
@@ -244,11 +244,11 @@ class ProjectQueries(Queries[AnyDatabase]):
 
 async def erase_project(transaction: Transaction, project_id: str) -> None:
     """Delete a project whose members are locked. Housekeeping erases its data later."""
-    for (developer_id,) in await transaction.fetch(DELETE_PROJECT, project_id):
+    for plan_and_creator in await transaction.fetch(DELETE_PROJECT, project_id):
         await transaction.fetch(DELETE_CLIENTS, project_id)
         await transaction.fetch(DELETE_MEMBERS, project_id)
         await transaction.fetch(DELETE_MEMBER_INVITATIONS, project_id)
-        await transaction.add(REMEMBER_DELETED_PROJECT, project_id, developer_id)
+        await transaction.add(REMEMBER_DELETED_PROJECT, project_id, *plan_and_creator)
 
 
 async def _lock(

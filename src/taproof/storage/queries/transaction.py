@@ -28,9 +28,6 @@ class Transaction(Protocol):
             BotTaken: on PostgreSQL, another node has just given the same bot to another project.
         """
 
-    async def lock_daily_users(self) -> None:
-        """Prevent other transactions from counting users of any developer. Reads are not blocked."""
-
     async def lock_user(self, developer_id: str, messenger_id: str) -> None:
         """Keep others from counting the sign-ins of a user to a developer's projects."""
 

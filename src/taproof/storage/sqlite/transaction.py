@@ -31,9 +31,6 @@ class SqliteTransaction:
     async def lock_developers(self) -> None:
         """Do nothing: no other transaction writes at the same time."""
 
-    async def lock_daily_users(self) -> None:
-        """Do nothing, as for `lock_developers`."""
-
     async def lock_user(self, developer_id: str, messenger_id: str) -> None:
         """Do nothing, as for `lock_developers`."""
 
