@@ -18,6 +18,7 @@ from taproof.core.errors import (
     LastOwner,
     MemberNotFound,
     TooManyMembers,
+    TooManyProjects,
 )
 from taproof.core.identifiers import is_key
 from taproof.core.model import Project
@@ -161,7 +162,7 @@ class MemberPages:
             return RedirectResponse(JOIN, 303)
         try:
             project = await self.members.accept_invitation(visitor.actor, code)
-        except (InvitationNotFound, AlreadyMember, TooManyMembers) as error:
+        except (InvitationNotFound, AlreadyMember, TooManyMembers, TooManyProjects) as error:
             return await self._show_invitation(request, visitor, error=error.sentence)
         notice = f"You are now a member of {isolated_name(project.name)}, with the role {project.role}."
         response = self.pages.redirect(request, f"{HOME}/{project.id}", notice=notice)

@@ -147,8 +147,8 @@ class TooManyAccessTokens(TaproofError, code="too_many_access_tokens", status=40
 
 
 class TooManyProjects(TaproofError, code="too_many_projects", status=400):
-    sentence = "You have reached the maximum number of projects. Delete some that you no longer use."
-    meaning = "The developer has 1,000 projects."
+    sentence = "You have reached the maximum number of projects. Delete or leave some that you no longer use."
+    meaning = "The developer has 1,000 projects of their own, or is a member of 2,000."
 
 
 class InvalidAccessToken(TaproofError, code="invalid_access_token", status=401):

@@ -12,7 +12,14 @@ from typing import Final
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Member, MemberInvitation
 from taproof.core.clock import DAY, Clock
 from taproof.core.entropy import Entropy
-from taproof.core.errors import AlreadyMember, InvitationNotFound, MemberNotFound, TaproofError, TooManyMembers
+from taproof.core.errors import (
+    AlreadyMember,
+    InvitationNotFound,
+    MemberNotFound,
+    TaproofError,
+    TooManyMembers,
+    TooManyProjects,
+)
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
 from taproof.core.model import Project
 from taproof.core.roles import Role, require_action
@@ -29,6 +36,7 @@ _REFUSALS: Final[Mapping[JoinOutcome, type[TaproofError]]] = {
     "gone": InvitationNotFound,
     "already_member": AlreadyMember,
     "full": TooManyMembers,
+    "too_many": TooManyProjects,
 }
 
 
@@ -158,7 +166,7 @@ class Members:
         """Make the acting developer a member, and return the project.
 
         Raises:
-            InvitationNotFound, AlreadyMember, TooManyMembers: nothing is changed.
+            InvitationNotFound, AlreadyMember, TooManyMembers, TooManyProjects: nothing is changed.
         """
         actor.grant.require("tokens")
         invitation, _ = await self.read_invitation(code)

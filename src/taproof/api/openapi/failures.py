@@ -38,7 +38,7 @@ _BAD_REQUEST_ERRORS: Final[dict[str, tuple[type[errors.TaproofError], ...]]] = {
     "BadProjectChange": (errors.InsufficientRole, errors.BotTokenRefused, errors.BotTaken),
     "BadMember": (errors.InsufficientRole, errors.LastOwner),
     "BadMemberInvitation": (errors.InsufficientRole, errors.TooManyMembers),
-    "BadAcceptance": (errors.AlreadyMember, errors.TooManyMembers),
+    "BadAcceptance": (errors.AlreadyMember, errors.TooManyMembers, errors.TooManyProjects),
     "BadAccessToken": (errors.TooManyAccessTokens,),
     "BadLogin": (
         errors.AuthorizationPending,

@@ -7,7 +7,9 @@ from taproof.core.roles import Role
 
 MEMBER_LIMIT: Final = 100
 """The maximum number of a project's members, and of its open invitations."""
-JoinOutcome = Literal["joined", "gone", "already_member", "full"]
+MEMBERSHIP_LIMIT: Final = 2000
+"""The maximum number of projects of which a developer becomes a member: calls across all projects read them all."""
+JoinOutcome = Literal["joined", "gone", "already_member", "full", "too_many"]
 """The result of accepting an invitation. "gone": it does not exist, was used or revoked, or has expired."""
 
 
@@ -75,5 +77,5 @@ class MemberStorage(Protocol):
         """Make a developer a member, and end the invitation. Exactly one of several callers gets "joined".
 
         With any other outcome, nothing is changed, and the invitation can be tried again. "full": the project has
-        `MEMBER_LIMIT` members.
+        `MEMBER_LIMIT` members. "too_many": the developer is a member of `MEMBERSHIP_LIMIT` projects.
         """

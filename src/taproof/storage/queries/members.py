@@ -5,9 +5,10 @@ from typing import Final
 from taproof.core.accounts import AuditEntry, Member, MemberInvitation
 from taproof.core.errors import LastOwner
 from taproof.core.roles import PERMITTED, Role, require_action
-from taproof.storage.protocol.members import MEMBER_LIMIT, JoinOutcome
+from taproof.storage.protocol.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT, JoinOutcome
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.plans import STOP_COLLECTING_IN_PROJECT
+from taproof.storage.queries.projects import COUNT_PROJECTS
 from taproof.storage.queries.rights import ADD_MEMBER, DELETE_MEMBER, FIND_DEVELOPER, FIND_ROLE, lock_members
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import member_invitation_values
@@ -151,7 +152,7 @@ class MemberQueries(Queries[AnyDatabase]):
         async def accept(transaction: Transaction) -> JoinOutcome:
             # Each removal of a member or invitation locks the members first, and a removal of a developer locks the
             # developer. So nobody joins after the end of what this depends on.
-            if not await transaction.lock(FIND_DEVELOPER, developer_id, mode="FOR SHARE"):
+            if not await transaction.lock(FIND_DEVELOPER, developer_id):
                 return "gone"
             found = await transaction.fetch(READ_MEMBER_INVITATION, code_hash, now)
             roles = await lock_members(transaction, found[0][1]) if found else {}
@@ -163,6 +164,9 @@ class MemberQueries(Queries[AnyDatabase]):
                 return "already_member"
             if len(roles) >= MEMBER_LIMIT:
                 return "full"
+            ((memberships,),) = await transaction.fetch(COUNT_PROJECTS, developer_id)
+            if memberships >= MEMBERSHIP_LIMIT:
+                return "too_many"
             await transaction.fetch(DELETE_MEMBER_INVITATION, invitation.project_id, invitation.id)
             source = (invitation.invited_by, invitation.inviter_id, invitation.sign_in)
             await transaction.add(ADD_MEMBER, invitation.project_id, developer_id, invitation.role, now, *source)
