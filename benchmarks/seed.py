@@ -61,7 +61,7 @@ SELECT :day, token_hash, 'sess_' || {ID_TIME} || id, p.project_id, status, creat
 FROM sorted s CROSS JOIN slots p ON p.slot = s.slot"""  # noqa: S608 — built from constants only.
 COUNT: Final = """
 INSERT INTO user_days (developer_id, messenger_id, day, project_id)
-SELECT DISTINCT p.developer_id, s.messenger_id, s.day, s.project_id
+SELECT DISTINCT p.creator_id, s.messenger_id, s.day, s.project_id
 FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.messenger_id IS NOT NULL ORDER BY 1, 2, 3, 4;
 
 INSERT INTO daily_counts (project_id, day, requested, opened, confirmed, used, cancelled, expired)

@@ -20,6 +20,7 @@ from taproof.api.openapi.document import build_openapi
 from taproof.cli.main import commands
 from taproof.config.options import variable
 from taproof.config.settings import OPTIONS
+from taproof.core.roles import ACTIONS, PERMITTED, ROLES
 from taproof.http.metrics import Metrics
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
@@ -53,6 +54,7 @@ def openapi() -> dict[str, Any]:
             audit=unused,
             bots=unused,
             clients=unused,
+            members=unused,
             plans=unused,
             erasure=unused,
             metrics=metrics,
@@ -126,6 +128,16 @@ def _option(option: Any) -> str:
     return f"{told}<br>`{option.envvar}`" if option.envvar else told
 
 
+def teams_page() -> str:
+    """Return the page about teams with the current table of roles."""
+    text = (DOCS / "how-to/teams.md").read_text(encoding="utf-8")
+    before, _, rest = text.partition("<!-- roles -->\n")
+    rows = [
+        (words, *("yes" if action in PERMITTED[role] else "no" for role in ROLES)) for action, words in ACTIONS.items()
+    ]
+    return f"{before}<!-- roles -->\n{table(('', *ROLES), rows)}<!-- /roles -->{rest.partition('<!-- /roles -->')[2]}"
+
+
 PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/api.md": lambda: api_page(openapi()),
     "reference/errors.md": errors_page,
@@ -134,6 +146,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/python-sdk.md": python_sdk_page,
     "reference/session-states.md": states_page,
     "images/session-states.svg": states_picture,
+    "how-to/teams.md": teams_page,
 }
 """The generated files by their path below docs/, and the function that makes each."""
 

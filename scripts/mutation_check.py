@@ -184,8 +184,20 @@ DEFECTS: Final = (
     Defect(
         "permissions",
         "storage/queries/deliveries.py",
-        'JOIN projects p ON p.id = e.project_id WHERE p.developer_id = $1 AND e.id = $2"""\nFIND',
-        'JOIN projects p ON p.id = e.project_id WHERE $1 <> \'\' AND e.id = $2"""\nFIND',
+        'JOIN project_members m ON m.project_id = e.project_id WHERE m.developer_id = $1 AND e.id = $2"""\nFIND',
+        'JOIN project_members m ON m.project_id = e.project_id WHERE $1 <> \'\' AND e.id = $2"""\nFIND',
+    ),
+    Defect(
+        "permissions",
+        "storage/queries/members.py",
+        'if roles[member_id] == "owner" and list(roles.values()).count("owner") == 1:',
+        'if roles[member_id] == "owner" and list(roles.values()).count("owner") == 0:',
+    ),
+    Defect(
+        "permissions",
+        "storage/queries/rights.py",
+        "    for (role,) in found:\n        require_action(role, action)\n",
+        "",
     ),
     Defect(
         "CSRF",

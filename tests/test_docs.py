@@ -49,6 +49,7 @@ def openapi() -> dict[str, Any]:
             audit=unused,
             bots=unused,
             clients=unused,
+            members=unused,
             plans=unused,
             erasure=unused,
             metrics=Metrics(CollectorRegistry(), "0.1.0"),

@@ -32,6 +32,7 @@ from taproof.service.bots import BotAccount, Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
+from taproof.service.members import Members
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
@@ -222,6 +223,7 @@ def documented() -> DocumentedAnswers:
         audit=unused,
         bots=unused,
         clients=unused,
+        members=unused,
         plans=unused,
         erasure=unused,
         metrics=metrics,
@@ -251,6 +253,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
         audit=AuditLog(storage),
         bots=make_bots(storage, encryptor, clock, projects, bot_father),
         clients=OidcClients(storage, clock, system_entropy),
+        members=Members(storage, clock, system_entropy, base_url="https://taproof.test"),
         plans=plans,
         erasure=Erasure(storage, clock, system_entropy),
         metrics=metrics,

@@ -21,6 +21,13 @@ ENDPOINTS = [
     ("PATCH", "/projects/{project}"),
     ("DELETE", "/projects/{project}"),
     ("POST", "/projects/{project}/regenerate"),
+    ("GET", "/projects/{project}/members"),
+    ("PATCH", "/projects/{project}/members/{developer}"),
+    ("DELETE", "/projects/{project}/members/{developer}"),
+    ("GET", "/projects/{project}/invitations"),
+    ("POST", "/projects/{project}/invitations"),
+    ("DELETE", "/projects/{project}/invitations/{invitation}"),
+    ("POST", "/invitations/accept"),
     ("GET", "/projects/{project}/clients"),
     ("POST", "/projects/{project}/clients"),
     ("GET", "/projects/{project}/clients/{client}"),
@@ -49,6 +56,7 @@ OWNED = [
         *ENDPOINTS,
         ("GET", "/sessions?project_id={project}"),
         ("GET", "/analytics?project_id={project}"),
+        ("GET", "/audit?project_id={project}"),
     ]
     if "{" in path and "{messenger}" not in path  # A user is nobody's: see test_developer_users.py.
 ]
@@ -59,6 +67,8 @@ UNKNOWN = {
     "delivery": NO_DELIVERY,
     "session": NO_SESSION,
     "messenger": "9",
+    "developer": "dev_x",
+    "invitation": "minv_x",
 }
 NEW_CLIENT = {"name": "Grafana", "redirect_uris": ["https://grafana.example/login/generic_oauth"]}
 VALID_BODIES: dict[tuple[str, str], Any] = {
@@ -66,6 +76,8 @@ VALID_BODIES: dict[tuple[str, str], Any] = {
     ("PATCH", "/projects/{project}"): {"name": "Taken over"},
     ("POST", "/projects/{project}/clients"): NEW_CLIENT,
     ("PATCH", "/projects/{project}/clients/{client}"): {"name": "Taken over"},
+    ("PATCH", "/projects/{project}/members/{developer}"): {"role": "owner"},
+    ("POST", "/invitations/accept"): {"code": "join_x"},
     ("POST", "/tokens"): {"name": "ci"},
 }
 
@@ -139,7 +151,10 @@ async def dump(api: Api, project_id: str, token: str) -> Any:
     """Return everything of a project's that a call could change."""
     deliveries = await api.call("GET", f"/projects/{project_id}/deliveries", token)
     clients = await api.call("GET", f"/projects/{project_id}/clients", token)
-    return await api.storage.projects.read_project(project_id), deliveries.json(), clients.json()
+    members = await api.storage.members.list_members(project_id)
+    invitations = await api.storage.members.list_member_invitations(project_id, api.clock.now)
+    found = await api.storage.projects.read_project(project_id)
+    return found, deliveries.json(), clients.json(), members, invitations
 
 
 @pytest.mark.parametrize(("method", "path"), OWNED)
@@ -153,8 +168,10 @@ async def test_another_developers_anything_is_not_found(api: Api, method: str, p
     await api.signin.create_session(project["id"], public=True)
     [session] = (await api.call("GET", "/sessions", ada_token)).json()["sessions"]
     client = await api.post(f"/projects/{project['id']}/clients", ada_token, NEW_CLIENT)
+    invitation = await api.post(f"/projects/{project['id']}/invitations", ada_token, None)
     before = await dump(api, project["id"], ada_token)
     names = {"project": project["id"], "client": client["client_id"], "token": ada_access.id}
+    names |= {"developer": ada.id, "invitation": invitation["id"]}
     response = await api.call(
         method,
         path.format(**names, delivery=delivery["id"], session=session["id"]),

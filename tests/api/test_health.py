@@ -319,6 +319,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
     }
     assert {name: defaults for name, defaults in shown.items() if defaults} == {
         "send_webhook_test": {"event": "&#34;webhook.test&#34;"},
+        "create_member_invitation": {"role": "&#34;developer&#34;"},
         "create_client": {
             "auth_method": "&#34;basic&#34;",
             "signing_alg": "&#34;RS256&#34;",

@@ -246,6 +246,7 @@ async def special_calls(at: Running) -> list[Call]:
         Call(f"GET {SIGN_IN}/state", "GET", f"{SIGN_IN}/state", cookie),
         Call(f"POST {SIGN_IN}/token", "POST", f"{SIGN_IN}/token", SAME_ORIGIN, b"access_token=tap_" + b"A" * 49),
         Call("POST /console/invite", "POST", "/console/invite", SAME_ORIGIN, b"code=inv_" + b"A" * 49),
+        Call("POST /console/join", "POST", "/console/join", SAME_ORIGIN, b"code=" + new_key("join", bytes).encode()),
         Call("GET /oidc/authorize", "GET", signs_in),
         Call("GET /oidc/authorize/{authorization_id}", "GET", page, page_cookie),
         Call("GET /oidc/authorize/{authorization_id}/qr.svg", "GET", f"{page}/qr.svg", page_cookie),

@@ -42,6 +42,7 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
 from taproof.service.managed_bots import ManagedBots
+from taproof.service.members import Members
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
@@ -202,6 +203,7 @@ async def open_console(
         erasure=Erasure(storage, clock, system_entropy),
         console_sessions=ConsoleSessions(storage, clock, system_entropy),
         invitations=Invitations(storage, clock, system_entropy),
+        members=Members(storage, clock, system_entropy, base_url=BASE_URL),
         developer_sign_ins=DeveloperSignIns(storage, encryptor, signin, clock, system_entropy, waiting=signin.waiting),
     )
     limits = RateLimits(

@@ -42,6 +42,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         audit=asked.audit,
         bots=asked.bots,
         clients=asked.clients,
+        members=asked.members,
         plans=asked.plans,
         erasure=asked.erasure,
         metrics=metrics,

@@ -21,7 +21,9 @@ from taproof.http.limits.pages import PageLimit
 
 HOSTILE = '<script>alert("1")</script>&amp;\u202egpj.exe\'"{{7*7}}'
 """A name that would run, break out of an attribute, turn the text around, or be taken for a template."""
-NO_PAGES = re.compile(r"/console/?|/console/static/.*|.*\.csv|.*/state|.*/live|.*/sign-in/waiting|.*/invite/accept")
+NO_PAGES = re.compile(
+    r"/console/?|/console/static/.*|.*\.csv|.*/state|.*/live|.*/sign-in/waiting|.*/(invite|join)/accept"
+)
 """Addresses that answer with a redirect, a file, a stream or JSON, at least to one who has not begun a sign-in."""
 
 
@@ -84,6 +86,7 @@ async def place(console: Installation, visitor: Visitor, tmp_path: Path) -> Plac
         "delivery_id": deliveries.deliveries[0].record.event_id,
         "token_id": token.token.id,
         "invitation_id": invited.invitation.id,
+        "developer_id": visitor.developer.id,
         "console_session_id": browsers[0].id,
     }
     return Place(console, visitor, tmp_path / "taproof.db", ids)
@@ -208,7 +211,7 @@ async def test_nobody_signed_in(place: Place, anonymous: Browsing) -> None:
     before = await place.rows()
     for method in ("GET", "POST"):
         for path in place.routes(method):
-            if re.match(r"/console/?$|/console/static/|/console/sign-in|/console/invite", path):
+            if re.match(r"/console/?$|/console/static/|/console/sign-in|/console/invite|/console/join$", path):
                 continue
             shown = await (anonymous.get(path) if method == "GET" else anonymous.post(path))
             assert shown.status == 303, (method, path)

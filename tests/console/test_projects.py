@@ -337,6 +337,10 @@ ODD_NAMES = [
 ]
 
 
+OF_MEMBERS = {"invitation_id": "minv_x", "developer_id": "dev_x"}
+"""Ids for the routes of the members page."""
+
+
 @pytest.mark.parametrize("name", ODD_NAMES)
 async def test_an_odd_name_is_only_text_everywhere(console: Installation, name: str) -> None:
     """The structure of the pages does not depend on the project's name, and no text changes direction."""
@@ -416,7 +420,8 @@ async def test_nobody_reaches_the_projects_of_another(
     }
     tried = 0
     for method, route in routes(console.app):
-        path = route.format(project_id=project.id, delivery_id=sent.record.event_id, client_id=client.id)
+        ids = {"delivery_id": sent.record.event_id, "client_id": client.id, **OF_MEMBERS}
+        path = route.format(project_id=project.id, **ids)
         shown = await (stranger.get(path) if method == "GET" else stranger.post(path, fields))
         assert shown.status == 404, (method, route)
         assert not {"Secret shop", "Secret app"} & set(re.findall("Secret [a-z]+", shown.html))
@@ -433,7 +438,8 @@ async def test_nobody_gets_in_without_signing_in(visitor: Visitor, anonymous: Br
     project, secrets = await visitor.create_project("Shop", webhook_url="https://shop.example/h")
     sent = await console.services.deliveries.send_test(visitor.actor, project.id)
     for method, route in [*routes(console.app), ("GET", LIST), ("GET", f"{LIST}/new"), ("POST", LIST)]:
-        path = route.format(project_id=project.id, delivery_id=sent.record.event_id, client_id="oidc_x")
+        ids = {"delivery_id": sent.record.event_id, "client_id": "oidc_x", **OF_MEMBERS}
+        path = route.format(project_id=project.id, **ids)
         fields = {"name": "Mine", "confirmation": project.id, "overlap_hours": "24"}
         shown = await (anonymous.get(path) if method == "GET" else anonymous.post(path, fields))
         assert shown.status == 303, (method, route)

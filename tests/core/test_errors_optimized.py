@@ -40,6 +40,7 @@ app = DeveloperApi(
     audit=None,
     bots=None,
     clients=None,
+    members=None,
     plans=None,
     erasure=None,
     metrics=Metrics(CollectorRegistry(), "1"),

@@ -20,6 +20,9 @@ BODIES: dict[str, dict[str, Any]] = {
     "update_project": {"name": "Taken over", "webhook_url": "https://evil.example.com/", "is_active": False},
     "create_client": {"name": "Taken over", "redirect_uris": ["https://evil.example.com/"]},
     "update_client": {"name": "Taken over", "redirect_uris": ["https://evil.example.com/"], "auth_method": "none"},
+    "update_member": {"role": "viewer"},
+    "create_member_invitation": {"role": "owner"},
+    "accept_member_invitation": {"code": "join_x"},
     "create_access_token": {"name": "Taken over"},
 }
 OF_EVERYBODY = {"read_account", "list_projects", "create_project", "list_sessions", "read_analytics"}
@@ -27,7 +30,10 @@ OF_EVERYBODY |= {"list_access_tokens", "create_access_token", "list_audit_entrie
 OF_EVERYBODY |= {"erase_user"}
 """Operations that refer to nothing of the owner's, so another developer may call them."""
 
+ABOUT_A_PROJECT = {"list_sessions", "read_analytics", "list_audit_entries"}
+"""Operations that also take a project in the query."""
 NOT_FOUND = {
+    "accept_member_invitation": "invitation_not_found",
     "delete_access_token": "access_token_not_found",
     "read_session": "session_not_found",
     "read_delivery": "delivery_not_found",
@@ -46,6 +52,8 @@ class Property:
     session_id: str
     messenger_id: str
     delivery_id: str
+    developer_id: str
+    invitation_id: str
     secrets: set[str]
 
     def dump(self) -> Any:
@@ -79,12 +87,23 @@ def owned(developer: Developer) -> Iterator[Property]:
         new = {"name": f"{MARK} app", "redirect_uris": [f"https://{MARK}.example/"]}
         oidc = developer.ask("POST", f"/projects/{project.id}/clients", json=new)
         account = developer.ask("GET", "/me")
+        invitation = developer.ask("POST", f"/projects/{project.id}/invitations")
         secrets = {MARK.lower(), project.id, session_id, delivery_id, token["id"], token["access_token"]}
         secrets |= {project.secret_key, project.webhook_secret, project.created["secret_key_preview"], token["preview"]}
         secrets |= {user.messenger_id, account["id"], account["email"], developer.access_token}
         secrets |= {oidc["client_id"], oidc["client_secret"], oidc["client_secret_preview"]}
+        secrets |= {invitation["id"], invitation["link"].partition("#")[2]}
         yield Property(
-            developer, project, oidc["client_id"], token["id"], session_id, user.messenger_id, delivery_id, secrets
+            developer,
+            project,
+            oidc["client_id"],
+            token["id"],
+            session_id,
+            user.messenger_id,
+            delivery_id,
+            account["id"],
+            invitation["id"],
+            secrets,
         )
 
 
@@ -97,7 +116,7 @@ def operations(client: httpx.Client) -> list[tuple[str, str, str]]:
         for method, operation in methods.items()
         if path.startswith("/api/v1/dev/")
     ]
-    assert len(found) == 28
+    assert len(found) == 35
     return found
 
 
@@ -113,8 +132,10 @@ def calls(
             session_id=owned.session_id,
             messenger_id=owned.messenger_id,
             delivery_id=owned.delivery_id,
+            developer_id=owned.developer_id,
+            invitation_id=owned.invitation_id,
         )
-        about = f"project_id={owned.project.id}" if name in {"list_sessions", "read_analytics"} else ""
+        about = f"project_id={owned.project.id}" if name in ABOUT_A_PROJECT else ""
         body = BODIES.get(name)
         for each in {"", about}:
             response = owned.owner.client.request(method, f"{address}?{each}&{query}", headers=headers, json=body)
@@ -200,7 +221,7 @@ def test_other_developer(operations: list[tuple[str, str, str]], owned: Property
         else:
             assert_error(response, 404, NOT_FOUND.get(name, "project_not_found"))
             refused.add(name)
-    assert refused == {name for name, _, _ in operations} - OF_EVERYBODY | {"list_sessions", "read_analytics"}
+    assert refused == {name for name, _, _ in operations} - OF_EVERYBODY | ABOUT_A_PROJECT
     assert owned.dump() == before
     assert owned.owner.ask("GET", "/me")["email"] == "sandbox@localhost"
 

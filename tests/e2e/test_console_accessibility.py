@@ -59,7 +59,8 @@ async def test_axe(browser: Browser, sandbox: Service) -> None:
     await page.goto("/console/sign-in")
     await assert_accessible(page, [PHONE])
     await sign_in_with_token(page, sandbox.access_token)
-    for path in ("/console/projects", f"/console/projects/{sandbox.project_id}"):
+    project = f"/console/projects/{sandbox.project_id}"
+    for path in ("/console/projects", project, f"{project}/members", "/console/join"):
         await page.goto(path)
         await assert_accessible(page, [PHONE])
     await context.close()

@@ -26,6 +26,7 @@ DOCUMENT = build_openapi(
         audit=_NO_SERVICE,
         bots=_NO_SERVICE,
         clients=_NO_SERVICE,
+        members=_NO_SERVICE,
         plans=_NO_SERVICE,
         erasure=_NO_SERVICE,
         metrics=Metrics(CollectorRegistry(), "0"),

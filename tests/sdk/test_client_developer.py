@@ -1,7 +1,7 @@
 """Every call of the developer API with both clients, against a real service."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -88,6 +88,36 @@ def test_the_life_of_a_project(client: EitherClient) -> None:
     with pytest.raises(NotFound) as caught:
         client.read_project(created.id)
     assert caught.value.code == "project_not_found"
+
+
+def test_the_life_of_a_membership(client: EitherClient) -> None:
+    """Invite, list, revoke, and what a project's only owner may not do; the link is left out of logs."""
+    project = client.create_project("Shop")
+    [owner] = client.list_members(project.id)
+    assert (owner.email, owner.role, owner.invited_by) == ("sandbox@localhost", "owner", "")
+    created = client.create_member_invitation(project.id, "viewer")
+    code = created.link.partition("#")[2]
+    assert code.startswith("join_")
+    assert code not in repr(created)
+    [listed] = client.list_member_invitations(project.id)
+    assert (listed.id, listed.role, listed.expires_at) == (created.id, "viewer", created.expires_at)
+    refusals: list[tuple[Callable[[], Any], str]] = [
+        (lambda: client.accept_member_invitation(code), "already_member"),
+        (lambda: client.delete_member(project.id, owner.developer_id), "last_owner"),
+        (lambda: client.update_member(project.id, owner.developer_id, "viewer"), "last_owner"),
+    ]
+    for refused, error in refusals:
+        with pytest.raises(InvalidRequest) as caught:
+            refused()
+        assert caught.value.code == error
+    assert client.update_member(project.id, owner.developer_id, "owner") == owner
+    assert client.delete_member_invitation(project.id, created.id) is None
+    assert client.list_member_invitations(project.id) == []
+    assert {each.action for each in client.list_audit_entries(project.id)} == {
+        "project.created",
+        "member.invited",
+        "member.invitation_revoked",
+    }
 
 
 def test_the_life_of_an_oidc_client(client: EitherClient) -> None:

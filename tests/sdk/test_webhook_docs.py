@@ -381,6 +381,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
             audit=unused,
             bots=unused,
             clients=unused,
+            members=unused,
             plans=unused,
             erasure=unused,
             metrics=metrics,

@@ -27,7 +27,7 @@ def bots_of(node: "Node", father: BotFather) -> Bots:
 
 
 async def read(node: "Node", project: Project) -> Project:
-    found = await node.storage.projects.read_project(project.id)
+    found = await node.storage.projects.read_member_project(project.developer_id, project.id)
     assert found is not None
     return found
 

@@ -176,7 +176,7 @@ async def test_a_request_that_is_wrong_elsewhere_leaves_the_bot_alone(
 
     async def update(changes: ProjectChanges, bot_token: str | None) -> Project:
         actor = acting(developer)
-        node.projects.check_changes(actor, changes)
+        await node.projects.check_changes(actor, project.id, changes)
         bot = None if bot_token is None else await bots.check_change(actor, project.id, bot_token)
         return await node.projects.update_project(actor, project.id, changes, bot=bot)
 
@@ -231,7 +231,7 @@ async def test_a_new_project_comes_with_its_bot_or_not_at_all(
 
     async def create(on: "Node", bot_token: str, name: str = "Shop") -> tuple[Project, ProjectSecrets]:
         actor, wanted = acting(developer), ProjectChanges(name=name)
-        on.projects.check_changes(actor, wanted)
+        on.projects.check_new(actor, wanted)
         return await on.projects.create_project(actor, wanted, bot=await bots.check_token(actor, bot_token))
 
     for wrong in (token[:-1] + "xy"[token.endswith("x")], "nonsense", father.make_bot("Any_Bot", SERVICE_BOT_ID)):

@@ -19,7 +19,17 @@ from pydantic import BaseModel
 from taproof.api import parameters, project_fields, schemas, serializers
 from taproof.api.audit import AuditPageAnswer, show_entry
 from taproof.api.clients import ClientEndpoints
-from taproof.api.parameters import Caller, Cursor, Limit, OneProject, Writer, answer_invalid_parameters, json_body
+from taproof.api.members import MemberEndpoints
+from taproof.api.parameters import (
+    AuditedProject,
+    Caller,
+    Cursor,
+    Limit,
+    OneProject,
+    Writer,
+    answer_invalid_parameters,
+    json_body,
+)
 from taproof.api.project_fields import RotateWebhookSecret, RotationAnswer
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
@@ -36,6 +46,7 @@ from taproof.service.bots import Bots
 from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
+from taproof.service.members import Members
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects, Rotation
@@ -60,6 +71,7 @@ class DeveloperApi:
         audit: AuditLog,
         bots: Bots,
         clients: OidcClients,
+        members: Members,
         plans: Plans,
         erasure: Erasure,
         metrics: Metrics,
@@ -73,6 +85,7 @@ class DeveloperApi:
         self._audit = audit
         self._bots = bots
         self._clients = ClientEndpoints(clients)
+        self._members = MemberEndpoints(members)
         self._plans = plans
         self._erasure = erasure
         self._metrics = metrics
@@ -151,7 +164,7 @@ class DeveloperApi:
         wanted = body.as_changes()
         bot = None
         if body.bot_token:
-            self._projects.check_changes(writer, wanted)  # Ask the messenger only if everything else is valid.
+            self._projects.check_new(writer, wanted)  # Ask the messenger only if everything else is valid.
             bot = await self._bots.check_token(writer, body.bot_token)
         project, secrets = await self._projects.create_project(writer, wanted, bot=bot)
         return project_fields.CreatedProjectAnswer(**json_fields.created_project(project, secrets))
@@ -170,7 +183,8 @@ class DeveloperApi:
         changes = body.as_changes()
         bot = None
         if (bot_token := body.new_bot_token()) is not None:
-            self._projects.check_changes(writer, changes)  # Ask the messenger only if everything else is valid.
+            # Ask the messenger only if everything else is valid.
+            await self._projects.check_changes(writer, project_id, changes)
             bot = await self._bots.check_change(writer, project_id, bot_token)
         return serializers.project(await self._projects.update_project(writer, project_id, changes, bot=bot))
 
@@ -341,13 +355,17 @@ class DeveloperApi:
         await self._developers.delete_access_token(writer, token_id, keep_created=created == "keep")
         return schemas.DeletedAnswer(deleted=True)
 
-    async def list_audit_entries(self, caller: Caller, limit: Limit = 50, cursor: Cursor = None) -> AuditPageAnswer:
-        """Return one page of your audit log, newest entry first: who changed what, when, and from where.
+    async def list_audit_entries(
+        self, caller: Caller, project_id: AuditedProject = None, *, limit: Limit = 50, cursor: Cursor = None
+    ) -> AuditPageAnswer:
+        """Return one page of an audit log, newest entry first: who changed what, when, and from where.
+
+        Without `project_id`, these are your own entries. With it, these are the entries of all members.
 
         Entries never change. Entries older than the operator's retention period are erased; the log then ends with an
         entry whose action is audit.purged, which states how many were erased.
         """
-        page = await self._audit.list_audit_entries(caller, limit=limit, cursor=cursor)
+        page = await self._audit.list_audit_entries(caller, limit=limit, cursor=cursor, project_id=project_id)
         return AuditPageAnswer(entries=[show_entry(entry) for entry in page.entries], next_cursor=page.next_cursor)
 
     def _add_routes(self, app: FastAPI) -> None:
@@ -384,6 +402,7 @@ class DeveloperApi:
         add("Projects", "PATCH", project, self.update_project, project_fields.UpdateProject)
         add("Projects", "DELETE", project, self.delete_project)
         add("Projects", "POST", f"{project}/regenerate", self.regenerate_secrets)
+        self._members.add_routes(add)
         self._clients.add_routes(add)
         webhooks = "Webhook secret and deliveries"
         secret = f"{project}/webhook-secret"

@@ -90,6 +90,10 @@ OneProject = Annotated[
     schemas.ProjectId | None,
     Query(description="Return only data of this project. Default: all of your projects."),
 ]
+AuditedProject = Annotated[
+    schemas.ProjectId | None,
+    Query(description="Return the entries of all developers about this project. Default: your own entries."),
+]
 Since = Annotated[
     Annotated[int, BeforeValidator(partial(read_instant, field="since")), _INSTANT] | None,
     Query(description="Return only sessions started at this time or later. In a URL, write + as %2B."),

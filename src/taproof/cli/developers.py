@@ -148,3 +148,45 @@ async def list_developers(given: Given, *, as_json: AsJson = False) -> None:
     ]
     columns = ("email", "plan", "owner", "messenger account", "created", "id")
     print_table(columns, rows, empty="There are no developers. Add one with: taproof developers add EMAIL")
+
+
+@command(commands, "remove", *STORE)
+async def remove_developer(
+    given: Given,
+    email: Email,
+    *,
+    transfer_to: Annotated[
+        str | None,
+        typer.Option(metavar="EMAIL", show_default=False, help="The developer who gets the projects without an owner."),
+    ] = None,
+    delete_projects: Annotated[
+        bool, typer.Option("--delete-projects", help="Delete the projects without an owner.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Remove a developer: their console sessions, access tokens and memberships end immediately.
+
+    Projects with another owner stay with that owner. If the developer is the only owner of others, choose whether these
+    pass to another developer or are deleted. The audit log keeps what the developer did.
+    """
+    async with open_developers(given) as developers:
+        removed = await developers.remove_developer(email, transfer_to=transfer_to, delete_projects=delete_projects)
+    if as_json:
+        shown = {
+            name: [{"id": project_id, "name": project_name} for project_id, project_name in getattr(removed, name)]
+            for name in ("transferred", "deleted", "left")
+        }
+        print_json({"email": email, **shown, "console_sessions": removed.console_sessions, "tokens": removed.tokens})
+        return
+    typer.echo(
+        f"Removed {email}. Ended console sessions: {removed.console_sessions}. Revoked access tokens: {removed.tokens}."
+    )
+    for what, projects in (
+        (f"Passed to {transfer_to}", removed.transferred),
+        ("Deleted", removed.deleted),
+        ("Stays with its other members", removed.left),
+    ):
+        for project_id, name in projects:
+            typer.echo(f"{what}: {project_id} ({visible_name(name)})")
+    if removed.transferred or removed.left:
+        typer.echo("They may know the secrets of these projects. To replace them, see the page Rotate secrets.")

@@ -20,6 +20,7 @@ from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.erasure import ErasurePages
 from taproof.console.guard import Guard
 from taproof.console.live import LiveSessions
+from taproof.console.members import MemberPages
 from taproof.console.projects import ProjectPages
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import STATIC, PageRenderer
@@ -49,6 +50,7 @@ from taproof.service.developers import Developers
 from taproof.service.erasure import Erasure
 from taproof.service.invitations import Invitations
 from taproof.service.managed_bots import ManagedBots
+from taproof.service.members import Members
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
@@ -75,6 +77,7 @@ class ConsoleServices:
     erasure: Erasure
     console_sessions: ConsoleSessions
     invitations: Invitations
+    members: Members
     developer_sign_ins: DeveloperSignIns
 
 
@@ -138,6 +141,9 @@ class Console:
             TokenPages(access, pages, developers, clock),
             AuditPages(access, pages, services.audit, developers, projects),
             ProjectPages(access, pages, projects, services.bots, services.managed_bots, plans, quick_start),
+            MemberPages(
+                access, pages, services.members, EncryptedCookie("joining", COOKIE_SECONDS, encryptor, clock, entropy)
+            ),
             ClientPages(access, pages, services.clients, base_url),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
             WebhookPages(access, pages, projects, deliveries),

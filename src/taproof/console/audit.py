@@ -24,6 +24,7 @@ PHRASES: Final[Mapping[AuditAction, str]] = {
     "developer.identity_bound": "Linked a messenger account",
     "developer.identity_unbound": "Unlinked a messenger account",
     "developer.shut_out": "Removed the access of a developer invited by a reported sign-in",
+    "developer.removed": "Removed the developer's account",
     "invitation.revoked": "Revoked an invitation",
     "console.signed_in": "Signed in to the console",
     "console.signed_out": "Signed out of the console",
@@ -35,6 +36,11 @@ PHRASES: Final[Mapping[AuditAction, str]] = {
     "project.updated": "Changed a project's settings",
     "project.secrets_regenerated": "Replaced a project's secret key and webhook secret",
     "project.deleted": "Deleted a project",
+    "member.invited": "Created an invitation to a project",
+    "member.invitation_revoked": "Revoked an invitation to a project",
+    "member.joined": "Joined a project",
+    "member.role_changed": "Changed the role of a project's member",
+    "member.removed": "Removed a member from a project",
     "client.created": "Created an OpenID Connect client",
     "client.updated": "Changed an OpenID Connect client",
     "client.secret_regenerated": "Replaced the secret of an OpenID Connect client",
@@ -76,7 +82,7 @@ class ShownEntry:
 
 @dataclass(frozen=True, slots=True)
 class AuditPages:
-    """Shows the visitor's own audit log."""
+    """Shows the visitor's own audit log, and what all members did in a project."""
 
     access: Access
     pages: PageRenderer
@@ -90,7 +96,10 @@ class AuditPages:
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         cursor = request.query_params.get("cursor")
-        page = await self.audit.list_audit_entries(visitor.developer, limit=PAGE_SIZE, cursor=cursor)
+        project_id = request.query_params.get("project_id")
+        page = await self.audit.list_audit_entries(
+            visitor.developer, limit=PAGE_SIZE, cursor=cursor, project_id=project_id
+        )
         tokens = {token.id: token.name for token in await self.developers.list_access_tokens(visitor.developer.id)}
         projects = dict(await self.projects.name_projects(visitor.developer))
         context = {
@@ -101,6 +110,8 @@ class AuditPages:
             "tokens": tokens,
             "next_cursor": page.next_cursor,
             "is_first": cursor is None,
+            "project_id": project_id,
+            "project_name": projects.get(project_id or ""),
         }
         return self.pages.render(request, "audit.html", context)
 
@@ -120,6 +131,9 @@ def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], proje
         link = f"/console/deliveries/{subject}"
     elif entry.action.startswith("client.") and (project_id := details.get("project_id")) in projects:
         link = f"/console/projects/{project_id}/clients"
+    elif entry.action.startswith("member.") and entry.project_id in projects:
+        link = f"/console/projects/{entry.project_id}/members"
+        details = {"project": projects[entry.project_id], **details}
     elif entry.action == "developer.invited" and visitor.developer.is_owner:
         link = "/console/team"
     shown = [_detail(field, value) for field, value in details.items() if value is not None]

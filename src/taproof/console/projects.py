@@ -99,7 +99,8 @@ class ProjectPages:
         return self._show_secrets(request, project.id, secrets, "Project created. Copy its two secrets now.")
 
     async def _overview(self, request: Request, visitor: Visitor, project: Project) -> Response:
-        usage = await self.plans.read_usage(visitor.developer)
+        is_own = project.developer_id == visitor.developer.id
+        usage = await self.plans.read_usage(visitor.developer) if is_own else None  # Other plans are not shown.
         context = {"project": project, "snippets": self.quick_start.snippets(project), "usage": usage}
         return self.pages.render(request, "project.html", context)
 

@@ -106,6 +106,7 @@ class TryItPages:
 
     async def _start(self, request: Request, visitor: Visitor, project: Project) -> Response:
         visitor.session.grant.require("write")
+        await self.projects.read_project(visitor.developer, project.id, "secrets")  # The result shows a proof.
         try:
             requester = requester_on_page(request, self.base_url)
             started = await self.sign_ins.start(Trial(project.id, visitor.session.id), requester)

@@ -1,9 +1,10 @@
 """Developers, their credentials and their audit log, as frozen values. Times are as in `model.py`."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from taproof.core.rights import FULL, SCOPES, AccessScope, Grant
+from taproof.core.roles import Role
 
 Plan = Literal["free", "pro", "business"]
 
@@ -17,6 +18,7 @@ AuditAction = Literal[
     "developer.identity_bound",
     "developer.identity_unbound",
     "developer.shut_out",
+    "developer.removed",
     "invitation.revoked",
     "console.signed_in",
     "console.signed_out",
@@ -28,6 +30,11 @@ AuditAction = Literal[
     "project.updated",
     "project.secrets_regenerated",
     "project.deleted",
+    "member.invited",
+    "member.invitation_revoked",
+    "member.joined",
+    "member.role_changed",
+    "member.removed",
     "client.created",
     "client.updated",
     "client.secret_regenerated",
@@ -88,6 +95,7 @@ class AuditEntry:
 
     `developer_id` is the developer whose log contains the entry. `actor` is an e-mail address, "command line" or
     "Taproof". `subject` is the id of the changed object. `details` is a JSON object, as text, without secrets.
+    `project_id` is the project that the action changed; the project's members see the entry. "" for other actions.
     """
 
     id: str
@@ -100,6 +108,7 @@ class AuditEntry:
     address: str
     subject: str
     details: str = "{}"
+    project_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +137,40 @@ class Invitation:
     created_at: int
     expires_at: int
     inviter_id: str | None = None
+    sign_in: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A developer's membership in a project.
+
+    `email` is the developer's current address. `invited_by` is that of the inviter; "" for the project's creator.
+    """
+
+    project_id: str
+    developer_id: str
+    role: Role
+    created_at: int
+    invited_by: str
+    email: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberInvitation:
+    """A one-time link that makes a developer a member of a project; only a hash of its code is stored.
+
+    `inviter_id`, `access_token_id` and `sign_in` are the inviter and their grant. The invitation ends with each of
+    them, and with the inviter's right to invite.
+    """
+
+    id: str
+    project_id: str
+    role: Role
+    created_at: int
+    expires_at: int
+    invited_by: str
+    inviter_id: str
+    access_token_id: str | None = None
     sign_in: str | None = None
 
 
@@ -192,13 +235,21 @@ class EndedToken:
     preview: str
 
 
+class ProjectItem(NamedTuple):
+    """A project's id, with the id of its member or invitation, or with its name."""
+
+    project_id: str
+    item: str
+
+
 @dataclass(frozen=True, slots=True)
 class EndedRights:
     """The credentials and rights that a reported sign-in ended.
 
     `console_sessions` is the number of ended console sessions; `invitations` and `developers` are ids. A developer who
     accepted an invitation created with the reported sign-in keeps the account, but can no longer sign in and is no
-    longer an owner. `is_unbound` is true if that sign-in linked the developer's messenger account, which is now
+    longer an owner. `members` and `member_invitations` are memberships and open invitations to projects that derive
+    from the sign-in. `is_unbound` is true if that sign-in linked the developer's messenger account, which is now
     unlinked.
     """
 
@@ -207,3 +258,19 @@ class EndedRights:
     invitations: tuple[str, ...]
     developers: tuple[str, ...]
     is_unbound: bool
+    members: tuple[ProjectItem, ...] = ()
+    member_invitations: tuple[ProjectItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedDeveloper:
+    """The end of a developer's account. `transferred` and `deleted` are the projects of which they were the only owner.
+
+    `left` are the other projects of which they were a member.
+    """
+
+    transferred: tuple[ProjectItem, ...]
+    deleted: tuple[ProjectItem, ...]
+    left: tuple[ProjectItem, ...]
+    console_sessions: int
+    tokens: int

@@ -10,6 +10,7 @@ Each error is declared once, in this module. The API, the OpenAPI document and t
 They are attributes instead of docstrings, because `python -OO` removes docstrings.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
 
 
@@ -146,8 +147,8 @@ class TooManyAccessTokens(TaproofError, code="too_many_access_tokens", status=40
 
 
 class TooManyProjects(TaproofError, code="too_many_projects", status=400):
-    sentence = "You have reached the maximum number of projects. Delete some that you no longer use."
-    meaning = "The developer has 1,000 projects."
+    sentence = "You have reached the maximum number of projects. Delete or leave some that you no longer use."
+    meaning = "The developer has 1,000 projects of their own, or is a member of 2,000."
 
 
 class InvalidAccessToken(TaproofError, code="invalid_access_token", status=401):
@@ -176,6 +177,33 @@ class InsufficientScope(TaproofError, code="insufficient_scope", status=403):
         """Name the missing `scope` in the sentence."""
         super().__init__(f"This needs the scope {scope}, which your access token lacks. Use a token that has it.")
         self.scope = scope
+
+
+class InsufficientRole(TaproofError, code="insufficient_role", status=400):
+    sentence = "Your role in this project does not permit this. Ask an owner of the project."
+    meaning = "The developer is a member of the project, but their role does not permit the call."
+
+    def __init__(self, role: str = "viewer", needed: Sequence[str] = ("owner",)) -> None:
+        """Name the developer's `role` and the `needed` ones in the sentence."""
+        roles = " or ".join(needed)
+        super().__init__(
+            f"This needs the role {roles} in the project, and yours is {role}. Ask an owner of the project."
+        )
+
+
+class LastOwner(TaproofError, code="last_owner", status=400):
+    sentence = "A project needs an owner, and this is its only one. Make another member an owner first."
+    meaning = "The member is the project's only owner, so they cannot be removed or get another role."
+
+
+class AlreadyMember(TaproofError, code="already_member", status=400):
+    sentence = "You are a member of this project already. An owner can change your role."
+    meaning = "The developer who accepts the invitation is a member of the project already."
+
+
+class TooManyMembers(TaproofError, code="too_many_members", status=400):
+    sentence = "This project has reached the maximum number of members or open invitations. Remove some first."
+    meaning = "The project has 100 members or 100 open invitations."
 
 
 class SignedOut(TaproofError, code="signed_out", status=401):
@@ -230,6 +258,11 @@ class CodeChallengeRequired(TaproofError, code="code_challenge_required", status
         "the secret key, or create sessions with a code_challenge."
     )
     meaning = "The session was created without a code_challenge, so it cannot be cancelled without the secret key."
+
+
+class MemberNotFound(TaproofError, code="member_not_found", status=404):
+    sentence = "There is no such member. List a project's with GET /api/v1/dev/projects/:id/members."
+    meaning = "The project has no member with this developer_id, or it is not yours."
 
 
 class AccessTokenNotFound(TaproofError, code="access_token_not_found", status=404):
@@ -379,6 +412,18 @@ class NotReady(TaproofError, code="not_ready", status=503):
         "The store does not answer or is read-only, or the username of the service's bot is not known yet. The "
         "sentences name each missing part."
     )
+
+
+class ProjectsNeedOwner(TaproofError, code="projects_need_owner"):
+    sentence = "The developer is the only owner of projects. Transfer or delete these projects."
+
+    def __init__(self, email: str = "The developer", names: Sequence[str] = ()) -> None:
+        """Name the developer and the projects in the sentence."""
+        super().__init__(
+            f"{email} is the only owner of: {', '.join(names)}. Add --transfer-to EMAIL to give these projects to "
+            "another developer, or --delete-projects to delete them."
+        )
+        self.names = names
 
 
 class InternalError(TaproofError, code="internal_error"):

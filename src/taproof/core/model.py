@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from taproof.core.accounts import AuditEntry, Plan
 from taproof.core.return_code import SameDevice
+from taproof.core.roles import Role
 
 Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
@@ -269,7 +270,10 @@ class ConsumedSession:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A developer's project, to which sessions belong (service-spec.md, Project)."""
+    """A project, to which sessions belong (service-spec.md, Project).
+
+    `developer_id` is the owner whose plan and limits count. All members share the project: see `core.roles`.
+    """
 
     id: str
     developer_id: str
@@ -308,6 +312,10 @@ class Project:
     """The policy for ending a sign-in in the browser in which it began."""
     return_urls: tuple[str, ...] = ()
     """URLs to which a sign-in may return, besides the pages of `allowed_origins`."""
+    plan: Plan | None = field(default=None, compare=False)
+    """The plan of the developer `developer_id`; None if the project was not read for a member."""
+    role: Role | None = field(default=None, compare=False)
+    """The role of the member for whom the project was read; None if it was not read for a member."""
 
     @property
     def webhook_secrets(self) -> EncryptedWebhookSecrets:

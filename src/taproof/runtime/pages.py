@@ -97,6 +97,7 @@ class Pages:
             audit=services.audit,
             bots=services.bots,
             clients=services.oidc_clients,
+            members=services.members,
             plans=services.plans,
             erasure=services.erasure,
             metrics=services.metrics,
@@ -126,6 +127,7 @@ class Pages:
             erasure=services.erasure,
             console_sessions=services.console_sessions,
             invitations=services.invitations,
+            members=services.members,
             developer_sign_ins=services.developer_sign_ins,
         )
         return Console(

@@ -42,6 +42,7 @@ from taproof.service.erasure import Erasure
 from taproof.service.installation import check_mode
 from taproof.service.invitations import Invitations
 from taproof.service.managed_bots import ManagedBots
+from taproof.service.members import Members
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.keys import SigningKeys
@@ -86,6 +87,7 @@ class Services:
     console_sessions: ConsoleSessions
     developer_sign_ins: DeveloperSignIns
     invitations: Invitations
+    members: Members
     session_reader: SessionReader
     analytics: AnalyticsReader
     audit: AuditLog
@@ -195,6 +197,7 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
                 storage, encryptor, sign_in_sessions, system_clock, system_entropy, waiting=waiting
             ),
             invitations=Invitations(storage, system_clock, system_entropy),
+            members=Members(storage, system_clock, system_entropy, base_url=settings.base_url),
             session_reader=SessionReader(storage, encryptor, system_clock),
             analytics=AnalyticsReader(storage, system_clock),
             audit=AuditLog(storage),

@@ -5,7 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from taproof.sdk import developer_calls, http_request, oidc_client_calls, session_calls
+from taproof.sdk import developer_calls, http_request, member_calls, oidc_client_calls, session_calls
 from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service, present
 from taproof.sdk.service_address import service_at
 
@@ -94,6 +94,13 @@ class AsyncClient:
     update_project = _awaiting(developer_calls.update_project)
     delete_project = _awaiting(developer_calls.delete_project)
     regenerate_secrets = _awaiting(developer_calls.regenerate_secrets)
+    list_members = _awaiting(member_calls.list_members)
+    update_member = _awaiting(member_calls.update_member)
+    delete_member = _awaiting(member_calls.delete_member)
+    list_member_invitations = _awaiting(member_calls.list_member_invitations)
+    create_member_invitation = _awaiting(member_calls.create_member_invitation)
+    delete_member_invitation = _awaiting(member_calls.delete_member_invitation)
+    accept_member_invitation = _awaiting(member_calls.accept_member_invitation)
     list_clients = _awaiting(oidc_client_calls.list_clients)
     create_client = _awaiting(oidc_client_calls.create_client)
     read_client = _awaiting(oidc_client_calls.read_client)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from taproof.sdk import developer_calls, oidc_client_calls, session_calls
+from taproof.sdk import developer_calls, member_calls, oidc_client_calls, session_calls
 from taproof.sdk.exchange import Call, CallResult, Pause, Service, present
 from taproof.sdk.service_address import service_at
 
@@ -88,6 +88,13 @@ class Client:
     update_project = _blocking(developer_calls.update_project)
     delete_project = _blocking(developer_calls.delete_project)
     regenerate_secrets = _blocking(developer_calls.regenerate_secrets)
+    list_members = _blocking(member_calls.list_members)
+    update_member = _blocking(member_calls.update_member)
+    delete_member = _blocking(member_calls.delete_member)
+    list_member_invitations = _blocking(member_calls.list_member_invitations)
+    create_member_invitation = _blocking(member_calls.create_member_invitation)
+    delete_member_invitation = _blocking(member_calls.delete_member_invitation)
+    accept_member_invitation = _blocking(member_calls.accept_member_invitation)
     list_clients = _blocking(oidc_client_calls.list_clients)
     create_client = _blocking(oidc_client_calls.create_client)
     read_client = _blocking(oidc_client_calls.read_client)

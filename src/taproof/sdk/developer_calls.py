@@ -345,9 +345,10 @@ def list_deliveries(
     )
 
 
-def list_audit_entries(service: Service, *, page_size: int = 50) -> Pages[AuditEntry]:
-    """Iterate over your audit log, newest entry first."""
-    return Pages(service, "/audit", {"limit": page_size}, "entries", AuditEntry)
+def list_audit_entries(service: Service, project_id: str | None = None, *, page_size: int = 50) -> Pages[AuditEntry]:
+    """Iterate over your audit log, newest entry first. With `project_id`, over what all developers did in a project."""
+    given = given_only({"project_id": project_id})
+    return Pages(service, "/audit", {**given, "limit": page_size}, "entries", AuditEntry)
 
 
 # ---- arguments

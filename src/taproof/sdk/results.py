@@ -101,6 +101,40 @@ class ProjectSecrets:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A member of a project.
+
+    Attributes:
+        role: "owner", "developer" or "viewer".
+        invited_by: the e-mail address of the inviter; "" for the project's creator.
+    """
+
+    developer_id: str
+    email: str
+    role: str
+    joined_at: datetime
+    invited_by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberInvitation:
+    """An open invitation to a project. `role` is that of the new member."""
+
+    id: str
+    role: str
+    invited_by: str
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedMemberInvitation(MemberInvitation):
+    """A new invitation. The first developer who uses `link` becomes a member; it is omitted from `repr`."""
+
+    link: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OidcClient:
     """An OpenID Connect client of a project. For its settings, see `create_client`.
 

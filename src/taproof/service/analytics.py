@@ -11,7 +11,7 @@ from typing import Final, Literal
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock, day_number
 from taproof.core.model import DailyCounts, DailyUsers
-from taproof.service.sessions.list import owned_project_ids
+from taproof.service.project_access import member_project_ids
 from taproof.storage.protocol import Storage
 
 Window = Literal[7, 30, 90]
@@ -66,7 +66,7 @@ class AnalyticsReader:
         if project_id is None:
             rows = await self._storage.counts.read_daily_totals(developer.id, first_day)
         else:
-            project_ids = await owned_project_ids(self._storage, developer, project_id)
+            project_ids = await member_project_ids(self._storage, developer, project_id)
             rows = await self._storage.counts.read_daily_counts(project_ids, first_day)
         daily = {day: Day(day) for day in range(first_day, today + 1)}
         totals = dict.fromkeys(COUNTS, 0)

@@ -1,4 +1,6 @@
-"""The audit log: who changed what, when, and from where. Each developer reads their own.
+"""The audit log: who changed what, when, and from where.
+
+Each developer reads their own log, and the entries of all developers about a project of which they are a member.
 
 The store writes an entry and the change that it records in one transaction, so neither exists without the other.
 """
@@ -13,17 +15,18 @@ from urllib.parse import urlsplit
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.core.clock import iso8601
 from taproof.core.entropy import Entropy
-from taproof.core.identifiers import ID_LENGTH, new_id
+from taproof.core.identifiers import ID_LENGTH, is_project_id, new_id
 from taproof.core.model import PageCursor
 from taproof.core.rights import AccessScope
 from taproof.service.paging import read_cursor, write_cursor
+from taproof.service.project_access import member_project_ids
 from taproof.storage.protocol import Storage
 
 _NAMES: Final[Mapping[Via, str]] = {"command_line": "command line", "service": "Taproof"}
 """The names of actors other than developers."""
 _service_entry: Final = partial(AuditEntry, actor=_NAMES["service"], via="service", via_id="", address="")
-_ABOUT_CREDENTIALS: Final = ("access_token.", "console.", "developer.", "invitation.")
-"""The prefixes of the actions that create or end credentials."""
+_ABOUT_CREDENTIALS: Final = ("access_token.", "console.", "developer.", "invitation.", "member.")
+"""The prefixes of the actions that create or end credentials and memberships."""
 DETAILS_LIMIT: Final = 1_500
 """The maximum size of an entry's details, in bytes of ASCII JSON. A request may contain ten times as much."""
 _TEXT_LENGTHS: Final = (300, 100, 40)
@@ -49,18 +52,24 @@ class AuditLog:
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
-    async def list_audit_entries(self, developer: Developer, *, limit: int, cursor: str | None) -> AuditPage:
-        """Return a page of at most `limit` entries, newest first.
+    async def list_audit_entries(
+        self, developer: Developer, *, limit: int, cursor: str | None, project_id: str | None = None
+    ) -> AuditPage:
+        """Return a page of at most `limit` entries, newest first: of this developer, or of everyone about a project.
 
         Raises:
-            InvalidRequest: the cursor is malformed.
+            InvalidRequest: the cursor or the project id is malformed.
+            ProjectNotFound: the developer is no member of the project.
         """
         before = None if cursor is None else read_cursor(cursor, "aud")
+        if project_id is not None:
+            (project_id,) = await member_project_ids(self._storage, developer, project_id)
+            found = await self._storage.audit.list_project_entries(project_id, before, limit + 1)
+            return _page(found, limit)
         found = await self._storage.audit.list_audit_entries(developer.id, before, limit + 1)
         if len(found) <= limit:
             found += await self._marker(developer, before)
-        page = found[:limit]
-        return AuditPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
+        return _page(found, limit)
 
     async def _marker(self, developer: Developer, before: PageCursor | None) -> list[AuditEntry]:
         """Return the entry that stands for erased older ones, if it sorts after the page position `before`."""
@@ -84,6 +93,11 @@ class AuditLog:
         ]
 
 
+def _page(found: list[AuditEntry], limit: int) -> AuditPage:
+    page = found[:limit]
+    return AuditPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
+
+
 def audit_entry(
     actor: Actor,
     action: AuditAction,
@@ -92,6 +106,7 @@ def audit_entry(
     *,
     subject: str,
     details: Mapping[str, object] | None = None,
+    project_id: str | None = None,
 ) -> AuditEntry:
     """Return an entry for the log of the acting developer.
 
@@ -103,6 +118,7 @@ def audit_entry(
         subject: the id of the changed object.
         details: the new values, as JSON values, without secrets and texts that may contain one. `bounded_json`
             shortens long values.
+        project_id: the changed project. Default: `subject`, if that is a project.
 
     Raises:
         InsufficientScope: the acting credential lacks the action's scope. Every change has an entry, so this checks
@@ -122,6 +138,7 @@ def audit_entry(
         address=actor.address,
         subject=subject,
         details=bounded_json(details or {}),
+        project_id=_project_of(subject) if project_id is None else project_id,
     )
 
 
@@ -142,11 +159,16 @@ def service_entry(
         action=action,
         subject=subject,
         details=bounded_json(details),
+        project_id=_project_of(subject),
     )
 
 
+def _project_of(subject: str) -> str:
+    return subject if is_project_id(subject) else ""
+
+
 def _scope_of(action: AuditAction) -> AccessScope:
-    """Return the scope that an action needs: `tokens` to create or end credentials, `write` for all other actions."""
+    """Return the scope that an action needs: `tokens` to create or end credentials and memberships, else `write`."""
     return "tokens" if action.startswith(_ABOUT_CREDENTIALS) else "write"
 
 

@@ -24,7 +24,8 @@ from taproof.core.errors import BotTaken, BotTokenRefused, DecryptionFailed, Inv
 from taproof.core.model import BotLoss, CheckedBot, ProjectBot, ProjectChanges, RemovedBot
 from taproof.core.rate_limit import Gcra, KeyedGcra
 from taproof.service.audit import service_entry
-from taproof.service.projects import Projects, read_owned_project
+from taproof.service.project_access import read_project_for
+from taproof.service.projects import Projects
 from taproof.storage.protocol import Storage
 
 CHECKS: Final = Gcra(20, MINUTE, 20)
@@ -85,8 +86,8 @@ class Bots:
         """Give a project the bot with this token, which replaces any previous bot; "" removes the bot.
 
         Raises:
-            InsufficientScope, InvalidRequest, ProjectNotFound, BotTokenRefused, BotTaken, RateLimited,
-                MessengerUnavailable: nothing is changed.
+            InsufficientScope, InsufficientRole, InvalidRequest, ProjectNotFound, BotTokenRefused, BotTaken,
+                RateLimited, MessengerUnavailable: nothing is changed.
         """
         bot = await self.check_change(actor, project_id, token)
         await self._projects.update_project(actor, project_id, ProjectChanges(), bot=bot)
@@ -95,11 +96,11 @@ class Bots:
         """Return the bot that a project gets with this token or, for "", the bot that it loses.
 
         Raises:
-            InsufficientScope, ProjectNotFound: the messenger is not asked.
+            InsufficientScope, InsufficientRole, ProjectNotFound: the messenger is not asked.
             InvalidRequest, BotTokenRefused, BotTaken, RateLimited, MessengerUnavailable: as for `check_token`.
         """
         actor.grant.require("write")
-        project = await read_owned_project(self._storage, actor.developer, project_id)
+        project = await read_project_for(self._storage, actor.developer, project_id, "write")
         return await self.check_token(actor, token, project_id) if token else RemovedBot(project.bot_username)
 
     async def check_token(self, actor: Actor, token: str, project_id: str = "") -> CheckedBot:

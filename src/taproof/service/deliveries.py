@@ -17,7 +17,7 @@ from taproof.core.identifiers import is_event_id, session_created_at
 from taproof.core.model import PageCursor, Project, Session
 from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor
-from taproof.service.projects import read_owned_project
+from taproof.service.project_access import read_project_for
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data, new_event
 from taproof.storage.protocol import Storage
 
@@ -102,7 +102,7 @@ class Deliveries:
             ProjectNotFound: this developer has no such project.
         """
         before = None if cursor is None else read_cursor(cursor, "evt")
-        await read_owned_project(self._storage, developer, project_id)
+        await read_project_for(self._storage, developer, project_id)
         page: list[DeliveryRecord] = []
         attempts, more = 0, True
         while more and len(page) < limit and attempts < PAGE_ATTEMPTS:
@@ -141,7 +141,7 @@ class Deliveries:
         Raises:
             ProjectNotFound: the session does not belong to this developer's projects.
         """
-        await read_owned_project(self._storage, developer, session.project_id)
+        await read_project_for(self._storage, developer, session.project_id)
         # An event has exactly the time of what caused it, because one transaction wrote both.
         ended_at = session.expires_at if session.status == "expired" else None
         times = dict.fromkeys([session.confirmed_at, session.cancelled_at, ended_at, session.reported_at])
@@ -159,12 +159,17 @@ class Deliveries:
 
         Raises:
             DeliveryNotFound: this developer has no such delivery.
+            InsufficientRole: the developer's role does not permit it.
             SignInReported: the user has reported the sign-in as not theirs.
             WebhookNotSet: the event's project has no webhook URL.
         """
         _require_event_id(event_id)
         developer_id, now = actor.developer.id, self._clock()
-        entry = audit_entry(actor, "delivery.resent", now, self._entropy, subject=event_id)
+        record = await self._storage.deliveries.read_delivery(developer_id, event_id)
+        if record is None:
+            raise DeliveryNotFound
+        project_id = record.project_id
+        entry = audit_entry(actor, "delivery.resent", now, self._entropy, subject=event_id, project_id=project_id)
         made_due = await self._storage.deliveries.resend_delivery(developer_id, event_id, now, entry=entry)
         record = await self._storage.deliveries.read_delivery(developer_id, event_id)
         if record is None:
@@ -189,6 +194,7 @@ class Deliveries:
 
         Raises:
             InsufficientScope: the acting credential lacks the scope `write`.
+            InsufficientRole: the developer's role does not permit it.
             InvalidRequest, ProjectNotFound: as for `Projects.read_project`.
             WebhookNotSet: the project has no webhook URL.
         """
@@ -197,7 +203,7 @@ class Deliveries:
         of_one = self._tests_by_developer.setdefault(developer.id, asyncio.Semaphore(TESTS_OF_ONE_LIMIT))
         async with of_one, self._tests:
             # Read the project only now: the URL may have been removed while the test waited.
-            project = await read_owned_project(self._storage, developer, project_id)
+            project = await read_project_for(self._storage, developer, project_id, "write")
             if project.webhook_url == "":
                 raise WebhookNotSet
             now = self._clock()

@@ -4,9 +4,10 @@ import contextlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, Plan, Via
+from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, Plan, RemovedDeveloper, Via
 from taproof.core.clock import MINUTE, Clock, iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.errors import (
@@ -15,6 +16,7 @@ from taproof.core.errors import (
     DeveloperNotFound,
     InvalidAccessToken,
     InvalidRequest,
+    ProjectsNeedOwner,
     StoreUnavailable,
     TooManyAccessTokens,
 )
@@ -102,6 +104,61 @@ class Developers:
     async def list_developers(self) -> list[Developer]:
         """Return all developers, oldest first."""
         return await self._storage.developers.list_developers()
+
+    async def remove_developer(
+        self, email: str, *, transfer_to: str | None = None, delete_projects: bool = False
+    ) -> RemovedDeveloper:
+        """Remove a developer on behalf of the operator: erase the account, and end its credentials and memberships.
+
+        The projects of which the developer is the only owner pass to the developer with the address `transfer_to`, or
+        are deleted with `delete_projects`. What the developer did stays in the audit logs.
+
+        Raises:
+            InvalidRequest: both are given, or the developer would be their own successor.
+            DeveloperNotFound: one of the two developers does not exist.
+            ProjectsNeedOwner: there are such projects, and neither is given.
+        """
+        developer = await self.read_developer(email)
+        successor = None if transfer_to is None else await self.read_developer(transfer_to)
+        if successor is not None and delete_projects:
+            raise InvalidRequest("Use either --transfer-to or --delete-projects.")
+        if successor is not None and successor.id == developer.id:
+            raise InvalidRequest("The projects must pass to another developer than the one who is removed.")
+        now = self._clock()
+        actor = Actor(developer, "command_line")
+
+        def describe(removed: RemovedDeveloper) -> list[AuditEntry]:
+            entry = partial(audit_entry, actor, now=now, entropy=self._entropy)
+            entries = [entry(action="developer.removed", subject=developer.id, details={"email": developer.email})]
+            for project_id, name in removed.deleted:
+                entries.append(entry(action="project.deleted", subject=project_id, details={"name": name}))
+            for project_id, _ in (*removed.transferred, *removed.left):
+                details = {"email": developer.email}
+                entries.append(
+                    entry(action="member.removed", subject=developer.id, details=details, project_id=project_id)
+                )
+            if successor is not None:
+                joined = {"role": "owner", "email": successor.email}
+                entry = partial(audit_entry, Actor(successor, "command_line"), now=now, entropy=self._entropy)
+                entries += [
+                    entry(action="member.joined", subject=successor.id, details=joined, project_id=project_id)
+                    for project_id, _ in removed.transferred
+                ]
+            return entries
+
+        try:
+            removed = await self._storage.developers.remove_developer(
+                developer.id,
+                now,
+                successor_id=None if successor is None else successor.id,
+                delete_projects=delete_projects,
+                describe=describe,
+            )
+        except ProjectsNeedOwner as error:
+            raise ProjectsNeedOwner(developer.email, error.names) from None
+        if removed is None:
+            raise DeveloperNotFound
+        return removed
 
     async def create_access_token(
         self,

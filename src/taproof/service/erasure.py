@@ -1,5 +1,7 @@
 """Erase one user's data: in a developer's projects at the developer's request, in all projects at the operator's.
 
+A developer erases data only in the projects in which their role permits it.
+
 This erases the user's sessions with name and phone number, webhook events and phone number requests, and the user's
 identity in the records of users per day. Anonymous counts are kept. A user who signs in again later counts as a new
 user.
@@ -15,6 +17,7 @@ from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest
 from taproof.core.identifiers import new_id
+from taproof.core.roles import ROLES, require_action
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 from taproof.storage.protocol.erasure import OpenedCursor, OpenedDay
@@ -45,7 +48,11 @@ class Erasure:
 
         Raises:
             InvalidRequest: `messenger_id` is not a messenger account's id.
+            InsufficientRole: the developer is only a viewer of their projects.
         """
+        roles = await self._storage.members.read_roles(actor.developer.id)
+        if roles:
+            require_action(min(roles, key=ROLES.index), "write")
         entry = audit_entry(actor, "user.erased", self._clock(), self._entropy, subject=actor.developer.id)
         return bool(await self._erase(messenger_id, actor.developer.id, lambda _: None, entry))
 
@@ -97,7 +104,9 @@ class Erasure:
             for day in days:
                 cursor: OpenedCursor | None = None
                 while True:
-                    page = await self._storage.erasure.erase_opened(messenger_id, day, cursor, _LOOKED_AT, entry=entry)
+                    page = await self._storage.erasure.erase_opened(
+                        messenger_id, day, cursor, _LOOKED_AT, developer_id=developer_id, entry=entry
+                    )
                     count(page.erased)
                     entry = None if page.erased else entry
                     cursor = page.after

@@ -2,11 +2,12 @@
 
 from typing import Any, Final
 
-from taproof.core.accounts import AccessToken, Developer
+from taproof.core.accounts import AccessToken, Developer, Member, MemberInvitation
 from taproof.core.clock import iso8601
 from taproof.core.model import PROJECT_FLAGS, Project, TurnOffReason
 from taproof.core.oidc.clients import OidcClient
 from taproof.service.developers import CreatedAccessToken
+from taproof.service.members import CreatedMemberInvitation
 from taproof.service.projects import ProjectSecrets
 
 _TURNED_OFF: Final[dict[TurnOffReason, str]] = {
@@ -77,6 +78,33 @@ def client(found: OidcClient) -> dict[str, Any]:
 def client_with_secret(found: OidcClient, secret: str | None) -> dict[str, Any]:
     """Return an OpenID Connect client and, if it has a new one, its secret."""
     return client(found) | ({} if secret is None else {"client_secret": secret})
+
+
+def member(found: Member) -> dict[str, Any]:
+    """Return a member of a project."""
+    return {
+        "developer_id": found.developer_id,
+        "email": found.email,
+        "role": found.role,
+        "joined_at": iso8601(found.created_at),
+        "invited_by": found.invited_by,
+    }
+
+
+def member_invitation(found: MemberInvitation) -> dict[str, Any]:
+    """Return an invitation to a project without its link."""
+    return {
+        "id": found.id,
+        "role": found.role,
+        "invited_by": found.invited_by,
+        "created_at": iso8601(found.created_at),
+        "expires_at": iso8601(found.expires_at),
+    }
+
+
+def created_member_invitation(created: CreatedMemberInvitation) -> dict[str, Any]:
+    """Return a new invitation to a project with its link."""
+    return {**member_invitation(created.invitation), "link": created.link}
 
 
 def access_token(found: AccessToken) -> dict[str, Any]:

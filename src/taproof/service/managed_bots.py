@@ -25,12 +25,14 @@ from taproof.core.errors import (
     BotTaken,
     BotTokenRefused,
     DecryptionFailed,
+    InsufficientRole,
     InvalidRequest,
     ProjectNotFound,
     RateLimited,
 )
 from taproof.core.model import Project
 from taproof.core.names import visible_name
+from taproof.core.roles import PERMITTED
 from taproof.service.bots import BotAccount, Bots
 from taproof.storage.protocol import Storage
 
@@ -43,6 +45,10 @@ _TAG_LENGTH: Final = 13
 """65 bits in base32. A username has at most 32 characters."""
 _STEM_LENGTH: Final = 12
 _NOT_IN_USERNAMES: Final = re.compile(r"[^a-z0-9]")
+
+_REFUSALS: Final = (
+    *(BotTaken, BotTokenRefused, DecryptionFailed, InsufficientRole, InvalidRequest, ProjectNotFound, RateLimited),
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -77,11 +83,12 @@ class ManagedBots:
     async def suggest_bot(self, actor: Actor, project: Project) -> str | None:
         """Return the link with which a developer creates their project's bot; None if that is not possible.
 
-        It is possible if the service's bot may manage bots, the developer has linked a messenger account, and the
-        acting credential may change projects.
+        It is possible if the service's bot may manage bots, the developer has linked a messenger account, and their
+        role and credential permit changes to the project.
         """
         messenger_id = actor.developer.messenger_id
-        manager = await self._find_manager() if messenger_id is not None and "write" in actor.grant.scopes else None
+        may_write = "write" in actor.grant.scopes and project.role is not None and "write" in PERMITTED[project.role]
+        manager = await self._find_manager() if messenger_id is not None and may_write else None
         if manager is None or messenger_id is None:
             return None
         username = _suggested_username(
@@ -118,7 +125,7 @@ class ManagedBots:
             if bot_id_of(token) != account.id or (held is not None and self._bots.open_token(held) == token):
                 return False
             await self._bots.set_bot(Actor(developer, "service"), project.id, token)
-        except (BotTaken, BotTokenRefused, DecryptionFailed, InvalidRequest, ProjectNotFound, RateLimited) as refusal:
+        except _REFUSALS as refusal:
             _log.warning("managed_bot_refused", project_id=project.id, reason=refusal.code)
             return False
         _log.info("managed_bot_adopted", project_id=project.id, bot_username=account.username)

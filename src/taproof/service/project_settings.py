@@ -41,7 +41,7 @@ class SettingsRules:
     webhook_ports: frozenset[int]
     allow_loopback_http: bool
 
-    def checked(self, plan: Plan, changes: ProjectChanges) -> ProjectChanges:
+    def checked(self, plan: Plan | None, changes: ProjectChanges) -> ProjectChanges:
         """Return changes as they will be stored.
 
         Raises:

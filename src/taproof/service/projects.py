@@ -21,9 +21,7 @@ from taproof.core.errors import (
     TooManyProjects,
 )
 from taproof.core.identifiers import (
-    PROJECT_ID_RULE,
     is_key,
-    is_project_id,
     key_hash,
     key_preview,
     new_id,
@@ -42,7 +40,9 @@ from taproof.core.model import (
 )
 from taproof.core.proof import signing_secrets
 from taproof.core.return_url import lacks_return_page
+from taproof.core.roles import ProjectAction
 from taproof.service.audit import audit_entry
+from taproof.service.project_access import read_project_for
 from taproof.service.project_settings import (
     NO_PHONES,
     NO_RETURN_PAGE,
@@ -79,8 +79,8 @@ class Rotation:
 class Projects:
     """Creates, changes and deletes projects, and authenticates their secret keys.
 
-    A method that takes a project id raises InvalidRequest if the id is malformed, and ProjectNotFound if the developer
-    has no such project. A call that raises changes nothing.
+    A method that takes a project id raises InvalidRequest if the id is malformed, ProjectNotFound if the developer has
+    no such project, and InsufficientRole if their role does not permit the call. A call that raises changes nothing.
 
     Args:
         encryptor: encrypts the webhook secrets.
@@ -109,15 +109,26 @@ class Projects:
         self._rules = SettingsRules(address_rules, webhook_ports, allow_loopback_http)
         self._limits = limits or {}
 
-    def check_changes(self, actor: Actor, changes: ProjectChanges) -> ProjectChanges:
-        """Validate changes, and return them as they will be stored. Does not access the store.
+    def check_new(self, actor: Actor, wanted: ProjectChanges) -> None:
+        """Validate the fields of a new project without creating it.
 
         Raises:
             InsufficientScope: the acting credential may only read.
             InvalidRequest: a field is invalid; the error's sentence names it.
         """
         actor.grant.require("write")
-        return self._rules.checked(actor.developer.plan, changes)
+        self._rules.checked(actor.developer.plan, wanted)
+
+    async def check_changes(self, actor: Actor, project_id: str, changes: ProjectChanges) -> ProjectChanges:
+        """Validate changes of a project, and return them as they will be stored.
+
+        Raises:
+            InsufficientScope: the acting credential may only read.
+            InvalidRequest: a field is invalid; the error's sentence names it.
+        """
+        actor.grant.require("write")
+        project = await read_project_for(self._storage, actor.developer, project_id, "write")
+        return self._rules.checked(project.plan, changes)
 
     async def create_project(
         self, actor: Actor, wanted: ProjectChanges, *, bot: CheckedBot | None = None
@@ -143,6 +154,8 @@ class Projects:
             secret_key_preview=key_preview(secrets.secret_key),
             encrypted_webhook_secret=self._encrypt(secrets.webhook_secret, project_id),
             created_at=now,
+            plan=actor.developer.plan,
+            role="owner",
             **settings,
         )
         details = {"name": project.name}
@@ -188,9 +201,9 @@ class Projects:
         """Return the number of a developer's projects."""
         return await self._storage.projects.count_projects(developer_id)
 
-    async def read_project(self, developer: Developer, project_id: str) -> Project:
-        """Return one project."""
-        return await read_owned_project(self._storage, developer, project_id)
+    async def read_project(self, developer: Developer, project_id: str, action: ProjectAction = "read") -> Project:
+        """Return one project to a developer whose role permits `action`."""
+        return await read_project_for(self._storage, developer, project_id, action)
 
     async def update_project(
         self, actor: Actor, project_id: str, changes: ProjectChanges, *, bot: CheckedBot | RemovedBot | None = None
@@ -203,32 +216,29 @@ class Projects:
             BotTaken: the bot serves another project.
         """
         actor.grant.require("write")  # Also for an empty request, because the response contains the whole project.
-        _check_project_id(project_id)
-        changes = self._rules.checked(actor.developer.plan, changes)
+        before = await read_project_for(self._storage, actor.developer, project_id, "write")
+        changes = self._rules.checked(before.plan, changes)
         now = self._clock()
-        before = None
-        if changes.allowed_origins is not None or changes.return_urls is not None:
-            before = await read_owned_project(self._storage, actor.developer, project_id)
         entry = None
         if details := audit_details(before, changes):  # An empty request changes nothing.
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
         change = None if bot is None else self._bot_change(actor, project_id, bot)
-        owned = (actor.developer.id, project_id)
-        store = partial(self._storage.projects.update_project, *owned, changes, now, entry=entry, bot=change)
+        member = (actor.developer.id, project_id)
+        store = partial(self._storage.projects.update_project, *member, changes, now, entry=entry, bot=change)
         project = await store()
         if project is None:
-            await read_owned_project(self._storage, actor.developer, project_id)
-            if changes.collect_phone:
-                await self._require_phone_plan(actor.developer)
+            before = await read_project_for(self._storage, actor.developer, project_id)
+            if changes.collect_phone and before.plan == "free":
+                raise InvalidRequest(NO_PHONES)
             project = await store()  # The reason for the refusal existed only for a moment.
         if project is None:
-            before = await read_owned_project(self._storage, actor.developer, project_id)
+            before = await read_project_for(self._storage, actor.developer, project_id)
             raise InvalidRequest(NO_RETURN_PAGE if lacks_return_page(before, changes) else NO_PHONES)
         return project
 
     async def delete_project(self, actor: Actor, project_id: str) -> None:
         """Delete a project with its sessions and analytics. This cannot be undone."""
-        project = await self.read_project(actor.developer, project_id)
+        project = await read_project_for(self._storage, actor.developer, project_id, "delete")
         now = self._clock()
         details = {"name": project.name}
         entry = audit_entry(actor, "project.deleted", now, self._entropy, subject=project_id, details=details)
@@ -237,7 +247,7 @@ class Projects:
 
     async def regenerate_secrets(self, actor: Actor, project_id: str) -> ProjectSecrets:
         """Replace the secret key and the webhook secret. The old ones stop working immediately."""
-        _check_project_id(project_id)
+        await read_project_for(self._storage, actor.developer, project_id, "secrets")
         secrets = self._new_secrets()
         entry = audit_entry(actor, "project.secrets_regenerated", self._clock(), self._entropy, subject=project_id)
         if not await self._storage.projects.regenerate_secrets(
@@ -260,7 +270,7 @@ class Projects:
             InsufficientScope: the acting credential may only read. The secret can be used to sign proofs.
         """
         actor.grant.require("write")
-        project = await self.read_project(actor.developer, project_id)
+        project = await read_project_for(self._storage, actor.developer, project_id, "secrets")
         associated_data = associated_data_of("webhook_secret", project.id)
         current, following = signing_secrets(project.webhook_secrets, self._clock())
         secret = self._encryptor.decrypt(current, associated_data)
@@ -307,7 +317,7 @@ class Projects:
         Raises:
             NoRotation: there is no next webhook secret.
         """
-        _check_project_id(project_id)
+        await read_project_for(self._storage, actor.developer, project_id, "secrets")
         now = self._clock()
         entry = audit_entry(actor, "webhook_secret.promoted", now, self._entropy, subject=project_id)
         promoted = await self._storage.projects.promote_webhook_secret(actor.developer.id, project_id, now, entry=entry)
@@ -351,20 +361,6 @@ class Projects:
         return self._encryptor.encrypt(webhook_secret, associated_data_of("webhook_secret", project_id), self._entropy)
 
 
-async def read_owned_project(storage: Storage, developer: Developer, project_id: str) -> Project:
-    """Return a project of this developer.
-
-    Raises:
-        InvalidRequest: the project id is malformed.
-        ProjectNotFound: this developer has no such project.
-    """
-    _check_project_id(project_id)
-    project = await storage.projects.read_project(project_id)
-    if project is None or project.developer_id != developer.id:
-        raise ProjectNotFound
-    return project
-
-
 def _no_room(developer: Developer, limit: int) -> PlanLimitReached:
     return PlanLimitReached(
         f"The {developer.plan} plan allows {limit} project{'s' if limit != 1 else ''}, and this account has reached "
@@ -379,8 +375,3 @@ def _under_way(rotation: Rotation) -> RotationUnderWay:
         f"A rotation of this project's webhook secret is under way until {iso8601(rotation.promoted_at)}. Promote the"
         " next secret with POST /api/v1/dev/projects/:id/webhook-secret/promote, or wait until then."
     )
-
-
-def _check_project_id(project_id: str) -> None:
-    if not is_project_id(project_id):
-        raise InvalidRequest(f"The project id must be {PROJECT_ID_RULE}.")

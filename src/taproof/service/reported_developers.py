@@ -6,7 +6,9 @@ stores the sign-in from which it derives (`core.rights.Grant`). A report thus en
 were revoked.
 """
 
-from taproof.core.accounts import AuditAction, AuditEntry, EndedRights
+from dataclasses import replace
+
+from taproof.core.accounts import AuditAction, AuditEntry, EndedRights, ProjectItem
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.model import SERVICE_DEVELOPER, Session
@@ -58,6 +60,15 @@ class ReportedDevelopers:
             entries += [entry(developer.id, "invitation.revoked", each) for each in ended.invitations]
             for each in ended.developers:  # In the reporter's log and in the developer's own.
                 entries += [entry(whose, "developer.shut_out", each) for whose in (developer.id, each)]
+            ended_in_projects: list[tuple[AuditAction, tuple[ProjectItem, ...]]] = [
+                ("member.removed", ended.members),
+                ("member.invitation_revoked", ended.member_invitations),
+            ]
+            entries += [
+                replace(entry(developer.id, action, item), project_id=project_id)
+                for action, found in ended_in_projects
+                for project_id, item in found
+            ]
             if ended.is_unbound:
                 entries.append(entry(developer.id, "developer.identity_unbound", developer.id))
             if ended.console_sessions:

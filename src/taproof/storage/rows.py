@@ -10,7 +10,7 @@ from inspect import signature
 from operator import attrgetter
 from typing import Any, Final, TypeVar
 
-from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, MemberInvitation
 from taproof.core.deliveries import Attempt, Delivery, DeliveryRecord, DeliveryState, Event
 from taproof.core.errors import InvalidAccessToken, SignedOut, TaproofError
 from taproof.core.model import (
@@ -195,7 +195,7 @@ def _fields(names: str) -> Callable[[Any], Values]:
     return attrgetter(*names.split())
 
 
-entry_values = _fields("id developer_id created_at action actor via via_id address subject details")
+entry_values = _fields("id developer_id created_at action actor via via_id address subject details project_id")
 """The values of `ADD_AUDIT_ENTRY`."""
 identity_values = _fields("messenger_id messenger_name messenger_username")
 """The values of an identity in `CONFIRM_SESSION`."""
@@ -204,6 +204,7 @@ event_values = _fields("id type encrypted_body created_at project_id")
 _developer_rest = _fields("plan created_at is_owner messenger_id messenger_name")
 _token_rest = _fields("created_at expires_at")
 _invitation_rest = _fields("email plan is_owner developer_id invited_by created_at expires_at inviter_id sign_in")
+_member_invitation_rest = _fields("role created_at expires_at invited_by inviter_id access_token_id sign_in")
 _console_session_rest = _fields("developer_id created_at last_seen_at access_token_id address user_agent messenger_id")
 _project_rest = _fields("secret_key_preview encrypted_webhook_secret webhook_url created_at " + " ".join(PROJECT_FLAGS))
 _client_rest = _fields("auth_method signing_alg email id_token_lifetime secret_preview created_at")
@@ -230,6 +231,11 @@ def token_values(token: AccessToken, token_hash: bytes) -> Values:
 def invitation_values(invitation: Invitation, code_hash: bytes) -> Values:
     """Return the values of `CREATE_INVITATION`."""
     return (invitation.id, code_hash, *_invitation_rest(invitation))
+
+
+def member_invitation_values(invitation: MemberInvitation, code_hash: bytes) -> Values:
+    """Return the values of `CREATE_MEMBER_INVITATION`, without the limit."""
+    return (invitation.id, invitation.project_id, code_hash, *_member_invitation_rest(invitation))
 
 
 def console_session_values(session: ConsoleSession, token_hash: bytes) -> Values:

@@ -13,6 +13,11 @@ from taproof.http.limits.developers import WAY_OUT, DeveloperLimits
 CALLS = 12
 WRITES = 5
 
+ADD_MEMBERS = """
+INSERT INTO project_members (project_id, developer_id, role, created_at, invited_by)
+SELECT id, developer_id, 'owner', created_at, '' FROM projects WHERE true ON CONFLICT DO NOTHING"""
+"""Makes the developers of projects that were inserted by SQL their owners."""
+
 
 def limit(api: Api, calls: Rate | None = None, writes: Rate | None = None) -> None:
     """Set limits that are soon met; from here on they hold."""
@@ -106,11 +111,12 @@ async def test_a_call_across_many_projects_counts_more(api: Api) -> None:
     project = await api.post("/projects", ada, {"name": "Shop"})
     insert = """
         WITH RECURSIVE numbers (value) AS (SELECT 1001 UNION ALL SELECT value + 1 FROM numbers WHERE value < 1250)
-        INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, encrypted_webhook_secret,
-          webhook_url, is_active, public_access, collect_phone, created_at)
-        SELECT 'proj_000000000000000000' || value, $1, 'Shop', CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0, value
+        INSERT INTO projects (id, developer_id, creator_id, name, secret_key_hash, secret_key_preview,
+          encrypted_webhook_secret, webhook_url, is_active, public_access, collect_phone, created_at)
+        SELECT 'proj_000000000000000000' || value, $1, $1, 'Shop', CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0, value
         FROM numbers"""
     api.storage.database.writer._connection.execute(insert, (developer.id,))
+    api.storage.database.writer._connection.execute(ADD_MEMBERS)
     limit(api, calls=Rate(100, MINUTE))
     left = 100
     own = f"project_id={project['id']}"
@@ -147,12 +153,13 @@ async def test_others_have_their_turn_while_a_long_list_is_written(api: Api) -> 
         await api.post("/projects", ada, {"name": f"Shop {number}", "allowed_origins": origins})
     copy = """
         WITH RECURSIVE numbers (value) AS (SELECT 1001 UNION ALL SELECT value + 1 FROM numbers WHERE value < 1295)
-        INSERT INTO projects (id, developer_id, name, secret_key_hash, secret_key_preview, encrypted_webhook_secret,
-          webhook_url, is_active, public_access, collect_phone, created_at, allowed_origins)
-        SELECT 'proj_000000000000000000' || value, developer_id, name, CAST(value AS BLOB), 'sk_', x'00', '', 1, 1, 0,
-          value, allowed_origins
+        INSERT INTO projects (id, developer_id, creator_id, name, secret_key_hash, secret_key_preview,
+          encrypted_webhook_secret, webhook_url, is_active, public_access, collect_phone, created_at, allowed_origins)
+        SELECT 'proj_000000000000000000' || value, developer_id, developer_id, name, CAST(value AS BLOB), 'sk_', x'00',
+          '', 1, 1, 0, value, allowed_origins
         FROM numbers, (SELECT * FROM projects LIMIT 1)"""
     api.storage.database.writer._connection.execute(copy)
+    api.storage.database.writer._connection.execute(ADD_MEMBERS)
     read: list[int] = []
 
     def note(_cursor: object, statement: str, values: Any) -> bool:

@@ -38,6 +38,7 @@ def addresses(sandbox: Service, client: httpx.Client) -> list[str]:
         "/console/projects/new",
         own,
         f"{own}/settings",
+        f"{own}/members",
         f"{own}/webhooks",
         f"{own}/clients",
         f"{own}/clients/{client_id}",
@@ -63,7 +64,7 @@ async def test_axe(browser: Browser, sandbox: Service, addresses: list[str], siz
     """axe-core finds nothing on any page, nor in the results of forms, and no page scrolls sideways."""
     context = await new_context(browser, sandbox, size)
     page = await context.new_page()
-    for path in ("/console/sign-in", "/console/invite", "/console/sign-in/waiting"):
+    for path in ("/console/sign-in", "/console/invite", "/console/join", "/console/sign-in/waiting"):
         await page.goto(path)
         await assert_accessible(page, [size])
     await page.goto("/console/sign-in")

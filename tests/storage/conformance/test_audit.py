@@ -13,10 +13,12 @@ from tests.databases import NOW
 from tests.giving_bots import give_bot
 from tests.storage.conformance.test_protocol import PARTS
 
-from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, Plan
-from taproof.core.errors import InvalidAccessToken, SignedOut
+from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Developer, Invitation, MemberInvitation, Plan
+from taproof.core.clock import DAY
+from taproof.core.errors import InsufficientRole, InvalidAccessToken, LastOwner, ProjectsNeedOwner, SignedOut
 from taproof.core.model import PageCursor, ProjectBot, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges, ClientSecret, OidcClient
+from taproof.core.roles import Role
 from taproof.storage.export.format import TABLES
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
@@ -79,7 +81,7 @@ async def test_list_audit_entries_is_newest_first_and_the_developers_own(storage
         "DELETE FROM audit_entries WHERE developer_id = 'dev_log'",
         {
             "sqlite": "INSERT OR REPLACE INTO audit_entries SELECT id, developer_id, created_at, action, 'nobody', via,"
-            " via_id, address, subject, details FROM audit_entries",
+            " via_id, address, subject, details, project_id FROM audit_entries",
             "postgres": "TRUNCATE audit_entries",
         },
     ],
@@ -441,6 +443,88 @@ async def update_plan(storage: Storage, seed: "Seed") -> Scene:
     return Scene(update(ada.id, "free"), [update(ada.id, "pro"), update("dev_\0", "free")])
 
 
+async def member_invitation(storage: Storage, seed: "Seed") -> tuple[MemberInvitation, bytes]:
+    project = await seed.project()
+    invitation = MemberInvitation(
+        seed.name("minv"), project.id, "developer", NOW, NOW + DAY, "ada@example.com", project.developer_id
+    )
+    return invitation, invitation.id.encode()
+
+
+async def create_member_invitation(storage: Storage, seed: "Seed") -> Scene:
+    invitation, code_hash = await member_invitation(storage, seed)
+
+    def create(invitation: MemberInvitation) -> Call:
+        return lambda entry: storage.members.create_member_invitation(invitation, code_hash, entry=entry)
+
+    return Scene(create(invitation), [create(replace(invitation, inviter_id="dev_none"))])
+
+
+async def delete_member_invitation(storage: Storage, seed: "Seed") -> Scene:
+    invitation, code_hash = await member_invitation(storage, seed)
+    await storage.members.create_member_invitation(invitation, code_hash)
+
+    def delete(developer_id: str, invitation_id: str) -> Call:
+        of = (developer_id, invitation.project_id, invitation_id)
+        return lambda entry: storage.members.delete_member_invitation(*of, entry=entry)
+
+    idle = [delete("dev_none", invitation.id), delete(invitation.inviter_id, "minv_none")]
+    return Scene(delete(invitation.inviter_id, invitation.id), idle)
+
+
+async def accept_member_invitation(storage: Storage, seed: "Seed") -> Scene:
+    invitation, code_hash = await member_invitation(storage, seed)
+    await storage.members.create_member_invitation(invitation, code_hash)
+    bob = await seed.developer()
+
+    def accept(code_hash: bytes, developer_id: str) -> Call:
+        return lambda entry: storage.members.accept_member_invitation(code_hash, developer_id, NOW, entry=entry)
+
+    idle = [accept(b"none", bob.id), accept(code_hash, invitation.inviter_id), accept(code_hash, "dev_none")]
+    return Scene(accept(code_hash, bob.id), idle)
+
+
+async def with_member(storage: Storage, seed: "Seed") -> tuple[MemberInvitation, str]:
+    invitation, code_hash = await member_invitation(storage, seed)
+    await storage.members.create_member_invitation(invitation, code_hash)
+    bob = await seed.developer()
+    assert await storage.members.accept_member_invitation(code_hash, bob.id, NOW) == "joined"
+    return invitation, bob.id
+
+
+async def update_role(storage: Storage, seed: "Seed") -> Scene:
+    invitation, bob_id = await with_member(storage, seed)
+    ada_id, project_id = invitation.inviter_id, invitation.project_id
+
+    def update(developer_id: str, member_id: str, role: Role) -> Call:
+        return lambda entry: storage.members.update_role(developer_id, project_id, member_id, role, entry=entry)
+
+    idle = [update(bob_id, bob_id, "owner"), update(ada_id, ada_id, "viewer"), update(ada_id, bob_id, "developer")]
+    return Scene(update(ada_id, bob_id, "viewer"), idle)
+
+
+async def delete_member(storage: Storage, seed: "Seed") -> Scene:
+    invitation, bob_id = await with_member(storage, seed)
+    ada_id, project_id = invitation.inviter_id, invitation.project_id
+
+    def delete(developer_id: str, member_id: str) -> Call:
+        return lambda entry: storage.members.delete_member(developer_id, project_id, member_id, entry=entry)
+
+    return Scene(delete(ada_id, bob_id), [delete(bob_id, ada_id), delete(ada_id, ada_id), delete("dev_none", bob_id)])
+
+
+async def remove_developer(storage: Storage, seed: "Seed") -> Scene:
+    project = await seed.project()
+
+    def remove(developer_id: str, *, delete_projects: bool) -> Call:
+        return lambda entry: storage.developers.remove_developer(
+            developer_id, NOW, delete_projects=delete_projects, describe=lambda _: [entry]
+        )
+
+    idle = [remove(project.developer_id, delete_projects=False), remove("dev_none", delete_projects=True)]
+    return Scene(remove(project.developer_id, delete_projects=True), idle)
+
+
 async def erase_user(storage: Storage, seed: "Seed") -> Scene:
     project, bob = await seed.project(), await seed.developer()
     await seed.confirmed(project)
@@ -490,6 +574,12 @@ SCENES: Final = {
         set_bot,
         mark_bot_broken,
         update_plan,
+        create_member_invitation,
+        delete_member_invitation,
+        accept_member_invitation,
+        update_role,
+        delete_member,
+        remove_developer,
         erase_user,
         erase_opened,
     )
@@ -509,7 +599,7 @@ async def test_an_entry_is_written_with_its_change(storage: Storage, seed: "Seed
     scene = await SCENES[name](storage, seed)
     before = await all_rows(storage)
     for idle in scene.idle:
-        with contextlib.suppress(*REFUSED):
+        with contextlib.suppress(*REFUSED, InsufficientRole, LastOwner, ProjectsNeedOwner):
             await idle(seed.entry("dev_log"))
         assert await all_rows(storage) == before
     entry = seed.entry("dev_log")

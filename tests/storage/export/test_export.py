@@ -110,11 +110,13 @@ _UNIQUE: Final = {
     "developers": (2, 6),
     "access_tokens": (4,),
     "invitations": (1,),
-    "projects": (3,),
+    "projects": (4,),
+    "member_invitations": (2,),
     "oidc_authorizations": (10, 16, 18, 19),
     "oidc_signing_keys": (2,),
 }
 _KEYS: Final = {
+    "project_members": 2,
     "sessions": 2,
     "daily_counts": 2,
     "daily_users": 2,

@@ -43,6 +43,9 @@ SCANS = {
     "TELL_EXPIRED",  # So does it.
     "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
     "OLDEST_DAY",  # It takes the first row in the order of the primary key.
+    "FIND_MEMBERS_OF_SIGN_IN",  # It walks over what it has found.
+    "FIND_CREATORS",  # It walks over the developers that it has found by an index.
+    "READ_DAILY_USERS",  # It groups the days that it has found by two indexes.
     "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
 }
 
@@ -157,6 +160,11 @@ HOT = (
     ("READ_INVITATION", "(code_hash=?)"),
     ("READ_DEVELOPER_BY_MESSENGER_ID", "(messenger_id=?)"),
     ("SIGN_IN_IS_OF_DEVELOPER", "PRIMARY KEY (day=? AND token_hash=?)"),
+    ("READ_MEMBER_INVITATION", "(code_hash=?)"),
+    ("LIST_MEMBER_INVITATIONS", "INDEX member_invitations_by_project (project_id=?)"),
+    ("READ_MEMBER_PROJECT", "PRIMARY KEY (project_id=? AND developer_id=?)"),
+    ("FIND_ROLE", "PRIMARY KEY (project_id=? AND developer_id=?)"),
+    ("LIST_AUDIT_ENTRIES_OF_PROJECT", "INDEX audit_entries_by_project (project_id=? AND (created_at,id)<(?,?))"),
     ("LIST_AUDIT_ENTRIES", "PRIMARY KEY (developer_id=? AND created_at>? AND (created_at,id)<(?,?))"),
 )
 
@@ -177,8 +185,8 @@ ACROSS_PROJECTS = (
     ("FIND_NEWEST_BY_EXPIRY", "INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND"),
     ("FIND_NEWEST_OF_USER", "sessions_by_messenger (messenger_id=? AND project_id=? AND status=? AND created_at>?"),
     ("FIND_PERSON", "PRIMARY KEY (developer_id=? AND messenger_id=?)"),
-    ("NAME_PROJECTS", "COVERING INDEX projects_by_developer (developer_id=?)"),
-    ("COUNT_PROJECTS", "COVERING INDEX projects_by_developer (developer_id=?)"),
+    ("NAME_PROJECTS", "COVERING INDEX project_members_by_developer (developer_id=?)"),
+    ("COUNT_PROJECTS", "COVERING INDEX project_members_by_developer (developer_id=?)"),
     ("READ_DAILY_TOTALS", "PRIMARY KEY (project_id=? AND day>?)"),
     ("READ_PROJECTS", "SEARCH p USING PRIMARY KEY (id=?)"),
     ("TELL_EXPIRED", "SEARCH projects USING PRIMARY KEY (id=?)"),

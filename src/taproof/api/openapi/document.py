@@ -39,6 +39,10 @@ _TAGS: Final = [
     {"name": "Account", "description": "The account that the access token belongs to."},
     {"name": "Projects", "description": "Each session belongs to a project. Each project has its own secrets."},
     {
+        "name": "Members",
+        "description": "The developers who share a project. A member's role decides which calls they may make.",
+    },
+    {
         "name": "OpenID Connect clients",
         "description": "The applications that sign a project's users in with OpenID Connect.",
     },
@@ -58,8 +62,8 @@ _SECURITY_SCHEMES: Final = {
         "scheme": "bearer",
         "description": "A developer's access token, `tap_…`. `taproof developers add EMAIL` prints one. It has one or "
         "more scopes. `read`: every GET except the webhook secret. `write`: change projects, and read or replace "
-        "their secrets. `tokens`: create and revoke access tokens. A call without the required scope fails with 403 "
-        "`insufficient_scope`.",
+        "their secrets. `tokens`: create and revoke access tokens, and change members. A call without the required "
+        "scope fails with 403 `insufficient_scope`.",
     },
     "secretKey": {
         "type": "http",
@@ -70,6 +74,17 @@ _SECURITY_SCHEMES: Final = {
 
 _ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
 _BAD_REQUESTS: Final = {
+    **dict.fromkeys(
+        (
+            *("delete_project", "regenerate_secrets", "read_webhook_secret", "erase_user"),
+            *("update_client", "delete_client", "regenerate_client_secret", "delete_member_invitation"),
+        ),
+        "BadRole",
+    ),
+    "update_member": "BadMember",
+    "delete_member": "BadMember",
+    "create_member_invitation": "BadMemberInvitation",
+    "accept_member_invitation": "BadAcceptance",
     "create_project": "BadProject",
     "create_client": "BadClient",
     "update_project": "BadProjectChange",
@@ -83,6 +98,8 @@ _BAD_REQUESTS: Final = {
 _NOT_FOUND: Final = {
     "project_id": "ProjectNotFound",
     "client_id": "ProjectOrClientNotFound",
+    "developer_id": "ProjectOrMemberNotFound",
+    "invitation_id": "ProjectOrInvitationNotFound",
     "token_id": "AccessTokenNotFound",
     "session_id": "SessionNotFound",
     "delivery_id": "DeliveryNotFound",
@@ -127,6 +144,8 @@ def _complete(operation: dict[str, Any]) -> None:
     if "requestBody" in operation:
         possible += ["PayloadTooLarge", "UnsupportedContentEncoding"]
     possible += [_NOT_FOUND[each["name"]] for each in parameters if each["name"] in _NOT_FOUND][-1:]
+    if operation["operationId"] == "accept_member_invitation":
+        possible.append("InvitationNotFound")
     operation["responses"].pop("422", None)
     operation["responses"] |= failures(*possible)
     operation["security"] = [{"accessToken": []}]

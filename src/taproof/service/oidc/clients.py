@@ -15,8 +15,9 @@ from taproof.core.oidc.clients import (
     OidcClient,
     checked_changes,
 )
+from taproof.core.roles import ProjectAction
 from taproof.service.audit import audit_entry
-from taproof.service.projects import read_owned_project
+from taproof.service.project_access import read_project_for
 from taproof.storage.protocol import Storage
 
 _PUBLIC: Final = 'This client has no secret, because its auth_method is "none".'
@@ -25,8 +26,9 @@ _PUBLIC: Final = 'This client has no secret, because its auth_method is "none".'
 class OidcClients:
     """Creates, changes and deletes clients.
 
-    A method that takes a project id raises InvalidRequest if the id is malformed, and ProjectNotFound if the developer
-    has no such project. The same applies to a client id and ClientNotFound. A call that raises changes nothing.
+    A method that takes a project id raises InvalidRequest if the id is malformed, ProjectNotFound if the developer has
+    no such project, and InsufficientRole if their role does not permit the change. A malformed client id also raises
+    InvalidRequest, and an unknown one ClientNotFound. A call that raises changes nothing.
 
     A new secret is returned in plaintext, and cannot be retrieved later.
     """
@@ -45,7 +47,7 @@ class OidcClients:
             InvalidRequest: a field is invalid; the error's sentence names it.
             TooManyClients: the project has `CLIENT_LIMIT` clients.
         """
-        await read_owned_project(self._storage, actor.developer, project_id)
+        await read_project_for(self._storage, actor.developer, project_id, "write")
         wanted = checked_changes(
             dataclasses.replace(wanted, name=wanted.name or "", redirect_uris=wanted.redirect_uris or ())
         )
@@ -62,18 +64,20 @@ class OidcClients:
         entry = self._entry(actor, "client.created", client, settings, now)
         secret_hash = secret.hash if secret else None
         if not await self._storage.oidc_clients.create_client(actor.developer.id, client, secret_hash, entry=entry):
-            await read_owned_project(self._storage, actor.developer, project_id)  # It may have been deleted just now.
+            await read_project_for(self._storage, actor.developer, project_id)  # It may have been deleted just now.
             raise TooManyClients
         return client, plaintext
 
     async def list_clients(self, developer: Developer, project_id: str) -> list[OidcClient]:
         """Return the clients of a project, oldest first."""
-        await read_owned_project(self._storage, developer, project_id)
+        await read_project_for(self._storage, developer, project_id)
         return await self._storage.oidc_clients.list_clients(developer.id, project_id)
 
-    async def read_client(self, developer: Developer, project_id: str, client_id: str) -> OidcClient:
-        """Return one client."""
-        await read_owned_project(self._storage, developer, project_id)
+    async def read_client(
+        self, developer: Developer, project_id: str, client_id: str, action: ProjectAction = "read"
+    ) -> OidcClient:
+        """Return one client to a developer whose role permits `action`."""
+        await read_project_for(self._storage, developer, project_id, action)
         if not is_client_id(client_id):
             raise InvalidRequest("The client id must be oidc_ followed by 16 to 40 letters and digits.")
         found = await self._storage.oidc_clients.read_client(client_id)
@@ -93,7 +97,7 @@ class OidcClients:
             InvalidRequest: a field is invalid; the error's sentence names it.
         """
         actor.grant.require("write")  # Also for an empty request, because the response contains the whole client.
-        client = await self.read_client(actor.developer, project_id, client_id)
+        client = await self.read_client(actor.developer, project_id, client_id, "write")
         changes = checked_changes(changes)
         # The client may become public after it was read, so any change to a method with a secret brings one.
         plaintext, secret = self._new_secret() if changes.auth_method in {"basic", "post"} else (None, None)
@@ -107,7 +111,7 @@ class OidcClients:
 
     async def delete_client(self, actor: Actor, project_id: str, client_id: str) -> None:
         """Delete a client. Applications that use it can no longer sign users in."""
-        client = await self.read_client(actor.developer, project_id, client_id)
+        client = await self.read_client(actor.developer, project_id, client_id, "write")
         entry = self._entry(actor, "client.deleted", client, {"name": client.name}, self._clock())
         owned = (actor.developer.id, project_id, client_id)
         if not await self._storage.oidc_clients.delete_client(*owned, entry=entry):
@@ -119,12 +123,14 @@ class OidcClients:
         Raises:
             InvalidRequest: the client is public.
         """
-        client = await self.read_client(actor.developer, project_id, client_id)
+        client = await self.read_client(actor.developer, project_id, client_id, "write")
         plaintext, secret = self._new_secret()
         entry = self._entry(actor, "client.secret_regenerated", client, {"name": client.name}, self._clock())
         owned = (actor.developer.id, project_id, client_id)
         if not await self._storage.oidc_clients.regenerate_client_secret(*owned, secret, entry=entry):
-            await self.read_client(actor.developer, project_id, client_id)  # It may have been deleted just now.
+            await self.read_client(
+                actor.developer, project_id, client_id, "write"
+            )  # It may have been deleted just now.
             raise InvalidRequest(_PUBLIC)
         return plaintext
 
@@ -136,4 +142,5 @@ class OidcClients:
         self, actor: Actor, action: AuditAction, client: OidcClient, details: dict[str, object], now: int
     ) -> AuditEntry:
         details = {"project_id": client.project_id, **details}
-        return audit_entry(actor, action, now, self._entropy, subject=client.id, details=details)
+        project_id = client.project_id
+        return audit_entry(actor, action, now, self._entropy, subject=client.id, details=details, project_id=project_id)

@@ -8,11 +8,12 @@ import structlog
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
-from taproof.core.errors import DecryptionFailed, InvalidRequest, ProjectNotFound, SessionNotFound
-from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id, session_created_at, session_key
+from taproof.core.errors import DecryptionFailed, SessionNotFound
+from taproof.core.identifiers import session_created_at, session_key
 from taproof.core.model import PageCursor, Session, Status
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
+from taproof.service.project_access import member_project_ids
 from taproof.storage.protocol import Storage
 
 _log = structlog.get_logger(__name__)
@@ -65,7 +66,7 @@ class SessionReader:
         before = None if cursor is None else read_cursor(cursor, "sess")
         if messenger_id is not None:
             checked_messenger_id(messenger_id)
-        project_ids = await owned_project_ids(self._storage, developer, project_id)
+        project_ids = await member_project_ids(self._storage, developer, project_id)
         if until is not None:
             # "" sorts before every id, so the page begins with sessions created before `until`.
             end = PageCursor(until, "")
@@ -85,7 +86,7 @@ class SessionReader:
         created_at = session_created_at(session_id)
         found = None
         if created_at is not None:
-            project_ids = await owned_project_ids(self._storage, developer, None)
+            project_ids = await member_project_ids(self._storage, developer, None)
             found = await self._storage.sessions.read_session_by_id(project_ids, created_at, session_id, self._clock())
         if found is None:
             raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
@@ -117,20 +118,3 @@ class SessionReader:
             )
             return session
         return dataclasses.replace(session, identity=dataclasses.replace(session.identity, messenger_phone=phone))
-
-
-async def owned_project_ids(storage: Storage, developer: Developer, project_id: str | None) -> list[str]:
-    """Return the ids of all projects of a developer, or only `project_id` if it is one of them.
-
-    Raises:
-        InvalidRequest: the project id is malformed.
-        ProjectNotFound: this developer has no such project.
-    """
-    if project_id is None:
-        return [project.project_id for project in await storage.projects.name_projects(developer.id)]
-    if not is_project_id(project_id):
-        raise InvalidRequest(f"project_id must be a project's id: {PROJECT_ID_RULE}.")
-    project = await storage.projects.read_project(project_id)
-    if project is None or project.developer_id != developer.id:
-        raise ProjectNotFound
-    return [project_id]

@@ -78,22 +78,29 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     ),
     "audit_entries": _columns(
         "id:text developer_id:text created_at:int action:text actor:text via:text via_id:text address:text "
-        "subject:text details:text"
+        "subject:text details:text project_id:text"
     ),
     "audit_purges": _columns("developer_id:text before:int entries:int purged_at:int"),
     "projects": _columns(
-        "id:text developer_id:text name:text secret_key_hash:bytes secret_key_preview:text "
+        "id:text developer_id:text creator_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "encrypted_webhook_secret:bytes webhook_url:text created_at:int encrypted_next_webhook_secret:bytes? "
         "next_webhook_secret_at:int? secrets_version:small allowed_origins:text webhook_events:text same_device:text "
         "return_urls:text bot_id:int? "
         "bot_username:text? encrypted_bot_token:bytes? bot_broken_at:int? "
         + " ".join(f"{flag}:small" for flag in PROJECT_FLAGS)
     ),
+    "project_members": _columns(
+        "project_id:text developer_id:text role:text created_at:int invited_by:text inviter_id:text? sign_in:text?"
+    ),
+    "member_invitations": _columns(
+        "id:text project_id:text code_hash:bytes role:text created_at:int expires_at:int invited_by:text "
+        "inviter_id:text access_token_id:text? sign_in:text?"
+    ),
     "oidc_clients": _columns(
         "id:text project_id:text name:text redirect_uris:text auth_method:text signing_alg:text email:text "
         "id_token_lifetime:small secret_hash:bytes? secret_preview:text? created_at:int"
     ),
-    "deleted_projects": _columns("id:text developer_id:text"),
+    "deleted_projects": _columns("id:text developer_id:text creator_id:text"),
     "sessions": _columns(
         "day:day token_hash:bytes id:text project_id:text status:text created_at:int expires_at:int opened_at:int? "
         "opener_id:text? confirmed_at:int? cancelled_at:int? used_at:int? messenger_id:text? messenger_name:text? "

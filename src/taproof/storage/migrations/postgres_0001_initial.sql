@@ -48,6 +48,7 @@ CREATE TABLE invitations (
   inviter_id TEXT COLLATE "C", -- Null when the operator created it.
   sign_in TEXT COLLATE "C" -- The messenger sign-in that the inviter's rights come from.
 );
+CREATE INDEX invitations_by_developer ON invitations (developer_id) WHERE developer_id IS NOT NULL;
 CREATE INDEX invitations_by_expiry ON invitations (expires_at);
 CREATE INDEX invitations_by_inviter ON invitations (inviter_id) WHERE inviter_id IS NOT NULL;
 CREATE INDEX invitations_by_sign_in ON invitations (sign_in) WHERE sign_in IS NOT NULL;
@@ -98,9 +99,11 @@ CREATE TABLE audit_entries (
   address TEXT NOT NULL,
   subject TEXT NOT NULL,
   details TEXT NOT NULL, -- A JSON object.
+  project_id TEXT COLLATE "C" NOT NULL DEFAULT '', -- The project that the action changed; its members see the entry.
   PRIMARY KEY (developer_id, created_at, id)
 );
 CREATE INDEX audit_entries_by_age ON audit_entries (created_at);
+CREATE INDEX audit_entries_by_project ON audit_entries (project_id, created_at, id) WHERE project_id <> '';
 
 -- What was erased of each developer's audit log, one row for each developer.
 CREATE TABLE audit_purges (
@@ -128,7 +131,8 @@ FOR EACH ROW EXECUTE FUNCTION refuse_to_erase_audit_entry();
 
 CREATE TABLE projects (
   id TEXT COLLATE "C" PRIMARY KEY,
-  developer_id TEXT COLLATE "C" NOT NULL,
+  developer_id TEXT COLLATE "C" NOT NULL, -- The owner whose plan and limits count.
+  creator_id TEXT COLLATE "C" NOT NULL, -- The developer who created it; `daily_users` counts its users for them.
   name TEXT NOT NULL,
   secret_key_hash BYTEA NOT NULL UNIQUE,
   secret_key_preview TEXT NOT NULL,
@@ -153,9 +157,39 @@ CREATE TABLE projects (
   encrypted_bot_token BYTEA,
   bot_broken_at BIGINT
 );
--- Listing names reads the index alone: a row holds up to 8 KB of origins and addresses.
-CREATE INDEX projects_by_developer ON projects (developer_id, created_at, id, name);
+CREATE INDEX projects_by_developer ON projects (developer_id, creator_id, id);
+CREATE INDEX projects_by_creator ON projects (creator_id, developer_id, id);
 CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
+
+-- The members of each project. Each project has an owner; `projects.developer_id` is one of them.
+CREATE TABLE project_members (
+  project_id TEXT COLLATE "C" NOT NULL,
+  developer_id TEXT COLLATE "C" NOT NULL,
+  role TEXT COLLATE "C" NOT NULL, -- owner, developer or viewer.
+  created_at BIGINT NOT NULL,
+  invited_by TEXT NOT NULL, -- The inviter's e-mail address; '' for the creator.
+  inviter_id TEXT COLLATE "C", -- The inviter and the sign-in of the invitation that the member accepted.
+  sign_in TEXT COLLATE "C",
+  PRIMARY KEY (project_id, developer_id)
+);
+CREATE INDEX project_members_by_developer ON project_members (developer_id, project_id, role);
+CREATE INDEX project_members_by_inviter ON project_members (inviter_id) WHERE inviter_id IS NOT NULL;
+
+CREATE TABLE member_invitations (
+  id TEXT COLLATE "C" PRIMARY KEY,
+  project_id TEXT COLLATE "C" NOT NULL,
+  code_hash BYTEA NOT NULL UNIQUE,
+  role TEXT COLLATE "C" NOT NULL,
+  created_at BIGINT NOT NULL,
+  expires_at BIGINT NOT NULL,
+  invited_by TEXT NOT NULL,
+  inviter_id TEXT COLLATE "C" NOT NULL,
+  access_token_id TEXT COLLATE "C", -- The access token that the inviter's rights come from.
+  sign_in TEXT COLLATE "C" -- The messenger sign-in that the inviter's rights come from.
+);
+CREATE INDEX member_invitations_by_project ON member_invitations (project_id, created_at, id);
+CREATE INDEX member_invitations_by_inviter ON member_invitations (inviter_id);
+CREATE INDEX member_invitations_by_expiry ON member_invitations (expires_at);
 
 -- The applications that sign in with OpenID Connect. Their project's row is deleted in the same transaction.
 CREATE TABLE oidc_clients (
@@ -178,6 +212,7 @@ CREATE INDEX oidc_clients_by_project ON oidc_clients (project_id, created_at, id
 CREATE TABLE deleted_projects (
   id TEXT COLLATE "C" PRIMARY KEY,
   developer_id TEXT COLLATE "C" NOT NULL,
+  creator_id TEXT COLLATE "C" NOT NULL,
   deleted_at TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp(),
   is_erased INTEGER NOT NULL DEFAULT 0
 );
@@ -328,7 +363,7 @@ CREATE TABLE daily_counts (
   PRIMARY KEY (project_id, day)
 ) WITH (fillfactor = 50); -- A few rows are updated all the time: free space beside each keeps the updates off the index.
 
--- The same two counts over all projects of a developer: one user may use several.
+-- The same two counts over all projects that a developer created: one user may use several.
 CREATE TABLE daily_users (
   developer_id TEXT COLLATE "C" NOT NULL,
   day INTEGER NOT NULL,
@@ -489,7 +524,7 @@ BEGIN
         -- A phone number is stored only if project and plan still allow it.
         AND (a.encrypted_phone IS NULL OR a.return_hash IS NOT NULL OR (p.collect_phone = 1
           AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')))
-      RETURNING s.day, s.token_hash, s.id, s.project_id, p.developer_id, s.messenger_id
+      RETURNING s.day, s.token_hash, s.id, s.project_id, p.creator_id AS developer_id, s.messenger_id
     )
     SELECT array_agg(m.day), array_agg(m.token_hash), array_agg(m.id), array_agg(m.project_id),
       array_agg(m.developer_id), array_agg(m.messenger_id) FROM moved m
@@ -570,9 +605,9 @@ BEGIN
   RETURN QUERY SELECT * FROM unnest(moved_days, moved_hashes);
 END $$;
 
--- Take at most `count_limit` user days of a deleted project out of its developer's counts; return how many. A plan counts
+-- Take at most `count_limit` user days of a deleted project out of its creator's counts; return how many. A plan counts
 -- each user once a day: `removed_usage` receives what the erased users have used of it, in the same statement.
-CREATE FUNCTION erase_people(of_developer TEXT, of_project TEXT, count_limit BIGINT) RETURNS INTEGER
+CREATE FUNCTION erase_people(of_developer TEXT, of_project TEXT, of_plan TEXT, count_limit BIGINT) RETURNS INTEGER
 LANGUAGE plpgsql AS $$
 DECLARE
   people TEXT[];
@@ -605,7 +640,7 @@ BEGIN
     UPDATE daily_users c SET unique_users = c.unique_users - 1,
       latest_users = c.latest_users - CASE WHEN last_day > days[n] THEN 0 ELSE 1 END
     WHERE c.developer_id = of_developer AND c.day = days[n];
-    INSERT INTO removed_usage AS r (developer_id, day, confirmed) VALUES (of_developer, days[n], 1)
+    INSERT INTO removed_usage AS r (developer_id, day, confirmed) VALUES (of_plan, days[n], 1)
     ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = r.confirmed + 1;
     UPDATE daily_users c SET latest_users = c.latest_users + 1
     WHERE c.developer_id = of_developer AND c.day = last_day AND last_day < days[n];

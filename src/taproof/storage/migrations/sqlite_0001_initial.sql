@@ -53,6 +53,7 @@ CREATE TABLE invitations (
   inviter_id TEXT, -- Null when the operator created it.
   sign_in TEXT -- The messenger sign-in that the inviter's rights come from.
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX invitations_by_developer ON invitations (developer_id) WHERE developer_id IS NOT NULL;
 CREATE INDEX invitations_by_expiry ON invitations (expires_at);
 CREATE INDEX invitations_by_inviter ON invitations (inviter_id) WHERE inviter_id IS NOT NULL;
 CREATE INDEX invitations_by_sign_in ON invitations (sign_in) WHERE sign_in IS NOT NULL;
@@ -103,9 +104,11 @@ CREATE TABLE audit_entries (
   address TEXT NOT NULL,
   subject TEXT NOT NULL,
   details TEXT NOT NULL, -- A JSON object.
+  project_id TEXT NOT NULL DEFAULT '', -- The project that the action changed; its members see the entry.
   PRIMARY KEY (developer_id, created_at, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX audit_entries_by_age ON audit_entries (created_at);
+CREATE INDEX audit_entries_by_project ON audit_entries (project_id, created_at, id) WHERE project_id <> '';
 
 -- What was erased of each developer's audit log, one row for each developer.
 CREATE TABLE audit_purges (
@@ -134,7 +137,8 @@ END;
 
 CREATE TABLE projects (
   id TEXT PRIMARY KEY,
-  developer_id TEXT NOT NULL,
+  developer_id TEXT NOT NULL, -- The owner whose plan and limits count.
+  creator_id TEXT NOT NULL, -- The developer who created it; `daily_users` counts its users for them.
   name TEXT NOT NULL,
   secret_key_hash BLOB NOT NULL UNIQUE,
   secret_key_preview TEXT NOT NULL,
@@ -159,9 +163,39 @@ CREATE TABLE projects (
   encrypted_bot_token BLOB,
   bot_broken_at INTEGER
 ) STRICT, WITHOUT ROWID;
--- Listing names reads the index alone: a row holds up to 8 KB of origins and addresses.
-CREATE INDEX projects_by_developer ON projects (developer_id, created_at, id, name);
+CREATE INDEX projects_by_developer ON projects (developer_id, creator_id, id);
+CREATE INDEX projects_by_creator ON projects (creator_id, developer_id, id);
 CREATE UNIQUE INDEX projects_by_bot ON projects (bot_id) WHERE bot_id IS NOT NULL;
+
+-- The members of each project. Each project has an owner; `projects.developer_id` is one of them.
+CREATE TABLE project_members (
+  project_id TEXT NOT NULL,
+  developer_id TEXT NOT NULL,
+  role TEXT NOT NULL, -- owner, developer or viewer.
+  created_at INTEGER NOT NULL,
+  invited_by TEXT NOT NULL, -- The inviter's e-mail address; '' for the creator.
+  inviter_id TEXT, -- The inviter and the sign-in of the invitation that the member accepted.
+  sign_in TEXT,
+  PRIMARY KEY (project_id, developer_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX project_members_by_developer ON project_members (developer_id, project_id, role);
+CREATE INDEX project_members_by_inviter ON project_members (inviter_id) WHERE inviter_id IS NOT NULL;
+
+CREATE TABLE member_invitations (
+  id TEXT PRIMARY KEY,
+  project_id TEXT NOT NULL,
+  code_hash BLOB NOT NULL UNIQUE,
+  role TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER NOT NULL,
+  invited_by TEXT NOT NULL,
+  inviter_id TEXT NOT NULL,
+  access_token_id TEXT, -- The access token that the inviter's rights come from.
+  sign_in TEXT -- The messenger sign-in that the inviter's rights come from.
+) STRICT, WITHOUT ROWID;
+CREATE INDEX member_invitations_by_project ON member_invitations (project_id, created_at, id);
+CREATE INDEX member_invitations_by_inviter ON member_invitations (inviter_id);
+CREATE INDEX member_invitations_by_expiry ON member_invitations (expires_at);
 
 -- The applications that sign in with OpenID Connect. Their project's row is deleted in the same transaction.
 CREATE TABLE oidc_clients (
@@ -182,7 +216,8 @@ CREATE INDEX oidc_clients_by_project ON oidc_clients (project_id, created_at, id
 -- The row of a deleted project moves here, so that no statement finds the project while housekeeping erases its data.
 CREATE TABLE deleted_projects (
   id TEXT PRIMARY KEY,
-  developer_id TEXT NOT NULL
+  developer_id TEXT NOT NULL,
+  creator_id TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE sessions (
@@ -327,7 +362,7 @@ CREATE TABLE daily_counts (
   PRIMARY KEY (project_id, day)
 ) STRICT, WITHOUT ROWID;
 
--- The same two counts over all projects of a developer: one user may use several.
+-- The same two counts over all projects that a developer created: one user may use several.
 CREATE TABLE daily_users (
   developer_id TEXT NOT NULL,
   day INTEGER NOT NULL,

@@ -32,7 +32,7 @@ _SETTLED: Final = "deleted_at < clock_timestamp() - INTERVAL '60 seconds'"
 """After this time, no statement that began before the deletion is still running, because each ends within seconds."""
 ANY_DELETED_PROJECT: Final = f"SELECT 1 FROM deleted_projects WHERE is_erased = 0 OR {_SETTLED} LIMIT 1"
 NEXT_DELETED_PROJECT: Final = f"""
-SELECT id, developer_id, {_SETTLED} FROM deleted_projects WHERE is_erased = 0 OR {_SETTLED}
+SELECT id, developer_id, creator_id, {_SETTLED} FROM deleted_projects WHERE is_erased = 0 OR {_SETTLED}
 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED"""
 MARK_ERASED_PROJECT: Final = "UPDATE deleted_projects SET is_erased = 1 WHERE id = $1"
 DAY_OF_PROJECT: Final = "SELECT day FROM sessions WHERE project_id = $1 LIMIT 1"
@@ -40,7 +40,7 @@ ERASE_SESSIONS: Final = """
 WITH old AS MATERIALIZED
   (SELECT token_hash FROM sessions WHERE day = $1 AND project_id = $2 LIMIT $3 FOR UPDATE SKIP LOCKED)
 DELETE FROM sessions s USING old WHERE s.day = $1 AND s.token_hash = old.token_hash RETURNING s.day"""
-ERASE_PEOPLE: Final = "SELECT erase_people($1, $2, $3)"
+ERASE_PEOPLE: Final = "SELECT erase_people($1, $2, $3, $4)"
 _READS: Final = 512
 
 
@@ -97,7 +97,7 @@ class PostgresProjects(queries.ProjectQueries[PostgresDatabase]):
 
 async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record, limit: int) -> int:
     """Erase a part of a deleted project, in the transaction that locks its row."""
-    project_id, developer_id, is_settled = project
+    project_id, plan_id, creator_id, is_settled = project
     erased = 0
     left = limit
     while left > 0 and (day := await connection.fetchval(DAY_OF_PROJECT, project_id)) is not None:
@@ -106,7 +106,7 @@ async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record
         erased += sessions
         left -= sessions
     erased += len(await connection.fetch(queries.ERASE_EVENTS.postgres, project_id, limit))
-    erased += await connection.fetchval(ERASE_PEOPLE, developer_id, project_id, limit // 5 + 1)
+    erased += await connection.fetchval(ERASE_PEOPLE, creator_id, project_id, plan_id, limit // 5 + 1)
     if erased == 0:
         # Counts are not personal data. Counts that a late statement adds are erased together with the project's row.
         await connection.execute(count_queries.ERASE_DAILY_COUNTS, project_id)

@@ -23,6 +23,7 @@ from taproof.storage.queries.counts import CountQueries
 from taproof.storage.queries.credentials import CredentialQueries
 from taproof.storage.queries.developers import DeveloperQueries
 from taproof.storage.queries.leases import LeaseQueries
+from taproof.storage.queries.members import MemberQueries
 from taproof.storage.queries.metadata import MetadataQueries
 from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
@@ -54,6 +55,7 @@ class PostgresStorage(Storage):
         self.deliveries = deliveries
         self.developers = DeveloperQueries(database)
         self.credentials = CredentialQueries(database)
+        self.members = MemberQueries(database)
         self.audit = AuditQueries(database)
         self.plans = PlanQueries(database)
         self.counts = CountQueries(database)

@@ -38,8 +38,9 @@ WITH token AS MATERIALIZED (
   SELECT 1 FROM console_sessions s WHERE $6 = 'console' AND s.id = $7 AND s.developer_id = $2
     AND (s.expires_at IS NULL OR s.expires_at > $3) FOR KEY SHARE
 )
-INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via_id, address, subject, details)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10
+INSERT INTO audit_entries (id, developer_id, created_at, action, actor, via, via_id, address, subject, details,
+  project_id)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
 WHERE $6 NOT IN ('access_token', 'console') OR EXISTS (SELECT 1 FROM token) OR EXISTS (SELECT 1 FROM console)
 RETURNING id"""
 """Like `queries.rights.ADD_AUDIT_ENTRY`, but the acting credential cannot end before this transaction does."""

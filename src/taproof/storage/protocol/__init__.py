@@ -25,6 +25,7 @@ from taproof.storage.protocol.developers import DeveloperStorage
 from taproof.storage.protocol.encrypted_values import EncryptedValueStorage
 from taproof.storage.protocol.erasure import ErasureStorage
 from taproof.storage.protocol.leases import LeaseStorage
+from taproof.storage.protocol.members import MemberStorage
 from taproof.storage.protocol.metadata import MetadataStorage
 from taproof.storage.protocol.mini_apps import MiniAppStorage
 from taproof.storage.protocol.oidc.authorizations import AuthorizationStorage
@@ -50,6 +51,7 @@ class Storage(Protocol):
     deliveries: DeliveryStorage
     developers: DeveloperStorage
     credentials: CredentialStorage
+    members: MemberStorage
     audit: AuditStorage
     plans: PlanStorage
     counts: CountStorage

@@ -15,6 +15,9 @@ class AuditStorage(Protocol):
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         """Return entries of a developer's audit log, newest first, strictly after `before`."""
 
+    async def list_project_entries(self, project_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
+        """Return the entries of all developers about a project, newest first, strictly after `before`."""
+
     async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:
         """Return the erased part of a developer's log; None if nothing was erased."""
 

@@ -52,7 +52,7 @@ class CredentialStorage(Protocol):
         """Revoke a token with all tokens that it created, directly or indirectly; return them, this one first.
 
         With `keep_created`, the created tokens are kept, and this token's parent becomes their parent. Console sessions
-        that were opened with a revoked token end.
+        that were opened with a revoked token end, and so do the open invitations to projects that were created with it.
         """
 
     async def create_console_session(
@@ -96,5 +96,5 @@ class CredentialStorage(Protocol):
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
         """Erase console sessions last seen at or before `idle_since`, and invitations that have expired at `now`.
 
-        At most `limit` of each are erased.
+        These are invitations of both kinds. At most `limit` of each are erased.
         """

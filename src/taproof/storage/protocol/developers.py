@@ -3,12 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from taproof.core.accounts import AuditEntry, Developer, EndedRights, Invitation, InvitationOutcome
+from taproof.core.accounts import AuditEntry, Developer, EndedRights, Invitation, InvitationOutcome, RemovedDeveloper
 from taproof.core.model import DeveloperSignIn
 
 DescribeEnded = Callable[[EndedRights], Sequence[AuditEntry]]
 """Returns the audit entries for the rights that a report ended. A driver may call it more than once, so it must have no
 side effects."""
+
+
+DescribeRemoved = Callable[[RemovedDeveloper], Sequence[AuditEntry]]
+"""Returns the audit entries for the removal of a developer, with the same rules as `DescribeEnded`."""
 
 
 class DeveloperStorage(Protocol):
@@ -29,6 +33,24 @@ class DeveloperStorage(Protocol):
     async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
         """Return the developer whose rights derive from a sign-in; otherwise the one to whom this account is linked."""
 
+    async def remove_developer(
+        self,
+        developer_id: str,
+        now: int,
+        *,
+        successor_id: str | None = None,
+        delete_projects: bool = False,
+        describe: DescribeRemoved = lambda _: (),
+    ) -> RemovedDeveloper | None:
+        """Erase a developer's account with its credentials, memberships and invitations, in one transaction.
+
+        The projects of which the developer is the only owner pass to `successor_id`, or are deleted with
+        `delete_projects`. Return None if one of the two developers does not exist; nothing is changed.
+
+        Raises:
+            ProjectsNeedOwner: there are such projects, and neither is given.
+        """
+
     async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
         """End, in one transaction, all credentials and rights that derive from a developer's reported sign-in.
 
@@ -36,10 +58,12 @@ class DeveloperStorage(Protocol):
 
         - all console sessions of the developer;
         - all access tokens that derive, directly or indirectly, from this sign-in or a later one;
-        - the invitations that derive from this sign-in or, if it linked the account, also from a later one.
+        - the invitations that derive from this sign-in or, if it linked the account, also from a later one;
+        - the memberships in projects of those who accepted one of these, and of those whom they invited in turn.
 
         Developers who accepted one of these invitations can no longer sign in, and the credentials that they created
-        end too. A messenger account that the sign-in linked is unlinked. No such credential can be created meanwhile,
+        end too. A project that loses its last owner gets this developer as its owner. A messenger account that the
+        sign-in linked is unlinked. No such credential can be created meanwhile,
         so none remains. Repeating the call is safe.
         """
 

@@ -32,7 +32,8 @@ class ErasureStorage(Protocol):
     """Erases users' data. Each call is bounded, so it blocks other calls only briefly.
 
     A session is erased with its phone number, its webhook events (due ones too) and its request for a phone number, in
-    one transaction. Counts do not change. With `developer_id`, only this developer's projects are searched.
+    one transaction. Counts do not change. With `developer_id`, only the projects are searched whose data this developer
+    may change; each call checks their role in its transaction.
     """
 
     async def erase_user(
@@ -61,6 +62,7 @@ class ErasureStorage(Protocol):
         after: OpenedCursor | None,
         limit: int,
         *,
+        developer_id: str | None = None,
         entry: AuditEntry | None = None,
     ) -> ErasedPage:
         """Check the next `limit` sessions, and erase those that the account opened but did not confirm.

@@ -11,7 +11,11 @@ NO_LIMIT: Final = sys.maxsize
 
 
 class ProjectStorage(Protocol):
-    """Projects and their secrets."""
+    """Projects and their secrets.
+
+    A developer's projects are those of which they are a member. A method that changes a project for a developer checks
+    their role in the same transaction. It raises InsufficientRole if the role does not permit the change.
+    """
 
     async def create_project(
         self,
@@ -22,7 +26,7 @@ class ProjectStorage(Protocol):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> bool:
-        """Store a project, together with its bot if `bot` is given.
+        """Store a project with its developer as the owner, together with its bot if `bot` is given.
 
         Return False if the developer has `limit` projects, or if the project collects phone numbers on the plan "free".
 
@@ -32,6 +36,9 @@ class ProjectStorage(Protocol):
 
     async def read_project(self, project_id: str) -> Project | None:
         """Return a project with its counts."""
+
+    async def read_member_project(self, developer_id: str, project_id: str) -> Project | None:
+        """Return a project with its counts, its plan and the developer's role; None if they are no member."""
 
     async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
         """Return a project's webhook secrets in their stored form."""

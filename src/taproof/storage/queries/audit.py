@@ -10,11 +10,18 @@ from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start
 
 # Entries older than the recorded purge are not listed, even if some are not erased yet.
-LIST_AUDIT_ENTRIES: Final = """
-SELECT id, developer_id, created_at, action, actor, via, via_id, address, subject, details FROM audit_entries
-WHERE developer_id = $1 AND (created_at, id) < ($2, $3)
-  AND created_at >= COALESCE((SELECT p.before FROM audit_purges p WHERE p.developer_id = $1), 0)
-ORDER BY created_at DESC, id DESC LIMIT $4"""
+_ENTRY: Final = """
+SELECT e.id, e.developer_id, e.created_at, e.action, e.actor, e.via, e.via_id, e.address, e.subject, e.details,
+  e.project_id
+FROM audit_entries e"""
+LIST_AUDIT_ENTRIES: Final = f"""{_ENTRY}
+WHERE e.developer_id = $1 AND (e.created_at, e.id) < ($2, $3)
+  AND e.created_at >= COALESCE((SELECT p.before FROM audit_purges p WHERE p.developer_id = $1), 0)
+ORDER BY e.created_at DESC, e.id DESC LIMIT $4"""
+LIST_AUDIT_ENTRIES_OF_PROJECT: Final = f"""{_ENTRY}
+WHERE e.project_id = $1 AND e.project_id <> '' AND (e.created_at, e.id) < ($2, $3)
+  AND e.created_at >= COALESCE((SELECT p.before FROM audit_purges p WHERE p.developer_id = e.developer_id), 0)
+ORDER BY e.created_at DESC, e.id DESC LIMIT $4"""
 READ_AUDIT_PURGE: Final = "SELECT before, entries, purged_at FROM audit_purges WHERE developer_id = $1"
 FIND_OLD_ENTRIES: Final = """
 SELECT developer_id, created_at, id FROM audit_entries WHERE created_at < $1 ORDER BY created_at LIMIT $2"""
@@ -35,6 +42,10 @@ class AuditQueries(Queries[AnyDatabase]):
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
         found = await self._database.read(LIST_AUDIT_ENTRIES, developer_id, *page_start(before), limit)
+        return [AuditEntry(*row) for row in found]
+
+    async def list_project_entries(self, project_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
+        found = await self._database.read(LIST_AUDIT_ENTRIES_OF_PROJECT, project_id, *page_start(before), limit)
         return [AuditEntry(*row) for row in found]
 
     async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:

@@ -12,10 +12,10 @@ _BOT: Final = "SELECT id, bot_id, bot_username, encrypted_bot_token, bot_broken_
 FIND_BOT_ELSEWHERE: Final = "SELECT id, bot_broken_at FROM projects WHERE bot_id = $1 AND id <> $2"
 SET_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = $1, bot_username = $2, encrypted_bot_token = $3, bot_broken_at = $4
-WHERE developer_id = $5 AND id = $6 RETURNING id"""
+WHERE id = $5 RETURNING id"""
 REMOVE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, bot_username = NULL, encrypted_bot_token = NULL, bot_broken_at = NULL
-WHERE developer_id = $1 AND id = $2 AND bot_username IS NOT NULL RETURNING id"""
+WHERE id = $1 AND bot_username IS NOT NULL RETURNING id"""
 # `bot_username` and `bot_broken_at` are kept, so that no other bot is used until the developer decides.
 LOSE_PROJECT_BOT: Final = """
 UPDATE projects SET bot_id = NULL, encrypted_bot_token = NULL
@@ -91,17 +91,17 @@ async def is_taken(transaction: Transaction, project_id: str, change: BotChange 
     return change.loss is None or holder_id != change.loss.project_id or broken_at is None
 
 
-async def write_bot(transaction: Transaction, owned: tuple[str, str], change: BotChange | None) -> None:
-    """Apply a change, if any, to the bot of a developer's project. The new bot must not be taken."""
+async def write_bot(transaction: Transaction, project_id: str, change: BotChange | None) -> None:
+    """Apply a change, if any, to the bot of a locked project. The new bot must not be taken."""
     if change is None:
         return
     bot, entry, loss = change
     if bot is None:
-        changed = await transaction.fetch(REMOVE_PROJECT_BOT, *owned)
+        changed = await transaction.fetch(REMOVE_PROJECT_BOT, project_id)
     else:
         if loss is not None and await transaction.fetch(LOSE_PROJECT_BOT, loss.project_id, bot.bot_id):
             await transaction.add_entry(loss.entry)
         values = (bot.bot_id, bot.username, bot.encrypted_token, bot.broken_at)
-        changed = await transaction.add(SET_PROJECT_BOT, *values, *owned)
+        changed = await transaction.add(SET_PROJECT_BOT, *values, project_id)
     if changed:
         await transaction.add_entry(entry)

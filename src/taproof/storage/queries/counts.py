@@ -39,10 +39,21 @@ FROM daily_counts WHERE project_id = $1 AND day >= $2 ORDER BY day"""
 READ_DAILY_TOTALS: Final = """
 SELECT c.day, SUM(c.requested), SUM(c.opened), SUM(c.confirmed), SUM(c.used), SUM(c.cancelled), SUM(c.expired), 0, 0,
   SUM(c.reported)
-FROM projects p JOIN daily_counts c ON c.project_id = p.id WHERE p.developer_id = $1 AND c.day >= $2
+FROM project_members m JOIN daily_counts c ON c.project_id = m.project_id WHERE m.developer_id = $1 AND c.day >= $2
 GROUP BY c.day ORDER BY c.day"""
-READ_DAILY_USERS: Final = """
-SELECT day, unique_users, latest_users FROM daily_users WHERE developer_id = $1 AND day >= $2 ORDER BY day"""
+_SPLIT: Final = """EXISTS (SELECT 1 FROM projects s WHERE s.creator_id = $1 AND NOT EXISTS (
+    SELECT 1 FROM project_members o WHERE o.project_id = s.id AND o.developer_id = $1))"""
+READ_DAILY_USERS: Final = f"""
+SELECT x.day, SUM(x.unique_users), SUM(x.latest_users) FROM (
+  SELECT u.day, u.unique_users, u.latest_users FROM daily_users u
+  WHERE u.developer_id = $1 AND u.day >= $2 AND NOT {_SPLIT}
+  UNION ALL
+  SELECT c.day, c.unique_users, c.latest_users FROM project_members m JOIN projects p ON p.id = m.project_id
+  JOIN daily_counts c ON c.project_id = p.id
+  WHERE m.developer_id = $1 AND c.day >= $2 AND (p.creator_id <> $1 OR {_SPLIT})) AS x
+GROUP BY x.day ORDER BY x.day"""
+"""A user counts once across the projects that the developer created, and once in each other project. If the developer
+has left a created project, the user counts once in each project."""
 PURGE_USER_DAYS: Final = Purge("user_days", "developer_id, messenger_id, day, project_id", "day < $1")
 
 

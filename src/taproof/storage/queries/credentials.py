@@ -100,10 +100,14 @@ ANY_CONSOLE_SESSION: Final = "SELECT 1 FROM console_sessions WHERE developer_id 
 DELETE_CONSOLE_SESSIONS_OF_TOKEN: Final = (
     "DELETE FROM console_sessions WHERE developer_id = $1 AND access_token_id = $2"
 )
+DELETE_MEMBER_INVITATIONS_OF_TOKEN: Final = (
+    "DELETE FROM member_invitations WHERE inviter_id = $1 AND access_token_id = $2"
+)
 DELETE_CONSOLE_SESSION: Final = "DELETE FROM console_sessions WHERE developer_id = $1 AND id = $2 RETURNING id"
 DELETE_CONSOLE_SESSIONS: Final = "DELETE FROM console_sessions WHERE developer_id = $1 RETURNING id"
 PURGE_CONSOLE_SESSIONS: Final = Purge("console_sessions", "id", "last_seen_at <= $1")
 PURGE_INVITATIONS: Final = Purge("invitations", "id", "expires_at <= $1")
+PURGE_MEMBER_INVITATIONS: Final = Purge("member_invitations", "id", "expires_at <= $1")
 
 
 class CredentialQueries(Queries[AnyDatabase]):
@@ -165,6 +169,8 @@ class CredentialQueries(Queries[AnyDatabase]):
             for each in ended:
                 await transaction.fetch(DELETE_CONSOLE_SESSIONS_OF_TOKEN, developer_id, each.id)
                 await transaction.fetch(DELETE_ACCESS_TOKEN, developer_id, each.id)
+                # Last, because deleting the token waits for calls that use it.
+                await transaction.fetch(DELETE_MEMBER_INVITATIONS_OF_TOKEN, developer_id, each.id)
             return ended
 
         return await self._database.in_transaction(delete)
@@ -230,7 +236,8 @@ class CredentialQueries(Queries[AnyDatabase]):
 
     async def purge_console_access(self, now: int, idle_since: int, limit: int) -> int:
         ended = await self._database.purge(PURGE_CONSOLE_SESSIONS, idle_since, limit)
-        return ended + await self._database.purge(PURGE_INVITATIONS, now, limit)
+        ended += await self._database.purge(PURGE_INVITATIONS, now, limit)
+        return ended + await self._database.purge(PURGE_MEMBER_INVITATIONS, now, limit)
 
 
 async def end_console_sessions(transaction: Transaction, developer_id: str) -> int:

@@ -7,6 +7,7 @@ from taproof.core.deliveries import Attempt, DeliveryState, Event
 from taproof.core.model import TurnOffReason
 from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.rights import require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import attempt_values, recorded_values
 
@@ -73,7 +74,7 @@ INSERT INTO ended_webhooks (project_id, ended_at) VALUES ($1, $2) ON CONFLICT (p
 NEXT_ENDED_WEBHOOK: Final = "SELECT project_id, ended_at FROM ended_webhooks ORDER BY project_id LIMIT 1"
 FIND_ENDED_WEBHOOK: Final = """
 SELECT e.project_id, e.ended_at FROM ended_webhooks e JOIN projects p ON p.id = e.project_id
-WHERE p.developer_id = $1 AND p.id = $2"""
+WHERE p.id = $1"""
 IS_FAILING: Final = "SELECT 1 FROM webhook_endpoints WHERE project_id = $1 AND failing_since <= $2"
 FORGET_ENDED_WEBHOOK: Final = "DELETE FROM ended_webhooks WHERE project_id = $1"
 RECORD_DELIVERY: Final = """
@@ -89,7 +90,7 @@ WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND (e.created_at, e.id
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $1)
 ORDER BY e.created_at DESC, e.id DESC LIMIT $6"""
 READ_DELIVERY: Final = f"""{_DELIVERY}
-JOIN projects p ON p.id = e.project_id WHERE p.developer_id = $1 AND e.id = $2"""
+JOIN project_members m ON m.project_id = e.project_id WHERE m.developer_id = $1 AND e.id = $2"""
 FIND_DELIVERIES: Final = f"""{_DELIVERY}
 WHERE e.project_id = $1 AND e.state = $2 AND e.type = $3 AND e.created_at = $4 AND e.session_id = $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $1)
@@ -97,9 +98,10 @@ ORDER BY e.id"""
 READ_ATTEMPTS: Final = """
 SELECT number, started_at, duration, status, error, encrypted_answer FROM webhook_attempts
 WHERE event_id = $1 ORDER BY number DESC LIMIT $2"""
+FIND_PROJECT_OF_DELIVERY: Final = "SELECT project_id FROM webhook_events WHERE id = $1"
 FIND_RESENDABLE: Final = """
 SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
-WHERE p.developer_id = $1 AND e.id = $2 AND p.webhook_url <> '' AND LENGTH(e.encrypted_body) > 0"""
+WHERE e.id = $1 AND p.webhook_url <> '' AND LENGTH(e.encrypted_body) > 0"""
 RESEND_DELIVERY: Final = """
 UPDATE webhook_events SET state = 'due', due_at = $1, leased_until = 0, finished_at = NULL, schedule_start = attempts,
   interrupted = interrupted + CASE WHEN state = 'due' AND leased_until > 0 THEN 1 ELSE 0 END
@@ -170,8 +172,11 @@ class DeliveryQueries(Queries[AnyDatabase]):
         self, developer_id: str, event_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
         async def resend(transaction: Transaction) -> bool:
+            for (project_id,) in await transaction.fetch(FIND_PROJECT_OF_DELIVERY, event_id):
+                if not await require_role(transaction, developer_id, project_id, "write"):
+                    return False
             # The lock delays a concurrent removal of the webhook, which then also ends this event.
-            if not await transaction.lock(FIND_RESENDABLE, developer_id, event_id, mode="FOR SHARE OF p"):
+            if not await transaction.lock(FIND_RESENDABLE, event_id, mode="FOR SHARE OF p"):
                 return False
             if await transaction.fetch(RESEND_DELIVERY, now, event_id):
                 await transaction.add_entry(entry)

@@ -2,9 +2,20 @@
 
 from typing import Final
 
-from taproof.core.accounts import AuditEntry, Developer, EndedRights, EndedToken, Invitation, InvitationOutcome
+from taproof.core.accounts import (
+    AuditEntry,
+    Developer,
+    EndedRights,
+    EndedToken,
+    Invitation,
+    InvitationOutcome,
+    ProjectItem,
+    RemovedDeveloper,
+)
+from taproof.core.errors import ProjectsNeedOwner
 from taproof.core.model import DeveloperSignIn
-from taproof.storage.protocol.developers import DescribeEnded
+from taproof.core.roles import Role
+from taproof.storage.protocol.developers import DescribeEnded, DescribeRemoved
 from taproof.storage.queries.credentials import (
     DELETE_ACCESS_TOKENS,
     DELETE_ACCESS_TOKENS_OF_SIGN_IN,
@@ -12,7 +23,9 @@ from taproof.storage.queries.credentials import (
     end_console_sessions,
 )
 from taproof.storage.queries.database import AnyDatabase, Queries
-from taproof.storage.queries.rights import FIND_DEVELOPER, require_sign_in
+from taproof.storage.queries.members import DELETE_MEMBER_INVITATIONS_OF, settle_plans
+from taproof.storage.queries.projects import NAME_PROJECTS, erase_project
+from taproof.storage.queries.rights import DELETE_MEMBER, FIND_DEVELOPER, SET_OWNER, lock_members, require_sign_in
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import developer_from, developer_values, invitation_from, invitation_values
 
@@ -93,6 +106,31 @@ DELETE_INVITATIONS_OF_SIGN_IN: Final = """
 DELETE FROM invitations WHERE inviter_id = $1 AND (sign_in = $2 OR (sign_in >= substr($2, 1, 12)
   AND EXISTS (SELECT 1 FROM developers b WHERE b.id = $1 AND b.bound_by = $2))) RETURNING id"""
 DELETE_INVITATIONS_OF: Final = "DELETE FROM invitations WHERE inviter_id = $1 RETURNING id"
+_OF_SIGN_IN: Final = """inviter_id = $1 AND (sign_in = $2 OR (sign_in >= substr($2, 1, 12)
+  AND EXISTS (SELECT 1 FROM developers b WHERE b.id = $1 AND b.bound_by = $2)))"""
+DELETE_MEMBER_INVITATIONS_OF_SIGN_IN: Final = f"""
+DELETE FROM member_invitations WHERE {_OF_SIGN_IN} RETURNING project_id, id"""
+FIND_MEMBERS_OF_SIGN_IN: Final = f"""
+WITH RECURSIVE derived (project_id, developer_id) AS (
+  SELECT project_id, developer_id FROM project_members WHERE {_OF_SIGN_IN}
+  UNION SELECT m.project_id, m.developer_id FROM derived d
+  JOIN project_members m ON m.project_id = d.project_id AND m.inviter_id = d.developer_id
+)
+SELECT project_id, developer_id FROM derived WHERE developer_id <> $1 ORDER BY project_id, developer_id"""
+"""Finds the members who joined by invitations made with this sign-in, and those whom they invited in turn."""
+
+READ_CREATION: Final = "SELECT created_at FROM projects WHERE id = $1"
+
+# ---- the removal of a developer
+
+LOCK_SHARED_MEMBERS: Final = """
+SELECT project_id, developer_id, role FROM project_members
+WHERE project_id IN (SELECT m.project_id FROM project_members m WHERE m.developer_id = $1)
+ORDER BY project_id, developer_id"""
+DELETE_MEMBERSHIPS: Final = "DELETE FROM project_members WHERE developer_id = $1"
+DELETE_MEMBER_INVITATIONS_BY: Final = "DELETE FROM member_invitations WHERE inviter_id = $1 RETURNING project_id, id"
+DELETE_INVITATIONS_FOR: Final = "DELETE FROM invitations WHERE developer_id = $1"
+DELETE_DEVELOPER: Final = "DELETE FROM developers WHERE id = $1"
 
 
 class DeveloperQueries(Queries[AnyDatabase]):
@@ -197,6 +235,10 @@ class DeveloperQueries(Queries[AnyDatabase]):
             invitations = await transaction.fetch(DELETE_INVITATIONS_OF_SIGN_IN, *values)
             for each in invited:
                 invitations += await transaction.fetch(DELETE_INVITATIONS_OF, each)
+            members = await _end_memberships(transaction, developer_id, sign_in)
+            member_invitations = await transaction.fetch(DELETE_MEMBER_INVITATIONS_OF_SIGN_IN, *values)
+            for each in invited:
+                member_invitations += await transaction.fetch(DELETE_MEMBER_INVITATIONS_BY, each)
             sessions = await end_console_sessions(transaction, developer_id)
             tokens = await transaction.fetch(DELETE_ACCESS_TOKENS_OF_SIGN_IN, *values)
             unbound = await transaction.fetch(UNBIND_SIGN_IN, *values)
@@ -210,9 +252,77 @@ class DeveloperQueries(Queries[AnyDatabase]):
                 tuple(row[0] for row in invitations),
                 tuple(invited),
                 is_unbound=bool(unbound),
+                members=tuple(members),
+                member_invitations=tuple(ProjectItem(*row) for row in member_invitations),
             )
             for entry in describe(ended):
                 await transaction.add_entry(entry)
             return ended
 
         return await self._database.in_transaction(end)
+
+    async def remove_developer(
+        self,
+        developer_id: str,
+        now: int,
+        *,
+        successor_id: str | None = None,
+        delete_projects: bool = False,
+        describe: DescribeRemoved = lambda _: (),
+    ) -> RemovedDeveloper | None:
+        async def remove(transaction: Transaction) -> RemovedDeveloper | None:
+            # These locks prevent creating and accepting invitations, and creating credentials.
+            await transaction.lock_developers()
+            found = {}
+            for each in sorted({developer_id, successor_id or developer_id}):
+                found[each] = await transaction.lock(FIND_DEVELOPER, each)
+            if not all(found.values()):
+                return None
+            projects: dict[str, dict[str, Role]] = {}
+            for project_id, member_id, role in await transaction.lock(LOCK_SHARED_MEMBERS, developer_id):
+                projects.setdefault(project_id, {})[member_id] = role
+            names = dict(await transaction.fetch(NAME_PROJECTS, developer_id))
+            alone = [
+                ProjectItem(each, names[each])
+                for each, roles in projects.items()
+                if roles[developer_id] == "owner" and list(roles.values()).count("owner") == 1
+            ]
+            if alone and successor_id is None and not delete_projects:
+                raise ProjectsNeedOwner(names=[f"{name} ({project_id})" for project_id, name in alone])
+            for project_id, _ in alone:
+                if delete_projects:
+                    await erase_project(transaction, project_id)
+                else:
+                    await transaction.add(SET_OWNER, project_id, successor_id, now)
+            await transaction.fetch(DELETE_MEMBERSHIPS, developer_id)
+            await settle_plans(transaction, sorted(projects))
+            await transaction.fetch(DELETE_MEMBER_INVITATIONS_BY, developer_id)
+            await transaction.fetch(DELETE_INVITATIONS_OF, developer_id)
+            await transaction.fetch(DELETE_INVITATIONS_FOR, developer_id)
+            sessions = await end_console_sessions(transaction, developer_id)
+            tokens = await transaction.fetch(DELETE_ACCESS_TOKENS, developer_id)
+            await transaction.fetch(DELETE_DEVELOPER, developer_id)
+            left = [ProjectItem(each, names[each]) for each in projects if ProjectItem(each, names[each]) not in alone]
+            kept, deleted = ((), alone) if delete_projects else (alone, ())
+            removed = RemovedDeveloper(tuple(kept), tuple(deleted), tuple(left), sessions, len(tokens))
+            for entry in describe(removed):
+                await transaction.add_entry(entry)
+            return removed
+
+        return await self._database.in_transaction(remove)
+
+
+async def _end_memberships(transaction: Transaction, developer_id: str, sign_in: str) -> list[ProjectItem]:
+    """Remove the members who joined through a sign-in. A project that loses its last owner gets this developer back."""
+    ended = [ProjectItem(*row) for row in await transaction.fetch(FIND_MEMBERS_OF_SIGN_IN, developer_id, sign_in)]
+    for project_id in sorted({each.project_id for each in ended}):
+        roles = await lock_members(transaction, project_id)
+        for each in ended:
+            if each.project_id == project_id and roles.pop(each.item, None) is not None:
+                await transaction.fetch(DELETE_MEMBER, *each)
+                await transaction.fetch(DELETE_MEMBER_INVITATIONS_OF, *each)
+        if "owner" not in roles.values():
+            ((created_at,),) = await transaction.fetch(READ_CREATION, project_id)
+            await transaction.add(SET_OWNER, project_id, developer_id, created_at)
+        await settle_plans(transaction, [project_id])
+    return ended

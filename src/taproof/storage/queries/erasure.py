@@ -6,8 +6,11 @@ from typing import Final
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
 from taproof.core.model import Status
+from taproof.core.roles import roles_with
 from taproof.storage.protocol.erasure import ErasedPage, OpenedCursor, OpenedDay
+from taproof.storage.queries.counts import COUNT_DEVELOPER_USERS
 from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.rights import require_role
 from taproof.storage.queries.transaction import Transaction
 
 OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
@@ -15,15 +18,20 @@ OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
 _BEFORE_ALL: Final = OpenedDay("", -1)
 
 FIND_SIGN_INS: Final = "SELECT day, token_hash FROM sessions WHERE messenger_id = $1 LIMIT $2"
-FIND_SIGN_INS_OF_DEVELOPER: Final = """
-SELECT day, token_hash FROM sessions
-WHERE messenger_id = $1 AND project_id IN (SELECT id FROM projects WHERE developer_id = $2) LIMIT $3"""
+_WRITERS: Final = ", ".join(f"'{role}'" for role in roles_with("write"))
+FIND_WRITABLE: Final = f"""
+SELECT project_id FROM project_members WHERE developer_id = $1 AND role IN ({_WRITERS}) ORDER BY project_id"""
+"""Finds the projects whose data a developer may change. The lock keeps these memberships unchanged."""
+FIND_SIGN_INS_OF_DEVELOPER: Final = f"""
+SELECT day, token_hash FROM sessions WHERE messenger_id = $1 AND project_id IN (
+  SELECT project_id FROM project_members WHERE developer_id = $2 AND role IN ({_WRITERS})) LIMIT $3"""
 LIST_OPENED_DAYS: Final = """
 SELECT project_id, day FROM daily_counts
 WHERE (project_id, day) > ($1, $2) AND day >= $3 AND opened > confirmed ORDER BY project_id, day LIMIT $4"""
-LIST_OPENED_DAYS_OF_DEVELOPER: Final = """
-SELECT c.project_id, c.day FROM projects p JOIN daily_counts c ON c.project_id = p.id
-WHERE p.developer_id = $1 AND (c.project_id, c.day) > ($2, $3) AND c.day >= $4 AND c.opened > c.confirmed
+LIST_OPENED_DAYS_OF_DEVELOPER: Final = f"""
+SELECT c.project_id, c.day FROM project_members m JOIN daily_counts c ON c.project_id = m.project_id
+WHERE m.developer_id = $1 AND m.role IN ({_WRITERS}) AND (c.project_id, c.day) > ($2, $3) AND c.day >= $4
+  AND c.opened > c.confirmed
 ORDER BY c.project_id, c.day LIMIT $5"""
 OLDEST_DAY: Final = "SELECT MIN(day) FROM sessions"
 LIST_OPENED: Final = """
@@ -32,8 +40,8 @@ WHERE day = $1 AND project_id = $2 AND status = $3 AND created_at >= $4 AND (cre
 ORDER BY created_at DESC, id DESC LIMIT $7"""
 # A developer without projects has no rows in `user_days` either, except for a while after deleting a project.
 FIND_PERSON: Final = """
-SELECT x.developer_id FROM (SELECT developer_id FROM projects UNION SELECT developer_id FROM deleted_projects) x
-WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.developer_id AND u.messenger_id = $1) LIMIT 1"""
+SELECT x.creator_id FROM (SELECT creator_id FROM projects UNION SELECT creator_id FROM deleted_projects) x
+WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.creator_id AND u.messenger_id = $1) LIMIT 1"""
 ERASE_SESSION: Final = """
 DELETE FROM sessions WHERE day = $1 AND token_hash = $2 AND (opener_id = $3 OR messenger_id = $3)
 RETURNING project_id, id, confirmed_at, cancelled_at, expires_at, reported_at"""
@@ -46,6 +54,20 @@ ERASE_PHONE_REQUEST: Final = "DELETE FROM phone_requests WHERE day = $1 AND toke
 ERASE_PROMPT: Final = "DELETE FROM prompts WHERE day = $1 AND token_hash = $2"
 RENAME_PERSON: Final = """
 UPDATE user_days SET messenger_id = $1 WHERE developer_id = $2 AND messenger_id = $3 RETURNING day"""
+FIND_CREATORS: Final = f"""
+SELECT x.creator_id FROM (
+  SELECT p.creator_id FROM project_members m JOIN projects p ON p.id = m.project_id
+  WHERE m.developer_id = $1 AND m.role IN ({_WRITERS})
+  UNION SELECT d.id FROM developers d WHERE d.id = $1) AS x
+WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.creator_id AND u.messenger_id = $2)
+ORDER BY x.creator_id"""
+"""Finds the creators of the projects whose data a developer may change and which the user used, and the developer."""
+RENAME_PERSON_IN_PROJECTS: Final = f"""
+UPDATE user_days SET messenger_id = $1 WHERE developer_id = $2 AND messenger_id = $3 AND (
+  project_id IN (SELECT m.project_id FROM project_members m WHERE m.developer_id = $4 AND m.role IN ({_WRITERS}))
+  OR NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = user_days.project_id)) RETURNING day"""
+"""Renames a user in these projects of one creator, and in deleted projects."""
+READ_DAYS_LEFT: Final = "SELECT DISTINCT day FROM user_days WHERE developer_id = $1 AND messenger_id = $2"
 ERASE_PHONE_REQUESTS_OF_USER: Final = "DELETE FROM phone_requests WHERE messenger_id = $1 RETURNING day"
 # In the order in which the other statements lock prompts.
 HOLD_PROMPTS_OF_USER: Final = "SELECT day FROM prompts WHERE messenger_id = $1 ORDER BY day, token_hash"
@@ -68,6 +90,8 @@ class ErasureQueries(Queries[AnyDatabase]):
         entry: AuditEntry | None = None,
     ) -> int:
         async def erase(transaction: Transaction) -> int:
+            if developer_id is not None:
+                await transaction.lock(FIND_WRITABLE, developer_id, mode="FOR SHARE")
             erased = (
                 await self._erase_sign_ins(transaction, messenger_id, developer_id, limit)
                 or await _forget_person(transaction, messenger_id, developer_id, replacement)
@@ -98,9 +122,12 @@ class ErasureQueries(Queries[AnyDatabase]):
         after: OpenedCursor | None,
         limit: int,
         *,
+        developer_id: str | None = None,
         entry: AuditEntry | None = None,
     ) -> ErasedPage:
         async def erase(transaction: Transaction) -> ErasedPage:
+            if developer_id is not None and not await require_role(transaction, developer_id, of.project_id, "write"):
+                return ErasedPage(0, None)
             await transaction.read_in_order()
             keys: list[tuple[int, bytes]] = []
             left = limit
@@ -152,13 +179,31 @@ class ErasureQueries(Queries[AnyDatabase]):
 async def _forget_person(
     transaction: Transaction, messenger_id: str, developer_id: str | None, replacement: str
 ) -> int:
-    """Rename the user in a developer's counts, on all days together, so that they still count as one person."""
-    developers = [(developer_id,)] if developer_id else await transaction.fetch(FIND_PERSON, messenger_id)
+    """Rename the user in the counts, on all days together, so that they still count as one person."""
     renamed = 0
-    for (each,) in developers:
+    if developer_id is None:
+        for (each,) in await transaction.fetch(FIND_PERSON, messenger_id):
+            await transaction.lock_user(each, messenger_id)
+            renamed += len(await transaction.fetch(RENAME_PERSON, replacement, each, messenger_id))
+        return renamed
+    for (each,) in await transaction.fetch(FIND_CREATORS, developer_id, messenger_id):
         await transaction.lock_user(each, messenger_id)
-        renamed += len(await transaction.fetch(RENAME_PERSON, replacement, each, messenger_id))
+        values = (replacement, each, messenger_id, developer_id)
+        found = await transaction.fetch(RENAME_PERSON_IN_PROJECTS, *values)
+        renamed += len(found)
+        left = {row[0] for row in await transaction.fetch(READ_DAYS_LEFT, each, messenger_id)}
+        await _count_second_person(transaction, each, {row[0] for row in found}, left)
     return renamed
+
+
+async def _count_second_person(transaction: Transaction, creator_id: str, renamed: set[int], left: set[int]) -> None:
+    """Count a user as two people if some of their days were renamed and others, in projects of others, are left."""
+    if not renamed or not left:
+        return
+    later_of_each = min(max(renamed), max(left))
+    for day in sorted({*(renamed & left), later_of_each}):
+        changes = (int(day in renamed and day in left), int(day == later_of_each))
+        await transaction.add(COUNT_DEVELOPER_USERS, creator_id, day, *changes)
 
 
 async def _erase_rest(transaction: Transaction, messenger_id: str, limit: int) -> int:

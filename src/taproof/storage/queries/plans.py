@@ -10,12 +10,19 @@ from taproof.storage.queries.transaction import Transaction
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
 FIND_COLLECTING: Final = "SELECT id FROM projects WHERE developer_id = $1 AND collect_phone = 1 ORDER BY id"
 STOP_COLLECTING: Final = "UPDATE projects SET collect_phone = 0 WHERE developer_id = $1 AND collect_phone = 1"
+STOP_COLLECTING_IN_PROJECT: Final = "UPDATE projects SET collect_phone = 0 WHERE id = $1"
+_SPLIT: Final = "EXISTS (SELECT 1 FROM projects s WHERE s.creator_id = $1 AND s.developer_id <> $1)"
 # A user counts once a day, so the sum has one row for each day of the month, regardless of the number of users. Erasing
 # a deleted project moves its users from `daily_users` to `removed_usage`, so the sum stays the same.
-READ_USED: Final = """
+READ_USED: Final = f"""
 SELECT (SELECT COUNT(*) FROM projects p WHERE p.developer_id = $1),
-  (SELECT COALESCE(SUM(u.unique_users), 0) FROM daily_users u WHERE u.developer_id = $1 AND u.day >= $2)
+  (SELECT COALESCE(SUM(u.unique_users), 0) FROM daily_users u
+    WHERE u.developer_id = $1 AND u.day >= $2 AND NOT {_SPLIT})
+  + (SELECT COALESCE(SUM(c.unique_users), 0) FROM projects p JOIN daily_counts c ON c.project_id = p.id
+    WHERE p.developer_id = $1 AND c.day >= $2 AND (p.creator_id <> $1 OR {_SPLIT}))
   + (SELECT COALESCE(SUM(r.confirmed), 0) FROM removed_usage r WHERE r.developer_id = $1 AND r.day >= $2)"""
+"""A user counts once a day across the projects that the developer created, and once in each other project. If a created
+project is on another plan, the user counts once in each project."""
 REMEMBER_USAGE: Final = """
 INSERT INTO removed_usage (developer_id, day, confirmed) VALUES ($1, $2, 1)
 ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = removed_usage.confirmed + excluded.confirmed"""

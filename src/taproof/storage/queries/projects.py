@@ -6,13 +6,22 @@ from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
 from taproof.core.model import PROJECT_FLAGS, BotChange, NamedProject, Project, ProjectChanges
 from taproof.core.return_url import lacks_return_page
+from taproof.core.roles import require_action
 from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
 from taproof.storage.protocol.projects import NO_LIMIT
 from taproof.storage.queries.bots import is_taken, write_bot
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOINT, begin_ending, continue_ending
 from taproof.storage.queries.oidc.clients import DELETE_CLIENTS
-from taproof.storage.queries.rights import FIND_DEVELOPER
+from taproof.storage.queries.rights import (
+    ADD_MEMBER,
+    DELETE_MEMBER_INVITATIONS,
+    DELETE_MEMBERS,
+    FIND_DEVELOPER,
+    change_as_member,
+    lock_members,
+    require_role,
+)
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import change_values, project_from, project_values
 
@@ -22,26 +31,32 @@ _COLUMNS: Final = (
 )
 _COLLECT: Final = f"${_COLUMNS.index('collect_phone') + 1}"
 CREATE_PROJECT: Final = f"""
-INSERT INTO projects ({", ".join(_COLUMNS)})
-SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 1))}
+INSERT INTO projects ({", ".join(_COLUMNS)}, creator_id)
+SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 1))}, $2
 WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < ${len(_COLUMNS) + 1}
   AND ({_COLLECT} = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
 _PROJECT: Final = f"""
 SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url, p.created_at,
   {", ".join(f"p.{flag}" for flag in PROJECT_FLAGS)}"""
-_COUNTED_PROJECT: Final = f"""{_PROJECT},
+_COUNTED: Final = f"""{_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
   p.encrypted_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at, p.webhook_events,
-  p.same_device, p.return_urls
-FROM projects p LEFT JOIN webhook_endpoints w ON w.project_id = p.id"""
-READ_PROJECT: Final = f"{_COUNTED_PROJECT} WHERE p.id = $1"
-LIST_PROJECTS: Final = f"{_COUNTED_PROJECT} WHERE p.developer_id = $1 ORDER BY p.created_at, p.id"
-COUNT_PROJECTS: Final = "SELECT COUNT(*) FROM projects WHERE developer_id = $1"
-NAME_PROJECTS: Final = "SELECT id, name FROM projects WHERE developer_id = $1 ORDER BY created_at, id"
-READ_PROJECTS: Final = f"""{_COUNTED_PROJECT}
-WHERE p.developer_id || '' = $1 AND p.id IN (SELECT value FROM json_each($2)) ORDER BY p.created_at, p.id"""
+  p.same_device, p.return_urls"""
+READ_PROJECT: Final = f"""{_COUNTED}
+FROM projects p LEFT JOIN webhook_endpoints w ON w.project_id = p.id WHERE p.id = $1"""
+_MEMBER_PROJECT: Final = f"""{_COUNTED},
+  (SELECT d.plan FROM developers d WHERE d.id = p.developer_id), m.role
+FROM project_members m JOIN projects p ON p.id = m.project_id LEFT JOIN webhook_endpoints w ON w.project_id = p.id"""
+READ_MEMBER_PROJECT: Final = f"{_MEMBER_PROJECT} WHERE m.developer_id = $1 AND m.project_id = $2"
+LIST_PROJECTS: Final = f"{_MEMBER_PROJECT} WHERE m.developer_id = $1 ORDER BY p.created_at, p.id"
+COUNT_PROJECTS: Final = "SELECT COUNT(*) FROM project_members WHERE developer_id = $1"
+NAME_PROJECTS: Final = """
+SELECT p.id, p.name FROM project_members m JOIN projects p ON p.id = m.project_id
+WHERE m.developer_id = $1 ORDER BY p.created_at, p.id"""
+READ_PROJECTS: Final = f"""{_MEMBER_PROJECT}
+WHERE m.developer_id = $1 AND m.project_id IN (SELECT value FROM json_each($2)) ORDER BY p.created_at, p.id"""
 READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_key_hash = $1"
 READ_WEBHOOK_SECRETS: Final = """
 SELECT encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
@@ -54,33 +69,34 @@ FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = $1"
 _CHANGED: Final = (
     *("name", "webhook_url", *PROJECT_FLAGS, "allowed_origins", "webhook_events", "return_urls", "same_device"),
 )
-LOCK_PROJECTS: Final = "SELECT id FROM projects WHERE (developer_id = $1 AND id = $2) OR id = $3 ORDER BY id"
+LOCK_PROJECTS: Final = "SELECT id FROM projects WHERE id = $1 OR id = $2 ORDER BY id"
+FIND_DEVELOPER_OF_PROJECT: Final = """
+SELECT 1 FROM developers WHERE id = (SELECT p.developer_id FROM projects p WHERE p.id = $1)"""
 _COLLECTS: Final = f"${_CHANGED.index('collect_phone') + 1}"
 _NEW: Final = {name: f"COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1)}
-_OWNER: Final = f"${len(_CHANGED) + 1}"
 UPDATE_PROJECT: Final = f"""
 UPDATE projects SET {", ".join(f"{name} = {value}" for name, value in _NEW.items())}
-WHERE developer_id = {_OWNER} AND id = ${len(_CHANGED) + 2}
-  AND (COALESCE({_COLLECTS}, 0) = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = {_OWNER} AND d.plan <> 'free'))
+WHERE id = ${len(_CHANGED) + 1} AND (COALESCE({_COLLECTS}, 0) = 0
+  OR EXISTS (SELECT 1 FROM developers d WHERE d.id = projects.developer_id AND d.plan <> 'free'))
 RETURNING id"""
 FIND_ANY_CLIENT: Final = "SELECT 1 FROM oidc_clients WHERE project_id = $1 LIMIT 1"
 REPLACE_PROJECT_SECRETS: Final = """
 UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, encrypted_webhook_secret = $3,
   encrypted_next_webhook_secret = NULL, next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
-WHERE developer_id = $4 AND id = $5 RETURNING id"""
+WHERE id = $4 RETURNING id"""
 ROTATE_WEBHOOK_SECRET: Final = """
 UPDATE projects SET encrypted_webhook_secret = COALESCE(encrypted_next_webhook_secret, encrypted_webhook_secret),
   secrets_version = secrets_version + CASE WHEN encrypted_next_webhook_secret IS NULL THEN 0 ELSE 1 END,
   encrypted_next_webhook_secret = $1, next_webhook_secret_at = $2
-WHERE developer_id = $3 AND id = $4 AND (next_webhook_secret_at IS NULL OR next_webhook_secret_at <= $5)
+WHERE id = $3 AND (next_webhook_secret_at IS NULL OR next_webhook_secret_at <= $4)
 RETURNING id"""
 PROMOTE_WEBHOOK_SECRET: Final = """
 UPDATE projects SET encrypted_webhook_secret = encrypted_next_webhook_secret, encrypted_next_webhook_secret = NULL,
   next_webhook_secret_at = NULL, secrets_version = secrets_version + 1
-WHERE developer_id = $1 AND id = $2 AND next_webhook_secret_at > $3 RETURNING id"""
-DELETE_PROJECT: Final = "DELETE FROM projects WHERE developer_id = $1 AND id = $2 RETURNING id"
-REMEMBER_DELETED_PROJECT: Final = "INSERT INTO deleted_projects (id, developer_id) VALUES ($1, $2)"
-NEXT_DELETED_PROJECT: Final = "SELECT id, developer_id FROM deleted_projects ORDER BY id LIMIT 1"
+WHERE id = $1 AND next_webhook_secret_at > $2 RETURNING id"""
+DELETE_PROJECT: Final = "DELETE FROM projects WHERE id = $1 RETURNING developer_id, creator_id"
+REMEMBER_DELETED_PROJECT: Final = "INSERT INTO deleted_projects (id, developer_id, creator_id) VALUES ($1, $2, $3)"
+NEXT_DELETED_PROJECT: Final = "SELECT id, developer_id, creator_id FROM deleted_projects ORDER BY id LIMIT 1"
 FORGET_DELETED_PROJECT: Final = "DELETE FROM deleted_projects WHERE id = $1"
 ERASE_SESSIONS: Final = Purge("sessions", "day, token_hash", "project_id = $1")
 ERASE_EVENTS: Final = Purge("webhook_events", "id", "project_id = $1")
@@ -98,14 +114,17 @@ class ProjectQueries(Queries[AnyDatabase]):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> bool:
+        creator = (project.id, project.developer_id, "owner", project.created_at, "", None, None)
+
         async def create(transaction: Transaction) -> bool | Literal["taken"]:
             await transaction.lock(FIND_DEVELOPER, project.developer_id)
             if await is_taken(transaction, project.id, bot):
                 return "taken"
             if not await transaction.add(CREATE_PROJECT, *project_values(project, secret_key_hash), limit):
                 return False
+            await transaction.add(ADD_MEMBER, *creator)
             await transaction.add_entry(entry)
-            await write_bot(transaction, (project.developer_id, project.id), bot)
+            await write_bot(transaction, project.id, bot)
             return True
 
         created = await self._database.in_transaction(create)
@@ -115,6 +134,10 @@ class ProjectQueries(Queries[AnyDatabase]):
 
     async def read_project(self, project_id: str) -> Project | None:
         found = await self._database.read(READ_PROJECT, project_id)
+        return project_from(found[0]) if found else None
+
+    async def read_member_project(self, developer_id: str, project_id: str) -> Project | None:
+        found = await self._database.read(READ_MEMBER_PROJECT, developer_id, project_id)
         return project_from(found[0]) if found else None
 
     async def list_projects(self, developer_id: str) -> list[Project]:
@@ -137,28 +160,27 @@ class ProjectQueries(Queries[AnyDatabase]):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> Project | None:
-        owned = (developer_id, project_id)
         # A change of only the bot has no entry but that of `bot`.
         changed = entry if changes != ProjectChanges() else None
 
         async def update(transaction: Transaction) -> Project | Literal["later", "taken"] | None:
-            is_locked = await _lock(transaction, owned, changes, bot)
+            is_locked = await _lock(transaction, developer_id, project_id, changes, bot)
             if not is_locked or not await _has_return_page(transaction, project_id, changes):
                 return None
-            if changes.webhook_url and await transaction.fetch(FIND_ENDED_WEBHOOK, *owned):
+            if changes.webhook_url and await transaction.fetch(FIND_ENDED_WEBHOOK, project_id):
                 return "later"
             if await is_taken(transaction, project_id, bot):
                 return "taken"
-            if not await transaction.add(UPDATE_PROJECT, *change_values(changes), *owned):
+            if not await transaction.add(UPDATE_PROJECT, *change_values(changes), project_id):
                 return None
             if changes.webhook_url is not None:
                 await _begin_endpoint(transaction, project_id, changes.webhook_url, now)
             await transaction.add_entry(changed)
-            await write_bot(transaction, owned, bot)
-            return project_from((await transaction.fetch(READ_PROJECT, project_id))[0])
+            await write_bot(transaction, project_id, bot)
+            return project_from((await transaction.fetch(READ_MEMBER_PROJECT, developer_id, project_id))[0])
 
         async def end(transaction: Transaction) -> None:
-            found = await transaction.lock(FIND_ENDED_WEBHOOK, *owned, mode="FOR UPDATE OF e")
+            found = await transaction.lock(FIND_ENDED_WEBHOOK, project_id, mode="FOR UPDATE OF e")
             await continue_ending(transaction, found, ENDED_AT_ONCE)
 
         while (project := await self._database.in_transaction(update)) == "later":
@@ -177,8 +199,12 @@ class ProjectQueries(Queries[AnyDatabase]):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        values = (secret_key_hash, secret_key_preview, encrypted_webhook_secret, developer_id, project_id)
-        return bool(await self._database.change(REPLACE_PROJECT_SECRETS, *values, entry=entry))
+        member = (developer_id, project_id)
+        values = (secret_key_hash, secret_key_preview, encrypted_webhook_secret, project_id)
+        changed = await change_as_member(
+            self._database, member, "secrets", REPLACE_PROJECT_SECRETS, *values, entry=entry
+        )
+        return bool(changed)
 
     async def rotate_webhook_secret(
         self,
@@ -190,36 +216,52 @@ class ProjectQueries(Queries[AnyDatabase]):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        values = (encrypted_next_secret, next_at, developer_id, project_id, now)
-        return bool(await self._database.change(ROTATE_WEBHOOK_SECRET, *values, entry=entry))
+        member, values = (developer_id, project_id), (encrypted_next_secret, next_at, project_id, now)
+        changed = await change_as_member(self._database, member, "secrets", ROTATE_WEBHOOK_SECRET, *values, entry=entry)
+        return bool(changed)
 
     async def promote_webhook_secret(
         self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
-        return bool(await self._database.change(PROMOTE_WEBHOOK_SECRET, developer_id, project_id, now, entry=entry))
+        member, values = (developer_id, project_id), (project_id, now)
+        changed = await change_as_member(
+            self._database, member, "secrets", PROMOTE_WEBHOOK_SECRET, *values, entry=entry
+        )
+        return bool(changed)
 
     async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
         async def delete(transaction: Transaction) -> bool:
-            if not await transaction.fetch(DELETE_PROJECT, developer_id, project_id):
+            roles = await lock_members(transaction, project_id)
+            if developer_id not in roles:
                 return False
-            await transaction.fetch(DELETE_CLIENTS, project_id)
-            await transaction.add(REMEMBER_DELETED_PROJECT, project_id, developer_id)
+            require_action(roles[developer_id], "delete")
+            await erase_project(transaction, project_id)
             await transaction.add_entry(entry)
             return True
 
         return await self._database.in_transaction(delete)
 
 
+async def erase_project(transaction: Transaction, project_id: str) -> None:
+    """Delete a project whose members are locked. Housekeeping erases its data later."""
+    for plan_and_creator in await transaction.fetch(DELETE_PROJECT, project_id):
+        await transaction.fetch(DELETE_CLIENTS, project_id)
+        await transaction.fetch(DELETE_MEMBERS, project_id)
+        await transaction.fetch(DELETE_MEMBER_INVITATIONS, project_id)
+        await transaction.add(REMEMBER_DELETED_PROJECT, project_id, *plan_and_creator)
+
+
 async def _lock(
-    transaction: Transaction, owned: tuple[str, str], changes: ProjectChanges, bot: BotChange | None
+    transaction: Transaction, developer_id: str, project_id: str, changes: ProjectChanges, bot: BotChange | None
 ) -> bool:
-    """Lock a developer's project before a change, and the project that loses its bot to it; False if there is none."""
-    developer_id, project_id = owned
+    """Lock a member's project before a change, and the project that loses its bot to it; False if there is none."""
     if changes.collect_phone:
         # The developer first: see `postgres/__init__.py`. The next statement sees the current plan.
-        await transaction.lock(FIND_DEVELOPER, developer_id)
+        await transaction.lock(FIND_DEVELOPER_OF_PROJECT, project_id)
+    if not await require_role(transaction, developer_id, project_id, "write"):
+        return False
     loser_id = "" if bot is None or bot.loss is None else bot.loss.project_id
-    return project_id in {row[0] for row in await transaction.lock(LOCK_PROJECTS, *owned, loser_id)}
+    return project_id in {row[0] for row in await transaction.lock(LOCK_PROJECTS, project_id, loser_id)}
 
 
 async def _has_return_page(transaction: Transaction, project_id: str, changes: ProjectChanges) -> bool:

@@ -48,7 +48,7 @@ WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND return_required = 
   AND expires_at > $8
   AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
     AND ($5 IS NULL OR (p.collect_phone = 1 AND d.plan <> 'free')))
-RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id), id"""
+RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id"""
 # A pending session with `confirmed_at` waits for its return code: see "returning" in `core/session_state.py`.
 # PostgreSQL runs the next three statements too: `storage/postgres/` explains `status || ''`.
 AWAIT_RETURN: Final = """
@@ -70,7 +70,7 @@ RETURN_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, return_url = NULL
 WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND return_hash = $4 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
-RETURNING project_id, (SELECT p.developer_id FROM projects p WHERE p.id = sessions.project_id), id"""
+RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id"""
 OF_RETURN: Final = (
     *("confirmed_at", "messenger_id", "messenger_name", "messenger_username", "encrypted_phone", "return_hash"),
 )

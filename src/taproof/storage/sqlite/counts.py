@@ -43,14 +43,14 @@ class Counters:
             connection.execute(queries.COUNT, (project_id, day, *(counts.get(column, 0) for column in COLUMNS)))
 
 
-def count_user(connection: apsw.Connection, developer_id: str, project_id: str, messenger_id: str, day: int) -> None:
-    """Count a person who confirmed a session of `day`, once per project and day and once per developer and day."""
+def count_user(connection: apsw.Connection, creator_id: str, project_id: str, messenger_id: str, day: int) -> None:
+    """Count a person who confirmed a session of `day`, once per project and day and once per creator and day."""
     project_last, developer_last, in_project, in_developer = rows(
-        connection, queries.READ_USER_DAYS, (project_id, day, developer_id, messenger_id)
+        connection, queries.READ_USER_DAYS, (project_id, day, creator_id, messenger_id)
     )[0]
     if in_project:
         return
-    connection.execute(queries.ADD_USER_DAY, (developer_id, messenger_id, day, project_id))
+    connection.execute(queries.ADD_USER_DAY, (creator_id, messenger_id, day, project_id))
     is_latest = project_last is None or project_last < day
     connection.execute(queries.COUNT_PROJECT_USERS, (1, int(is_latest), project_id, day))
     if is_latest and project_last is not None:
@@ -58,27 +58,27 @@ def count_user(connection: apsw.Connection, developer_id: str, project_id: str, 
     if in_developer:
         return
     is_latest = developer_last is None or developer_last < day
-    connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, day, 1, int(is_latest)))
+    connection.execute(queries.COUNT_DEVELOPER_USERS, (creator_id, day, 1, int(is_latest)))
     if is_latest and developer_last is not None:
-        connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, developer_last, 0, -1))
+        connection.execute(queries.COUNT_DEVELOPER_USERS, (creator_id, developer_last, 0, -1))
 
 
-def remove_user_days(connection: apsw.Connection, developer_id: str, project_id: str, limit: int) -> int:
-    """Remove at most `limit` person-days of a deleted project from its developer's counts; return their number.
+def remove_user_days(connection: apsw.Connection, creator_id: str, project_id: str, plan_id: str, limit: int) -> int:
+    """Remove at most `limit` person-days of a deleted project from its creator's counts; return their number.
 
-    They still count towards the usage of the developer's plan.
+    They still count towards the usage of the plan of the developer `plan_id`.
     """
     found = rows(connection, queries.NEXT_USER_DAYS, (project_id, limit))
     for messenger_id, day in found:
-        connection.execute(queries.ERASE_USER_DAY, (developer_id, messenger_id, day, project_id))
+        connection.execute(queries.ERASE_USER_DAY, (creator_id, messenger_id, day, project_id))
         _, last, _, in_developer = rows(
-            connection, queries.READ_USER_DAYS, (project_id, day, developer_id, messenger_id)
+            connection, queries.READ_USER_DAYS, (project_id, day, creator_id, messenger_id)
         )[0]
         if in_developer:
             continue
         was_latest = last is None or last < day
-        connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, day, -1, -int(was_latest)))
-        connection.execute(plan_queries.REMEMBER_USAGE, (developer_id, day))
+        connection.execute(queries.COUNT_DEVELOPER_USERS, (creator_id, day, -1, -int(was_latest)))
+        connection.execute(plan_queries.REMEMBER_USAGE, (plan_id, day))
         if was_latest and last is not None:
-            connection.execute(queries.COUNT_DEVELOPER_USERS, (developer_id, last, 0, 1))
+            connection.execute(queries.COUNT_DEVELOPER_USERS, (creator_id, last, 0, 1))
     return len(found)

@@ -24,7 +24,7 @@ SELECT $1, $2, $3, 'used', $4, $5, $6, $7, $6, $7, $8, $9, $6, p.secrets_version
 RETURNING project_id, messenger_id, messenger_name, messenger_username, confirmed_at,
   (SELECT p.encrypted_webhook_secret {_OF_PROJECT}), (SELECT p.encrypted_next_webhook_secret {_OF_PROJECT}),
   (SELECT p.next_webhook_secret_at {_OF_PROJECT}), used_at, id, encrypted_phone,
-  (SELECT p.developer_id {_OF_PROJECT})"""
+  (SELECT p.creator_id {_OF_PROJECT})"""
 
 
 class SqliteMiniApps:
@@ -52,12 +52,12 @@ class SqliteMiniApps:
             # The clock is read again, because this write may have waited for another process.
             if session.expires_at <= write_time(self._clock, now):
                 return None
-            for *consumed, developer_id in rows(connection, CREATE_USED_SESSION, values):
+            for *consumed, creator_id in rows(connection, CREATE_USED_SESSION, values):
                 for counted in ("requested", "opened", "confirmed", "used"):
                     self._counters.add(counted, session.project_id, key.day)
                 # `count_user` changes the counters' row, which otherwise exists since the session was created.
                 connection.execute(COUNT, (session.project_id, key.day, *[0] * len(COLUMNS)))
-                count_user(connection, developer_id, session.project_id, user_id, key.day)
+                count_user(connection, creator_id, session.project_id, user_id, key.day)
                 connection.execute(RECORD_EVENT, (session.id, *event_values(event)))
                 return consumed_from(consumed)
             return None

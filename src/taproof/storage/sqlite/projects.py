@@ -41,10 +41,10 @@ class SqliteProjects(queries.ProjectQueries[SqliteDatabase]):
             found = rows(connection, queries.NEXT_DELETED_PROJECT)
             if not found:
                 return 0
-            project_id, developer_id = found[0]
+            project_id, plan_id, creator_id = found[0]
             erased = len(rows(connection, queries.ERASE_SESSIONS.sqlite, (project_id, limit)))
             erased += len(rows(connection, queries.ERASE_EVENTS.sqlite, (project_id, limit)))
-            erased += remove_user_days(connection, developer_id, project_id, limit // 5 + 1)
+            erased += remove_user_days(connection, creator_id, project_id, plan_id, limit // 5 + 1)
             if erased == 0:
                 connection.execute(count_queries.ERASE_DAILY_COUNTS, (project_id,))
                 connection.execute(delivery_queries.FORGET_ENDPOINT, (project_id,))

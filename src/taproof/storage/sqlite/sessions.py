@@ -149,10 +149,10 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         event: Event,
     ) -> None:
         """Count a session that was just confirmed, announce it, and record its event."""
-        for project_id, developer_id, session_id in found:
+        for project_id, creator_id, session_id in found:
             self._counters.add("confirmed", project_id, key.day)
             notify.record(connection, key)
-            count_user(connection, developer_id, project_id, identity.messenger_id, key.day)
+            count_user(connection, creator_id, project_id, identity.messenger_id, key.day)
             connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:

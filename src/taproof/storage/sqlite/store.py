@@ -13,6 +13,7 @@ from taproof.storage.queries.developers import DeveloperQueries
 from taproof.storage.queries.encrypted_values import EncryptedValueQueries
 from taproof.storage.queries.erasure import ErasureQueries
 from taproof.storage.queries.leases import LeaseQueries
+from taproof.storage.queries.members import MemberQueries
 from taproof.storage.queries.metadata import MetadataQueries
 from taproof.storage.queries.oidc.clients import OidcClientQueries
 from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
@@ -46,6 +47,7 @@ class SqliteStorage(Storage):
         self.deliveries = SqliteDeliveries(database)
         self.developers = DeveloperQueries(database)
         self.credentials = CredentialQueries(database)
+        self.members = MemberQueries(database)
         self.audit = AuditQueries(database)
         self.plans = PlanQueries(database)
         self.counts = CountQueries(database)

@@ -6,6 +6,7 @@ from typing import Final
 from taproof.core.accounts import AuditEntry
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret, OidcClient, SignInClient
 from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.rights import change_as_member, require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import client_from, client_values, sign_in_client_from
 
@@ -15,7 +16,7 @@ _COLUMNS: Final = (
 )
 _CLIENT: Final = f"SELECT {', '.join(f'c.{name}' for name in _COLUMNS)}"
 # The lock makes a second call count after the first commits, and a deletion of the project find the new client.
-FIND_PROJECT: Final = "SELECT 1 FROM projects WHERE developer_id = $1 AND id = $2"
+FIND_PROJECT: Final = "SELECT 1 FROM projects WHERE id = $1"
 CREATE_CLIENT: Final = f"""
 INSERT INTO oidc_clients ({", ".join(_COLUMNS)}, secret_hash)
 SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 2))}
@@ -24,8 +25,8 @@ SIGN_IN_CLIENT: Final = f"""{_CLIENT}, c.secret_hash, p.developer_id, p.name, p.
   p.same_device
 FROM oidc_clients c JOIN projects p ON p.id = c.project_id"""
 READ_CLIENT: Final = f"{SIGN_IN_CLIENT} WHERE c.id = $1"
-LIST_CLIENTS: Final = f"""{_CLIENT} FROM oidc_clients c JOIN projects p ON p.id = c.project_id
-WHERE p.developer_id = $1 AND c.project_id = $2 ORDER BY c.created_at, c.id"""
+LIST_CLIENTS: Final = f"""{_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
+WHERE m.developer_id = $1 AND c.project_id = $2 ORDER BY c.created_at, c.id"""
 _CHANGED: Final = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime")
 _METHOD: Final = f"COALESCE(${_CHANGED.index('auth_method') + 1}, auth_method)"
 # A client without a secret gets the given one with its new method. A client that has one keeps it.
@@ -33,17 +34,13 @@ UPDATE_CLIENT: Final = f"""
 UPDATE oidc_clients SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))},
   secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $7) END,
   secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $8) END
-WHERE id = $9 AND project_id = $10 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $10 AND p.developer_id = $11)
+WHERE id = $9 AND project_id = $10
 RETURNING {", ".join(_COLUMNS)}"""
-DELETE_CLIENT: Final = """
-DELETE FROM oidc_clients
-WHERE id = $1 AND project_id = $2 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $2 AND p.developer_id = $3)
-RETURNING id"""
+DELETE_CLIENT: Final = "DELETE FROM oidc_clients WHERE id = $1 AND project_id = $2 RETURNING id"
 DELETE_CLIENTS: Final = "DELETE FROM oidc_clients WHERE project_id = $1"
 REPLACE_CLIENT_SECRET: Final = """
 UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2
-WHERE id = $3 AND project_id = $4 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = $4 AND p.developer_id = $5)
-  AND auth_method <> 'none' RETURNING id"""
+WHERE id = $3 AND project_id = $4 AND auth_method <> 'none' RETURNING id"""
 
 
 class OidcClientQueries(Queries[AnyDatabase]):
@@ -59,7 +56,9 @@ class OidcClientQueries(Queries[AnyDatabase]):
         entry: AuditEntry | None = None,
     ) -> bool:
         async def create(transaction: Transaction) -> bool:
-            if not await transaction.lock(FIND_PROJECT, developer_id, client.project_id):
+            if not await require_role(transaction, developer_id, client.project_id, "write"):
+                return False
+            if not await transaction.lock(FIND_PROJECT, client.project_id):
                 return False
             if not await transaction.add(CREATE_CLIENT, *client_values(client), secret_hash, limit):
                 return False
@@ -87,15 +86,16 @@ class OidcClientQueries(Queries[AnyDatabase]):
     ) -> OidcClient | None:
         uris = None if changes.redirect_uris is None else json.dumps(changes.redirect_uris)
         settings = (changes.auth_method, changes.signing_alg, changes.email, changes.id_token_lifetime)
-        values = (changes.name, uris, *settings, *(secret or (None, None)))
-        changed = await self._database.change(UPDATE_CLIENT, *values, client_id, project_id, developer_id, entry=entry)
+        member = (developer_id, project_id)
+        values = (changes.name, uris, *settings, *(secret or (None, None)), client_id, project_id)
+        changed = await change_as_member(self._database, member, "write", UPDATE_CLIENT, *values, entry=entry)
         return client_from(changed[0]) if changed else None
 
     async def delete_client(
         self, developer_id: str, project_id: str, client_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
-        owned = (client_id, project_id, developer_id)
-        return bool(await self._database.change(DELETE_CLIENT, *owned, entry=entry))
+        member, values = (developer_id, project_id), (client_id, project_id)
+        return bool(await change_as_member(self._database, member, "write", DELETE_CLIENT, *values, entry=entry))
 
     async def regenerate_client_secret(
         self,
@@ -106,5 +106,6 @@ class OidcClientQueries(Queries[AnyDatabase]):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
-        owned = (client_id, project_id, developer_id)
-        return bool(await self._database.change(REPLACE_CLIENT_SECRET, *secret, *owned, entry=entry))
+        member, values = (developer_id, project_id), (*secret, client_id, project_id)
+        changed = await change_as_member(self._database, member, "write", REPLACE_CLIENT_SECRET, *values, entry=entry)
+        return bool(changed)

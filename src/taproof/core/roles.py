@@ -1,0 +1,52 @@
+"""The roles of a project's members, and the actions that each role permits.
+
+Source: contract.md, Rights of developers. This table is the only place that decides: the store checks it in the
+transaction of each change, and `docs/how-to/teams.md` shows it.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from taproof.core.errors import InsufficientRole
+
+Role = Literal["owner", "developer", "viewer"]
+ROLES: Final[tuple[Role, ...]] = ("owner", "developer", "viewer")
+"""All roles, from the one with the most rights to the one with the fewest."""
+
+ProjectAction = Literal["read", "write", "secrets", "members", "delete"]
+"""A kind of call on a project.
+
+`read` reads everything but secrets, `write` changes settings and data, `secrets` reads and replaces secrets, `members`
+changes members and invitations, and `delete` deletes the project.
+"""
+
+ACTIONS: Final[Mapping[ProjectAction, str]] = {
+    "read": "Read the project, its sessions, users, analytics, webhook deliveries, members and audit log",
+    "write": "Change settings, the bot and OpenID Connect clients; test and resend webhooks; erase users",
+    "secrets": "Read and rotate the webhook secret; replace both secrets",
+    "members": "Invite, change and remove members",
+    "delete": "Delete the project",
+}
+"""Each action in words, for the documentation."""
+
+PERMITTED: Final[Mapping[Role, frozenset[ProjectAction]]] = {
+    "owner": frozenset(ACTIONS),
+    "developer": frozenset({"read", "write", "secrets"}),
+    "viewer": frozenset({"read"}),
+}
+"""The actions that each role permits."""
+
+
+def require_action(role: Role, action: ProjectAction) -> None:
+    """Refuse an action that a role does not permit.
+
+    Raises:
+        InsufficientRole: the sentence names the roles that permit the action.
+    """
+    if action not in PERMITTED[role]:
+        raise InsufficientRole(role, roles_with(action))
+
+
+def roles_with(action: ProjectAction) -> list[Role]:
+    """Return the roles that permit an action, from the one with the most rights."""
+    return [role for role in ROLES if action in PERMITTED[role]]

@@ -1,0 +1,43 @@
+"""Find the projects of a developer: those of which they are a member (`core/roles.py`)."""
+
+from taproof.core.accounts import Developer
+from taproof.core.errors import InvalidRequest, ProjectNotFound
+from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id
+from taproof.core.model import Project
+from taproof.core.roles import ProjectAction, require_action
+from taproof.storage.protocol import Storage
+
+
+async def read_project_for(
+    storage: Storage, developer: Developer, project_id: str, action: ProjectAction = "read"
+) -> Project:
+    """Return a project of which this developer is a member.
+
+    Raises:
+        InvalidRequest: the project id is malformed.
+        ProjectNotFound: this developer has no such project.
+        InsufficientRole: their role does not permit `action`. The store checks this again with each change.
+    """
+    if not is_project_id(project_id):
+        raise InvalidRequest(f"The project id must be {PROJECT_ID_RULE}.")
+    project = await storage.projects.read_member_project(developer.id, project_id)
+    if project is None or project.role is None:
+        raise ProjectNotFound
+    require_action(project.role, action)
+    return project
+
+
+async def member_project_ids(storage: Storage, developer: Developer, project_id: str | None) -> list[str]:
+    """Return the ids of all projects of a developer, or only `project_id` if it is one of them.
+
+    Raises:
+        InvalidRequest: the project id is malformed.
+        ProjectNotFound: this developer has no such project.
+    """
+    if project_id is None:
+        return [project.project_id for project in await storage.projects.name_projects(developer.id)]
+    if not is_project_id(project_id):
+        raise InvalidRequest(f"project_id must be a project's id: {PROJECT_ID_RULE}.")
+    if await storage.members.read_role(developer.id, project_id) is None:
+        raise ProjectNotFound
+    return [project_id]

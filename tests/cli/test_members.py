@@ -1,0 +1,53 @@
+"""`taproof developers remove`: the end of an account, and of what belongs to it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from typer.testing import Result
+
+ROOT = Path(__file__).parent.parent.parent
+COMMAND = "taproof developers remove ada@example.com --transfer-to grace@example.com"
+"""The command on the page how-to/teams.md."""
+Run = Callable[..., Result]
+
+
+def test_a_developer_is_removed(run: Run, run_json: Callable[..., Any]) -> None:
+    """Refused while projects would have no owner; then they pass to the named developer, or are deleted."""
+    assert run("migrate").exit_code == 0
+    for email in ("ada@example.com", "grace@example.com"):
+        run_json("developers", "add", email)
+    shop = run_json("projects", "create", "ada@example.com", "Shop")["id"]
+    refused = run("developers", "remove", "ada@example.com")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert refused.stderr == (
+        f"ada@example.com is the only owner of: Shop ({shop}). Add --transfer-to EMAIL to give these projects to "
+        "another developer, or --delete-projects to delete them.\n"
+    )
+    for options in (
+        ("--transfer-to", "ada@example.com"),
+        ("--transfer-to", "eve@example.com"),
+        ("--transfer-to", "grace@example.com", "--delete-projects"),
+    ):
+        assert run("developers", "remove", "ada@example.com", *options).exit_code == 1
+    assert [each["id"] for each in run_json("projects", "list", "ada@example.com")["projects"]] == [shop]
+    assert COMMAND in (ROOT / "docs/how-to/teams.md").read_text(encoding="utf-8")
+    removed = run(*COMMAND.split()[1:])
+    assert removed.stdout.splitlines() == [
+        "Removed ada@example.com. Ended console sessions: 0. Revoked access tokens: 1.",
+        f"Passed to grace@example.com: {shop} (Shop)",
+        "They may know the secrets of these projects. To replace them, see the page Rotate secrets.",
+    ]
+    assert [each["id"] for each in run_json("projects", "list", "grace@example.com")["projects"]] == [shop]
+    assert "member.joined" in [each["action"] for each in run_json("audit", "grace@example.com")["entries"]]
+    assert run("projects", "list", "ada@example.com").exit_code == 1
+    gone = run_json("developers", "remove", "grace@example.com", "--delete-projects")
+    assert gone == {
+        "email": "grace@example.com",
+        "transferred": [],
+        "deleted": [{"id": shop, "name": "Shop"}],
+        "left": [],
+        "console_sessions": 0,
+        "tokens": 1,
+    }
+    assert run_json("developers", "list") == {"developers": []}

@@ -1,0 +1,162 @@
+"""The members page of a project, and joining a project with a link."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from tests.console.browsing import Browsing, Shown
+from tests.console.conftest import Installation, Visitor
+
+from taproof.core.model import Project
+from taproof.core.roles import ACTIONS, PERMITTED, ROLES, ProjectAction, Role
+
+JOIN = "/console/join"
+ACCEPT = "/console/join/accept"
+
+
+async def invited(owner: Visitor, project: Project, role: Role = "developer") -> str:
+    """Create an invitation on the page and return the code of its link."""
+    members = f"/console/projects/{project.id}/members"
+    shown = await owner.follow(await owner.submit(members, f"{members}/invitations", role=role))
+    [link] = shown.texts(".//code[@class='secret']")
+    address, _, code = link.partition("#")
+    assert address == "https://console.example/console/join"
+    assert code not in (await owner.get(members)).html, "the link is shown twice"
+    return code
+
+
+async def join(owner: Visitor, project: Project, other: Visitor, role: Role) -> Shown:
+    """Let a visitor join a project, as a person does."""
+    accept = await other.follow(await other.submit(JOIN, JOIN, code=await invited(owner, project, role)))
+    assert accept.heading == "Join a project"
+    return await other.follow(await other.submit(ACCEPT, ACCEPT))
+
+
+async def test_joining_and_leaving(visitor: Visitor, stranger: Visitor) -> None:
+    """An owner sends a link; its holder sees who invites them to what, joins, is shown to all members, and leaves."""
+    project, _ = await visitor.create_project("Shop")
+    members = f"/console/projects/{project.id}/members"
+    code = await invited(visitor, project, "viewer")
+    accept = await stranger.follow(await stranger.submit(JOIN, JOIN, code=f"https://console.example{JOIN}#{code}"))
+    assert "ada@example.com invites you to the project Shop, with the role viewer." in accept.text
+    assert code not in accept.html
+    overview = await stranger.follow(await stranger.submit(ACCEPT, ACCEPT))
+    assert (overview.heading, overview.texts(".//p[@role='status']")) == (
+        "Shop",
+        ["You are now a member of \u2068Shop\u2069, with the role viewer."],
+    )
+    assert (await stranger.get(ACCEPT)).location == JOIN, "the cookie with the code is still there"
+    rows = [row[0] for row in (await stranger.get(members)).rows(".//section[1]//table")]
+    assert sorted(rows) == ["ada@example.com", "grace@example.com You"]
+    log = await visitor.get("/console/audit", project_id=project.id)
+    done = [(row[1], row[2]) for row in log.rows()]
+    assert sorted(done) == [
+        ("ada@example.com", "Created an invitation to a project"),
+        ("command line", "Created a project"),
+        ("grace@example.com", "Joined a project"),
+    ]
+    left = await stranger.follow(await stranger.submit(members, f"{members}/{stranger.developer.id}/remove"))
+    assert left.texts(".//p[@role='status']") == ["You are no longer a member of \u2068Shop\u2069."]
+    for path in (members, f"/console/audit?project_id={project.id}", "/console/audit?project_id=x"):
+        assert (await stranger.get(path)).status in {400, 404}, path
+
+
+async def test_a_link_survives_the_sign_in(visitor: Visitor, anonymous: Browsing) -> None:
+    """A person who is not signed in gives the code first; it is in no address, and they return to it afterwards."""
+    project, _ = await visitor.create_project("Shop")
+    code = await invited(visitor, project)
+    assert (await anonymous.get(JOIN)).status == 200
+    given = await anonymous.submit(JOIN, JOIN, code=code)
+    assert (given.status, given.location) == (303, ACCEPT)
+    assert code not in str(given.response.headers)
+    assert (await anonymous.get(ACCEPT)).location == "/console/sign-in?next=%2Fconsole%2Fjoin%2Faccept"
+
+
+async def test_links_that_do_not_work(visitor: Visitor, stranger: Visitor) -> None:
+    """A used, revoked or mistyped link says so, and what to do; an owner revokes one on the page."""
+    project, _ = await visitor.create_project("Shop")
+    members = f"/console/projects/{project.id}/members"
+    code = await invited(visitor, project)
+    own = await visitor.follow(await visitor.submit(JOIN, JOIN, code=code))
+    assert own.status == 200
+    assert "You are a member of this project already." in (await visitor.submit(ACCEPT, ACCEPT)).text
+    page = await visitor.get(members)
+    [revoke] = [form.get("action", "") for form in page.all(".//form") if "/revoke" in form.get("action", "")]
+    await visitor.follow(await visitor.submit(members, revoke))
+    for wrong in (code, "join_x", "", "inv_x"):
+        shown = await stranger.submit(JOIN, JOIN, code=wrong)
+        shown = await stranger.follow(shown) if shown.status == 303 else shown
+        assert (shown.status, shown.texts(".//p[@role='alert']")) == (
+            404,
+            ["This invitation is not valid: it was used, was revoked or has expired. Ask for a new one."],
+        )
+
+
+async def test_owners_change_and_remove_members(visitor: Visitor, stranger: Visitor) -> None:
+    """But not the last owner; a removed member finds nothing any more."""
+    project, _ = await visitor.create_project("Shop")
+    members = f"/console/projects/{project.id}/members"
+    await join(visitor, project, stranger, "developer")
+    own, others = f"{members}/{visitor.developer.id}", f"{members}/{stranger.developer.id}"
+    for action, fields in ((f"{own}/role", {"role": "viewer"}), (f"{own}/remove", {})):
+        refused = await visitor.submit(members, action, **fields)
+        assert (refused.status, refused.texts(".//p[@role='alert']")) == (
+            400,
+            ["A project needs an owner, and this is its only one. Make another member an owner first."],
+        )
+    changed = await visitor.follow(await visitor.submit(members, f"{others}/role", role="owner"))
+    assert "grace@example.com now has the role owner." in changed.text
+    assert (await visitor.post(f"{others}/role", {"role": "admin"})).status == 400
+    await visitor.follow(await visitor.submit(members, f"{others}/remove"))
+    assert (await stranger.get(f"/console/projects/{project.id}")).status == 404
+
+
+def forms(project: Project, other_id: str) -> Iterator[tuple[ProjectAction, str, dict[str, str]]]:
+    """Yield the forms of a project: the action that each needs, its address and its fields."""
+    path = f"/console/projects/{project.id}"
+    uris = {"name": "Grafana", "redirect_uris": "https://a.example/cb", "auth_method": "basic", "signing_alg": "RS256"}
+    yield "write", f"{path}/settings", {"name": "New", "was_name": "Shop"}
+    yield "write", f"{path}/bot/remove", {}
+    yield "write", f"{path}/clients", {**uris, "email": "none", "id_token_lifetime": "3600"}
+    yield "secrets", f"{path}/try", {}
+    yield "secrets", f"{path}/regenerate", {"confirmation": project.id}
+    yield "members", f"{path}/members/invitations", {"role": "viewer"}
+    yield "members", f"{path}/members/{other_id}/role", {"role": "developer"}
+    yield "members", f"{path}/members/{other_id}/remove", {}
+    yield "delete", f"{path}/delete", {"confirmation": project.id}
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_each_form_needs_its_role(console: Installation, visitor: Visitor, stranger: Visitor, role: Role) -> None:
+    """A form that a role does not permit is refused with the role that it needs, and changes nothing."""
+    other = await console.sign_in(await console.add_developer("alan@example.com"))
+    failures = []
+    for index in range(9):
+        project, _ = await visitor.create_project("Shop")
+        for each, of_role in ((stranger, role), (other, "viewer")):
+            await join(visitor, project, each, of_role)
+        action, path, fields = list(forms(project, other.developer.id))[index]
+        before = await console.storage.projects.read_project(project.id)
+        shown = await stranger.post(path, fields)
+        if action in PERMITTED[role]:
+            if shown.status not in {200, 303}:
+                failures.append((path, shown.status, shown.html))
+        elif shown.status != 400 or f"and yours is {role}" not in shown.text:
+            failures.append((path, shown.status, shown.html))
+        elif await console.storage.projects.read_project(project.id) != before:
+            failures.append((path, 0, "changed something"))
+    assert failures == []
+
+
+async def test_the_page_shows_what_each_role_may_do(visitor: Visitor, stranger: Visitor) -> None:
+    """The table is that of the rules. A member who is no owner sees no forms but the one to leave."""
+    project, _ = await visitor.create_project("Shop")
+    await join(visitor, project, stranger, "viewer")
+    shown = await stranger.get(f"/console/projects/{project.id}/members")
+    rows = shown.rows(".//section[4]//table")
+    assert rows == [
+        [words, *("Yes" if action in PERMITTED[role] else "No" for role in ROLES)] for action, words in ACTIONS.items()
+    ]
+    actions = [urlsplit(form.get("action", "")).path for form in shown.all(".//main//form")]
+    assert actions == [f"/console/projects/{project.id}/members/{stranger.developer.id}/remove"]
+    assert "You are a viewer of this project." in shown.text

@@ -1,0 +1,35 @@
+"""The roles of a project's members."""
+
+import pytest
+
+from taproof.core.errors import InsufficientRole
+from taproof.core.roles import ACTIONS, ROLES, ProjectAction, Role, require_action, roles_with
+
+PERMITTED: dict[Role, set[ProjectAction]] = {
+    "owner": {"read", "write", "secrets", "members", "delete"},
+    "developer": {"read", "write", "secrets"},
+    "viewer": {"read"},
+}
+
+
+def test_each_role_permits_what_the_page_about_teams_says() -> None:
+    """Written down a second time, because the other tests and the page derive from the table itself."""
+    assert set(ROLES) == set(PERMITTED)
+    for role in ROLES:
+        for action in ACTIONS:
+            if action in PERMITTED[role]:
+                require_action(role, action)
+            else:
+                with pytest.raises(InsufficientRole, match=f"needs the role .* and yours is {role}"):
+                    require_action(role, action)
+
+
+def test_roles_with_an_action() -> None:
+    """From the one with the most rights."""
+    assert [roles_with(action) for action in ACTIONS] == [
+        ["owner", "developer", "viewer"],
+        ["owner", "developer"],
+        ["owner", "developer"],
+        ["owner"],
+        ["owner"],
+    ]
