@@ -35,7 +35,7 @@ def files_of_the_repository() -> Iterator[Path]:
         if NOT_OURS & set(parts) or any(part.startswith(".") and part not in {".ci", ".gitignore"} for part in parts):
             continue
         # A running `make run` has .db, .db-wal and .db-shm here.
-        if path.is_file() and path.suffix not in {".pyc", ".png"} and not path.suffix.startswith(".db"):
+        if path.is_file() and path.suffix not in {".pyc", ".png", ".webp"} and not path.suffix.startswith(".db"):
             yield path
 
 

@@ -135,7 +135,6 @@ class Console:
                 base_url=base_url,
                 sandbox=sandbox,
             ),
-            SandboxSignInPages(access, pages, sandbox_developer),
             AccountPages(access, pages, services.console_sessions, developers, plans, invite_options),
             TeamPages(access, pages, developers, invitations, base_url),
             TokenPages(access, pages, developers, clock),
@@ -158,6 +157,8 @@ class Console:
             *(Route(f"/console/static/{file.name}", _static(file.name), name=file.name) for file in STATIC.iterdir()),
             *(route for page in each for route in page.routes()),
         ]
+        if sandbox_developer is not None:
+            routes += SandboxSignInPages(access, pages, sandbox_developer).routes()
         app = Starlette(routes=routes)
         app.router.redirect_slashes = False
         # Disable Starlette's own error response, which would be sent before `Guard` can show a page.

@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.console.access import HOME, SESSION_COOKIE, SIGN_IN, Access, safe_next
+from taproof.console.access import SESSION_COOKIE, SIGN_IN, Access, safe_next
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
 from taproof.core.accounts import AccessToken, Developer
@@ -38,26 +38,25 @@ class SandboxDeveloper:
 
 @dataclass(frozen=True, slots=True)
 class SandboxSignInPages:
-    """The form's endpoint; there is none outside the sandbox."""
+    """The endpoint of the form on the sign-in page."""
 
     access: Access
     pages: PageRenderer
-    sandbox: SandboxDeveloper | None
+    sandbox: SandboxDeveloper
 
     def routes(self) -> list[Route]:
-        """Return the route; none outside the sandbox."""
-        return [] if self.sandbox is None else [Route(SANDBOX_SIGN_IN, self._sign_in, methods=["POST"])]
+        """Return the route."""
+        return [Route(SANDBOX_SIGN_IN, self._sign_in, methods=["POST"])]
 
     async def _sign_in(self, request: Request) -> Response:
-        sandbox = self.sandbox
-        if sandbox is None or not sandbox.is_own_host(request.headers.get("host", "")):
+        if not self.sandbox.is_own_host(request.headers.get("host", "")):
             raise NotFound("Open the sandbox at the address that it printed when it started.")
         next_page = safe_next((await read_form(request))["next"])
         try:
-            token, developer = await sandbox.authenticate()
+            token, developer = await self.sandbox.authenticate()
             cookie = await self.access.sign_in(request, developer, opened_with=token)
         except InvalidAccessToken:
             return self.pages.redirect(request, SIGN_IN, problem=_ENDED)
-        response = self.pages.redirect(request, next_page or HOME)
+        response = self.pages.redirect(request, next_page)
         set_cookie(request, response, SESSION_COOKIE, cookie)
         return response
