@@ -91,7 +91,7 @@ async def test_too_many_projects(visitor: Visitor, monkeypatch: pytest.MonkeyPat
     shown = await visitor.submit(f"{LIST}/new", LIST, name="Blog")
     assert shown.status == 400
     [error] = shown.texts(".//p[@role='alert']")
-    assert "Delete some" in error
+    assert "Delete or leave some" in error
     assert [field.get("value") for field in shown.all(".//input[@name='name']")] == ["Blog"]
 
 

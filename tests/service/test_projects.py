@@ -188,7 +188,7 @@ async def test_a_developer_has_so_many_projects(node: "Node", monkeypatch: pytes
     developer = await node.developer()
     first, _ = await node.project(developer)
     await node.project(developer)
-    with pytest.raises(TooManyProjects, match="Delete some"):
+    with pytest.raises(TooManyProjects, match="Delete or leave some"):
         await node.project(developer)
     await node.project(await node.developer())
     await node.projects.delete_project(acting(developer), first.id)
