@@ -234,6 +234,7 @@ def build_app(settings: Settings, services: Services, others: Mapping[str, ASGIA
         members=services.members,
         plans=services.plans,
         erasure=services.erasure,
+        users=services.users,
         metrics=services.metrics,
         limits=services.limits,
     ).build_app()
