@@ -60,12 +60,16 @@ class Users:
             InvalidRequest: the project id or the cursor is malformed.
             ProjectNotFound: this developer has no such project.
         """
-        before = None if cursor is None else read_user_cursor(cursor)
         await read_project_for(self._storage, developer, project_id)
-        return await self.list_users_of(project_id, before, limit)
+        return await self.list_users_of(project_id, limit=limit, cursor=cursor)
 
-    async def list_users_of(self, project_id: str, before: PageCursor | None, limit: int) -> UserPage:
-        """Return a page of at most `limit` users of any project, for the operator."""
+    async def list_users_of(self, project_id: str, *, limit: int, cursor: str | None) -> UserPage:
+        """Return a page of at most `limit` users of any project, for the operator.
+
+        Raises:
+            InvalidRequest: the cursor is malformed.
+        """
+        before = None if cursor is None else _read_cursor(cursor)
         found = await self._storage.users.list_users(project_id, before, limit + 1)
         page = found[:limit]
         last = page[-1] if len(found) > limit else None
@@ -143,12 +147,7 @@ class Users:
             return None
 
 
-def read_user_cursor(cursor: str) -> PageCursor:
-    """Return the position of a page of users.
-
-    Raises:
-        InvalidRequest: `cursor` is not the cursor of such a page.
-    """
+def _read_cursor(cursor: str) -> PageCursor:
     position = read_cursor(cursor, "user")
     return position._replace(id=position.id.removeprefix("user_"))
 
