@@ -32,7 +32,6 @@ DAILY = ("sessions", "opened", "confirmed", "cancelled", "expired", "unique_user
 async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.AsyncClient]:
     """The developer API of the same installation, called with an access token of `visitor`."""
     asked = console.services
-    unused: Any = None
     metrics = Metrics(CollectorRegistry(), "1.2.3")
     app = DeveloperApi(
         asked.developers,
@@ -46,7 +45,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         members=asked.members,
         plans=asked.plans,
         erasure=asked.erasure,
-        users=unused,
+        users=asked.users,
         metrics=metrics,
         limits=RateLimits(metrics, console.clock, generate_address=None, generate_project=None, local_only=True),
     ).build_app()

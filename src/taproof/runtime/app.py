@@ -195,6 +195,7 @@ def build_console(settings: Settings, services: Services) -> Console:
         clients=services.oidc_clients,
         plans=services.plans,
         erasure=services.erasure,
+        users=services.users,
         console_sessions=services.console_sessions,
         invitations=services.invitations,
         members=services.members,
