@@ -80,7 +80,7 @@ class UserEndpoints:
     ) -> UserPageAnswer:
         """Return one page of the users who signed in to a project, the latest sign-in first.
 
-        A user is listed until their last sign-in is older than the retention period.
+        A user is listed until their last sign-in is older than the retention period, and for at least 91 days.
         """
         page = await self._users.list_users(caller, project_id, limit=limit, cursor=cursor)
         return UserPageAnswer(
