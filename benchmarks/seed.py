@@ -64,6 +64,14 @@ INSERT INTO user_days (developer_id, messenger_id, day, project_id)
 SELECT DISTINCT p.creator_id, s.messenger_id, s.day, s.project_id
 FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.messenger_id IS NOT NULL ORDER BY 1, 2, 3, 4;
 
+UPDATE user_days SET messenger_name = found.name, messenger_username = found.username, first_at = found.first_at,
+  last_at = found.last_at, sign_ins = found.sign_ins FROM (
+  SELECT project_id, messenger_id, MAX(day) AS day, MAX(messenger_name) AS name, MAX(messenger_username) AS username,
+    MIN(confirmed_at) AS first_at, MAX(confirmed_at) AS last_at, COUNT(*) AS sign_ins
+  FROM sessions WHERE messenger_id IS NOT NULL GROUP BY project_id, messenger_id) AS found
+WHERE user_days.project_id = found.project_id AND user_days.messenger_id = found.messenger_id
+  AND user_days.day = found.day;
+
 INSERT INTO daily_counts (project_id, day, requested, opened, confirmed, used, cancelled, expired)
 SELECT project_id, day, COUNT(*), COUNT(opened_at), COUNT(confirmed_at), COUNT(used_at), COUNT(cancelled_at),
   SUM(CASE WHEN status = 'expired' THEN 1 ELSE 0 END)

@@ -57,6 +57,7 @@ def openapi() -> dict[str, Any]:
             members=unused,
             plans=unused,
             erasure=unused,
+            users=unused,
             metrics=metrics,
             limits=unused,
         ).build_app()

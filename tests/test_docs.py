@@ -52,6 +52,7 @@ def openapi() -> dict[str, Any]:
             members=unused,
             plans=unused,
             erasure=unused,
+            users=unused,
             metrics=Metrics(CollectorRegistry(), "0.1.0"),
             limits=unused,
         ).build_app()

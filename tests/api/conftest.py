@@ -37,6 +37,7 @@ from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.list import SessionReader
+from taproof.service.users import Users
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -226,6 +227,7 @@ def documented() -> DocumentedAnswers:
         members=unused,
         plans=unused,
         erasure=unused,
+        users=unused,
         metrics=metrics,
         limits=unused,
     ).build_app()
@@ -244,6 +246,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
     bot_father = BotFather()
     limits = RateLimits(metrics, clock, generate_address=None, generate_project=None, local_only=True)
+    erasure = Erasure(storage, clock, system_entropy)
     app = DeveloperApi(
         developers,
         projects,
@@ -255,7 +258,8 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
         clients=OidcClients(storage, clock, system_entropy),
         members=Members(storage, clock, system_entropy, base_url="https://taproof.test"),
         plans=plans,
-        erasure=Erasure(storage, clock, system_entropy),
+        erasure=erasure,
+        users=Users(storage, encryptor, clock, erasure),
         metrics=metrics,
         limits=limits,
     ).build_app()

@@ -43,6 +43,8 @@ ENDPOINTS = [
     ("POST", "/deliveries/{delivery}/resend"),
     ("GET", "/sessions"),
     ("GET", "/sessions/{session}"),
+    ("GET", "/projects/{project}/users"),
+    ("GET", "/users/{messenger}"),
     ("DELETE", "/users/{messenger}"),
     ("GET", "/analytics"),
     ("GET", "/tokens"),

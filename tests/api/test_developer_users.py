@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.api.conftest import Api, assert_error
 
+from taproof.core.clock import iso8601
 from taproof.core.model import MessengerIdentity
 
 PHONE = "+4915123456789"
@@ -58,6 +59,73 @@ async def test_the_audit_log_tells_of_it_once_and_not_of_whom(api: Api) -> None:
     assert [each["action"] for each in entries[: -len(before)]] == ["user.erased"]
     assert entries[0]["details"] == {}
     assert "12345678901" not in json.dumps(entries)
+
+
+async def test_users_are_listed_by_their_last_sign_in(api: Api) -> None:
+    """Page by page, with first and last time and the number of sign-ins; of one's own project only."""
+    _, token = await api.sign_up("ada@example.com")
+    _, eve_token = await api.sign_up("eve@example.com")
+    project = (await api.post("/projects", token, {"name": "One"}))["id"]
+    path = f"/projects/{project}/users"
+    started = iso8601(api.clock.now)
+    for user in ("1001", "2002", "3003", "1001"):
+        await sign_in(api, project, user)
+        api.clock.now += 1000
+    assert (await api.call("GET", path, token, params={"limit": 3})).json()["next_cursor"] is None
+    listed, cursor = [], None
+    for _ in range(3):
+        page = (await api.call("GET", path, token, params={"limit": 1} | ({"cursor": cursor} if cursor else {}))).json()
+        listed += page["users"]
+        cursor = page["next_cursor"]
+    assert cursor is None
+    assert [(each["messenger_id"], each["sign_ins"]) for each in listed] == [("1001", 2), ("3003", 1), ("2002", 1)]
+    assert listed[0] == {
+        "messenger_id": "1001",
+        "messenger_name": "Ada 🌍",
+        "messenger_username": "ada",
+        "first_sign_in_at": started,
+        "last_sign_in_at": iso8601(api.clock.now - 1000),
+        "sign_ins": 2,
+        "reports": 0,
+    }
+    for query in ({"limit": 0}, {"limit": 201}, {"cursor": "x"}):
+        assert_error(await api.call("GET", path, token, params=query), 400, "invalid_request")
+    assert_error(await api.call("GET", path, eve_token), 404, "project_not_found")
+    assert (await api.call("DELETE", "/users/1001", token)).json() == {"erased": True}
+    left = (await api.call("GET", path, token)).json()["users"]
+    assert [each["messenger_id"] for each in left] == ["3003", "2002"]
+
+
+async def test_an_export_shows_one_user_of_ones_own_projects(api: Api) -> None:
+    """Decrypted, without secrets, and nothing of another user or another developer; afterwards nothing is left."""
+    _, token = await api.sign_up("ada@example.com", "pro")
+    _, eve_token = await api.sign_up("eve@example.com")
+    body = {"name": "One", "collect_phone": True, "webhook_url": "https://example.com/hook"}
+    project = (await api.post("/projects", token, body))["id"]
+    other = (await api.post("/projects", eve_token, {"name": "Other"}))["id"]
+    await sign_in(api, project, phone=PHONE)
+    await sign_in(api, project, "2002", phone="+4915100000000")
+    await sign_in(api, other)
+    opened = await api.signin.create_session(project, public=True)
+    await api.signin.open_session(opened.session_token, "1001")
+    response = await api.call("GET", "/users/1001", token)
+    exported = response.json()
+    assert exported["messenger_id"] == "1001"
+    assert {(each["status"], each["messenger_phone"]) for each in exported["sessions"]} == {
+        ("confirmed", PHONE),
+        ("pending", None),
+    }
+    assert {each["project_id"] for each in exported["sessions"]} == {project}
+    (delivery,) = exported["deliveries"]
+    assert (delivery["body"]["event"], delivery["body"]["messenger_id"]) == ("auth.confirmed", "1001")
+    (day,) = exported["days"]
+    assert (day["day"], day["sign_ins"], day["messenger_name"]) == (iso8601(api.clock.now)[:10], 1, "Ada 🌍")
+    for hidden in (opened.session_token, "2002", "+4915100000000", other, "hash", "encrypted"):
+        assert hidden not in response.text
+    await api.call("DELETE", "/users/1001", token)
+    empty = (await api.call("GET", "/users/1001", token)).json()
+    assert [name for name, rows in empty.items() if isinstance(rows, list) and rows] == []
+    assert_error(await api.call("GET", "/users/x", token), 400, "invalid_request")
 
 
 @pytest.mark.parametrize("user", ["x", "-1", "1.0", "1" * 21, "%D9%A1", "%00", "1%0A", "+1"])

@@ -339,6 +339,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
         "rotate_webhook_secret": {"overlap_hours": "24"},
         "delete_access_token": {"created": "&#34;revoke&#34;"},
         "list_deliveries": {"limit": "50"},
+        "list_users": {"limit": "50"},
         "list_sessions": {"limit": "50"},
         "read_analytics": {"days": "30"},
         "list_audit_entries": {"limit": "50"},

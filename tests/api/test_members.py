@@ -31,7 +31,7 @@ def action_of(method: str, path: str) -> ProjectAction:
         return "delete"
     if "webhook-secret" in path or path == "/projects/{project}/regenerate":
         return "secrets"
-    if method == "GET":
+    if method == "GET" and "{messenger}" not in path:  # An export shows what the same right erases.
         return "read"
     return "members" if "/members" in path or "/invitations" in path else "write"
 
@@ -113,7 +113,7 @@ async def test_each_route_needs_its_role(api: Api) -> None:
                 named = re.findall(r"\{(\w+)\}", path)[0]
                 if who in ROLES:
                     expected: tuple[int, str | None] = (400, "insufficient_role")
-                else:  # A user is nobody's, so a stranger is told only that there is nothing to erase.
+                else:  # A user is nobody's, so a stranger is told only that there is nothing.
                     expected = (200, None) if named == "messenger" else (404, CODES[named])
                 is_right = (response.status_code, code) == expected
                 if await dump(api, project_id, team.owner_token) != before:

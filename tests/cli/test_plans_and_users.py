@@ -1,6 +1,7 @@
-"""`taproof developers plan` and `taproof users erase`."""
+"""`taproof developers plan` and `taproof users`."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,32 @@ def database(tmp_path: Path, run_json: Callable[..., Any]) -> Path:
     for user in ("1001", "2002"):
         asyncio.run(_sign_in(path, project_id, user))
     return path
+
+
+def test_users_of_a_project_are_listed_and_exported(run: Run, run_json: Callable[..., Any], database: Path) -> None:
+    """The latest sign-in first, page by page. An export has one user's data, and after the erasure nothing."""
+    project_id = run_json("projects", "list", "ada@example.com")["projects"][0]["id"]
+    first = run_json("users", "list", project_id, "--limit", "1")
+    second = run_json("users", "list", project_id, "--limit", "1", "--cursor", first["next_cursor"])
+    assert [(each["messenger_id"], each["sign_ins"]) for each in first["users"] + second["users"]] == [
+        ("2002", 2),
+        ("1001", 2),
+    ]
+    assert second["next_cursor"] is None
+    header, *rows = run("users", "list", project_id).stdout.splitlines()
+    assert header.startswith("id\tname\tusername")
+    assert [row.split("\t")[:2] for row in rows] == [["2002", "Grace"], ["1001", "Grace"]]
+    exported = json.loads(run("users", "export", "1001").stdout)
+    assert (len(exported["sessions"]), len(exported["days"]), exported["blocks"]) == (3, 1, [])
+    assert run("users", "erase", "1001", "--yes").exit_code == 0
+    assert json.loads(run("users", "export", "1001").stdout)["sessions"] == []
+    for wrong, sentence in (
+        (("users", "list", "proj_0000000000000000000000"), "no such project"),
+        (("users", "list", project_id, "--cursor", "x"), "cursor must be"),
+        (("users", "export", "ada"), "digits only"),
+    ):
+        refused = run(*wrong)
+        assert (refused.exit_code, sentence in refused.stderr) == (1, True), refused.stderr
 
 
 def test_a_user_is_erased_everywhere(run: Run, run_json: Callable[..., Any], database: Path) -> None:

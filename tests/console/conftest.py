@@ -49,6 +49,7 @@ from taproof.service.projects import ProjectSecrets
 from taproof.service.sessions.list import SessionReader
 from taproof.service.sessions.results import CreatedSession
 from taproof.service.sessions.seen import SeenSession
+from taproof.service.users import Users
 from taproof.service.webhooks import Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -180,6 +181,7 @@ async def open_console(
     projects = make_projects(storage, encryptor, clock)
     bot_father = BotFather()
     bots = make_bots(storage, encryptor, clock, projects, bot_father)
+    erasure = Erasure(storage, clock, system_entropy)
     services = ConsoleServices(
         developers=Developers(storage, clock, system_entropy),
         projects=projects,
@@ -200,7 +202,8 @@ async def open_console(
         ),
         clients=OidcClients(storage, clock, system_entropy),
         plans=plans,
-        erasure=Erasure(storage, clock, system_entropy),
+        erasure=erasure,
+        users=Users(storage, encryptor, clock, erasure),
         console_sessions=ConsoleSessions(storage, clock, system_entropy),
         invitations=Invitations(storage, clock, system_entropy),
         members=Members(storage, clock, system_entropy, base_url=BASE_URL),

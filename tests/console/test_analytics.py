@@ -45,6 +45,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         members=asked.members,
         plans=asked.plans,
         erasure=asked.erasure,
+        users=asked.users,
         metrics=metrics,
         limits=RateLimits(metrics, console.clock, generate_address=None, generate_project=None, local_only=True),
     ).build_app()

@@ -22,7 +22,7 @@ from taproof.http.limits.pages import PageLimit
 HOSTILE = '<script>alert("1")</script>&amp;\u202egpj.exe\'"{{7*7}}'
 """A name that would run, break out of an attribute, turn the text around, or be taken for a template."""
 NO_PAGES = re.compile(
-    r"/console/?|/console/static/.*|.*\.csv|.*/state|.*/live|.*/sign-in/waiting|.*/(invite|join)/accept"
+    r"/console/?|/console/static/.*|.*\.csv|.*/state|.*/export|.*/live|.*/sign-in/waiting|.*/(invite|join)/accept"
 )
 """Addresses that answer with a redirect, a file, a stream or JSON, at least to one who has not begun a sign-in."""
 

@@ -352,7 +352,7 @@ async def test_an_odd_name_is_only_text_everywhere(console: Installation, name: 
         paths = [path for method, path in routes(console.app) if method == "GET" and not path.endswith("/state")]
         assert len(paths) >= 6
         client, _ = await console.services.clients.create_client(visitor.actor, project.id, named(name))
-        ids = {"delivery_id": sent.record.event_id, "client_id": client.id}
+        ids = {"delivery_id": sent.record.event_id, "client_id": client.id, "messenger_id": "9"}
         filled = [path.format(project_id=project.id, **ids) for path in paths]
         shown = [await visitor.get(path) for path in (LIST, *filled)]
         # Waiting for a decision, refused forms, and the list once the project is deleted.
@@ -420,7 +420,7 @@ async def test_nobody_reaches_the_projects_of_another(
     }
     tried = 0
     for method, route in routes(console.app):
-        ids = {"delivery_id": sent.record.event_id, "client_id": client.id, **OF_MEMBERS}
+        ids = {"delivery_id": sent.record.event_id, "client_id": client.id, "messenger_id": "9", **OF_MEMBERS}
         path = route.format(project_id=project.id, **ids)
         shown = await (stranger.get(path) if method == "GET" else stranger.post(path, fields))
         assert shown.status == 404, (method, route)
@@ -438,7 +438,7 @@ async def test_nobody_gets_in_without_signing_in(visitor: Visitor, anonymous: Br
     project, secrets = await visitor.create_project("Shop", webhook_url="https://shop.example/h")
     sent = await console.services.deliveries.send_test(visitor.actor, project.id)
     for method, route in [*routes(console.app), ("GET", LIST), ("GET", f"{LIST}/new"), ("POST", LIST)]:
-        ids = {"delivery_id": sent.record.event_id, "client_id": "oidc_x", **OF_MEMBERS}
+        ids = {"delivery_id": sent.record.event_id, "client_id": "oidc_x", "messenger_id": "9", **OF_MEMBERS}
         path = route.format(project_id=project.id, **ids)
         fields = {"name": "Mine", "confirmation": project.id, "overlap_hours": "24"}
         shown = await (anonymous.get(path) if method == "GET" else anonymous.post(path, fields))

@@ -204,6 +204,32 @@ async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Inst
     assert ADA.messenger_id not in log.text
 
 
+async def test_users_of_a_project_are_shown_and_exported(
+    visitor: Visitor, console: Installation, stranger: Visitor
+) -> None:
+    """A list, and a page for each user with their sessions, an export of one's own projects, and the erasure."""
+    mine, _ = await visitor.create_project("Shop")
+    other, _ = await stranger.create_project("Other")
+    page = f"/console/projects/{mine.id}/users"
+    assert "Nobody has signed in yet." in (await visitor.get(page)).text
+    for browser, project, who in ((visitor, mine, ADA), (visitor, mine, GRACE), (stranger, other, ADA)):
+        await console.messenger.confirm((await browser.start_session(project.id)).deeplink, who)
+        console.clock.now += 1
+    listed = await visitor.get(page)
+    assert [row[1] for row in listed.rows()] == [GRACE.messenger_id, ADA.messenger_id]
+    shown = await visitor.get(f"{page}/{ADA.messenger_id}")
+    assert shown.heading == ADA.messenger_name
+    assert len(shown.rows()) == 1
+    export = f"/console/users/{ADA.messenger_id}/export"
+    assert shown.one(f".//a[@href='{export}']") is not None
+    assert shown.one(f".//a[@href='/console/users/{ADA.messenger_id}/erase']") is not None
+    answer = (await visitor.get(export)).response
+    assert answer.headers["content-disposition"] == f'attachment; filename="taproof-user-{ADA.messenger_id}.json"'
+    assert [each["project_id"] for each in answer.json()["sessions"]] == [mine.id]
+    for path in (f"{page}/9", f"{page}/ada", f"/console/projects/{other.id}/users"):
+        assert (await visitor.get(path)).status in {400, 404}
+
+
 @pytest.mark.parametrize("user", ["ada", "1" * 21, "%D9%A1", "1'--"])
 async def test_a_wrong_messenger_id_has_no_page(visitor: Visitor, user: str) -> None:
     """Neither to be asked nor to be erased."""

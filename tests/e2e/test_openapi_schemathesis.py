@@ -29,6 +29,7 @@ DOCUMENT = build_openapi(
         members=_NO_SERVICE,
         plans=_NO_SERVICE,
         erasure=_NO_SERVICE,
+        users=_NO_SERVICE,
         metrics=Metrics(CollectorRegistry(), "0"),
         limits=_NO_SERVICE,
     ).build_app()

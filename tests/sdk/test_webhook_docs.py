@@ -384,6 +384,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
             members=unused,
             plans=unused,
             erasure=unused,
+            users=unused,
             metrics=metrics,
             limits=unused,
         ).build_app()

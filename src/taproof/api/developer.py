@@ -31,6 +31,7 @@ from taproof.api.parameters import (
     json_body,
 )
 from taproof.api.project_fields import RotateWebhookSecret, RotationAnswer
+from taproof.api.users import UserEndpoints
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken
@@ -51,6 +52,7 @@ from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects, Rotation
 from taproof.service.sessions.list import SessionReader
+from taproof.service.users import Users
 
 PREFIX: Final = "/api/v1/dev"
 _WAYS_OUT: Final = frozenset({("GET", f"{PREFIX}/tokens"), ("DELETE", f"{PREFIX}/tokens/{{token_id}}")})
@@ -74,6 +76,7 @@ class DeveloperApi:
         members: Members,
         plans: Plans,
         erasure: Erasure,
+        users: Users,
         metrics: Metrics,
         limits: RateLimits,
     ) -> None:
@@ -87,7 +90,7 @@ class DeveloperApi:
         self._clients = ClientEndpoints(clients)
         self._members = MemberEndpoints(members)
         self._plans = plans
-        self._erasure = erasure
+        self._users = UserEndpoints(users, erasure, self._across_projects)
         self._metrics = metrics
         self._limits = limits
 
@@ -304,14 +307,6 @@ class DeveloperApi:
         async with self._across_projects(caller):
             return serializers.session(await self._session_reader.read_session(caller, session_id))
 
-    async def erase_user(self, writer: Writer, messenger_id: parameters.UserId) -> schemas.ErasedAnswer:
-        """Erase a user's data in your projects: sessions, phone number and webhook events, including unsent ones.
-
-        Anonymous counts are kept. This cannot be undone; calling it again is safe. It can take a few seconds.
-        """
-        async with self._across_projects(writer.developer):
-            return schemas.ErasedAnswer(erased=await self._erasure.erase_user(writer, messenger_id))
-
     async def read_analytics(
         self, caller: Caller, days: parameters.Days = 30, project_id: OneProject = None
     ) -> schemas.AnalyticsAnswer:
@@ -403,6 +398,7 @@ class DeveloperApi:
         add("Projects", "DELETE", project, self.delete_project)
         add("Projects", "POST", f"{project}/regenerate", self.regenerate_secrets)
         self._members.add_routes(add)
+        self._users.add_routes(add)
         self._clients.add_routes(add)
         webhooks = "Webhook secret and deliveries"
         secret = f"{project}/webhook-secret"
@@ -416,7 +412,6 @@ class DeveloperApi:
         add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
         add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
         add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session)
-        add("Sessions and analytics", "DELETE", "/users/{messenger_id}", self.erase_user)
         add("Sessions and analytics", "GET", "/analytics", self.read_analytics)
         add("Access tokens", "GET", "/tokens", self.list_access_tokens)
         add("Access tokens", "POST", "/tokens", self.create_access_token, schemas.CreateAccessToken)

@@ -30,6 +30,7 @@ from taproof.console.sign_in import SignInPages
 from taproof.console.team import TeamPages
 from taproof.console.tokens import TokenPages
 from taproof.console.try_it import TryItPages
+from taproof.console.users import UserPages
 from taproof.console.waiting import COOKIE_SECONDS
 from taproof.console.webhooks import WebhookPages
 from taproof.core.clock import Clock
@@ -55,6 +56,7 @@ from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.list import SessionReader
+from taproof.service.users import Users
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FOR_GOOD: Final = ((b"cache-control", b"public, max-age=31536000, immutable"),)
@@ -75,6 +77,7 @@ class ConsoleServices:
     clients: OidcClients
     plans: Plans
     erasure: Erasure
+    users: Users
     console_sessions: ConsoleSessions
     invitations: Invitations
     members: Members
@@ -149,6 +152,7 @@ class Console:
             self.live,  # Must precede the session page, whose route would also match this path.
             SessionPages(access, pages, services.session_reader, projects, deliveries, clock),
             ErasurePages(access, pages, services.erasure),
+            UserPages(access, pages, services.users, services.session_reader, clock),
             AnalyticsPages(access, pages, services.analytics),
         )
         routes: list[BaseRoute] = [

@@ -445,6 +445,21 @@ class DailyUsers:
     latest_users: int
 
 
+class ProjectUser(NamedTuple):
+    """A user who signed in to a project: the name at the last Confirm, and the sign-ins. Times are in ms.
+
+    `reports` is the number of stored sign-ins that the user reported as not theirs.
+    """
+
+    messenger_id: str
+    messenger_name: str
+    messenger_username: str
+    first_at: int
+    last_at: int
+    sign_ins: int
+    reports: int
+
+
 class PageCursor(NamedTuple):
     """The position of a page's last item in a list, newest first. The next page starts strictly after it."""
 

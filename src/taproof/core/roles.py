@@ -22,7 +22,7 @@ changes members and invitations, and `delete` deletes the project.
 
 ACTIONS: Final[Mapping[ProjectAction, str]] = {
     "read": "Read the project, its sessions, users, analytics, webhook deliveries, members and audit log",
-    "write": "Change settings, the bot and OpenID Connect clients; test and resend webhooks; erase users",
+    "write": "Change settings, the bot and OpenID Connect clients; test and resend webhooks; export and erase users",
     "secrets": "Read and rotate the webhook secret; replace both secrets",
     "members": "Invite, change and remove members",
     "delete": "Delete the project",

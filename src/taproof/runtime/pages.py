@@ -100,6 +100,7 @@ class Pages:
             members=services.members,
             plans=services.plans,
             erasure=services.erasure,
+            users=services.users,
             metrics=services.metrics,
             limits=services.limits,
         ).build_app()
@@ -125,6 +126,7 @@ class Pages:
             clients=services.oidc_clients,
             plans=services.plans,
             erasure=services.erasure,
+            users=services.users,
             console_sessions=services.console_sessions,
             invitations=services.invitations,
             members=services.members,

@@ -57,6 +57,7 @@ from taproof.service.sessions.list import SessionReader
 from taproof.service.sessions.prompts import Prompts
 from taproof.service.sessions.returns import Returns
 from taproof.service.sessions.wait import Waiting
+from taproof.service.users import Users
 from taproof.service.webhooks import Webhooks
 from taproof.storage.protocol import Storage
 from taproof.webhooks.http_client import WebhookClient, open_webhook_client
@@ -80,6 +81,7 @@ class Services:
     oidc_clients: OidcClients
     plans: Plans
     erasure: Erasure
+    users: Users
     bots: Bots
     managed_bots: ManagedBots
     manager: Manager
@@ -159,6 +161,7 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             limited=metrics.rate_limited["bot_token"].inc,
         )
         manager = Manager()
+        erasure = Erasure(storage, system_clock, system_entropy)
         yield Services(
             storage=storage,
             encryptor=encryptor,
@@ -181,7 +184,8 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             projects=projects,
             oidc_clients=OidcClients(storage, system_clock, system_entropy),
             plans=plans,
-            erasure=Erasure(storage, system_clock, system_entropy),
+            erasure=erasure,
+            users=Users(storage, encryptor, system_clock, erasure),
             bots=bots,
             managed_bots=ManagedBots(
                 storage,

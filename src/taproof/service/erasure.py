@@ -9,14 +9,15 @@ user.
 
 import asyncio
 import re
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from taproof.core.accounts import Actor, AuditEntry
+from taproof.core.accounts import Actor, AuditEntry, Developer
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest
 from taproof.core.identifiers import new_id
+from taproof.core.model import SessionKey
 from taproof.core.roles import ROLES, require_action
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
@@ -50,11 +51,37 @@ class Erasure:
             InvalidRequest: `messenger_id` is not a messenger account's id.
             InsufficientRole: the developer is only a viewer of their projects.
         """
-        roles = await self._storage.members.read_roles(actor.developer.id)
-        if roles:
-            require_action(min(roles, key=ROLES.index), "write")
+        await self.require_writer(actor.developer)
         entry = audit_entry(actor, "user.erased", self._clock(), self._entropy, subject=actor.developer.id)
         return bool(await self._erase(messenger_id, actor.developer.id, lambda _: None, entry))
+
+    async def require_writer(self, developer: Developer) -> None:
+        """Refuse a developer who may not change any of their projects.
+
+        Raises:
+            InsufficientRole: the developer is only a viewer of their projects.
+        """
+        roles = await self._storage.members.read_roles(developer.id)
+        if roles:
+            require_action(min(roles, key=ROLES.index), "write")
+
+    async def find_sessions(self, messenger_id: str, developer_id: str | None) -> list[SessionKey]:
+        """Return the sessions that an erasure would erase; without `developer_id`, those of all projects."""
+        async with self._turn:
+            keys = dict.fromkeys(await self._storage.erasure.list_sign_ins(messenger_id, developer_id))
+            async for day in self._opened_days(developer_id):
+                cursor: OpenedCursor | None = None
+                while True:
+                    page = await self._storage.erasure.list_opened(
+                        messenger_id, day, cursor, _LOOKED_AT, developer_id=developer_id
+                    )
+                    keys |= dict.fromkeys(page.keys)
+                    cursor = page.after
+                    if cursor is None:
+                        break
+            # As in `_erase`: sessions may have been confirmed during the walk.
+            keys |= dict.fromkeys(await self._storage.erasure.list_sign_ins(messenger_id, developer_id))
+        return list(keys)
 
     async def erase_everywhere(self, messenger_id: str, progress: Callable[[int], None]) -> int:
         """Erase an account's data in all projects, and the user's blocks; return the number of erased rows.
@@ -98,20 +125,24 @@ class Erasure:
     async def _erase_opened(
         self, messenger_id: str, developer_id: str | None, count: Callable[[int], None], entry: AuditEntry | None
     ) -> None:
+        async for day in self._opened_days(developer_id):
+            cursor: OpenedCursor | None = None
+            while True:
+                page = await self._storage.erasure.erase_opened(
+                    messenger_id, day, cursor, _LOOKED_AT, developer_id=developer_id, entry=entry
+                )
+                count(page.erased)
+                entry = None if page.erased else entry
+                cursor = page.after
+                if cursor is None:
+                    break
+
+    async def _opened_days(self, developer_id: str | None) -> AsyncIterator[OpenedDay]:
         last: OpenedDay | None = None
         while days := await self._storage.erasure.list_opened_days(developer_id, last, _DAYS):
             last = days[-1]
             for day in days:
-                cursor: OpenedCursor | None = None
-                while True:
-                    page = await self._storage.erasure.erase_opened(
-                        messenger_id, day, cursor, _LOOKED_AT, developer_id=developer_id, entry=entry
-                    )
-                    count(page.erased)
-                    entry = None if page.erased else entry
-                    cursor = page.after
-                    if cursor is None:
-                        break
+                yield day
 
 
 def checked_messenger_id(messenger_id: str) -> str:

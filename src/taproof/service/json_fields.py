@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from taproof.core.accounts import AccessToken, Developer, Member, MemberInvitation
 from taproof.core.clock import iso8601
-from taproof.core.model import PROJECT_FLAGS, Project, TurnOffReason
+from taproof.core.model import PROJECT_FLAGS, Project, ProjectUser, TurnOffReason
 from taproof.core.oidc.clients import OidcClient
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.members import CreatedMemberInvitation
@@ -105,6 +105,19 @@ def member_invitation(found: MemberInvitation) -> dict[str, Any]:
 def created_member_invitation(created: CreatedMemberInvitation) -> dict[str, Any]:
     """Return a new invitation to a project with its link."""
     return {**member_invitation(created.invitation), "link": created.link}
+
+
+def user(found: ProjectUser) -> dict[str, Any]:
+    """Return a user of a project."""
+    return {
+        "messenger_id": found.messenger_id,
+        "messenger_name": found.messenger_name,
+        "messenger_username": found.messenger_username or None,
+        "first_sign_in_at": iso8601(found.first_at),
+        "last_sign_in_at": iso8601(found.last_at),
+        "sign_ins": found.sign_ins,
+        "reports": found.reports,
+    }
 
 
 def access_token(found: AccessToken) -> dict[str, Any]:

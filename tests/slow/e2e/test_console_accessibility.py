@@ -48,6 +48,8 @@ def addresses(sandbox: Service, client: httpx.Client) -> list[str]:
         "/console/sessions?status=expired",
         f"/console/sessions?messenger_id={session['messenger_id']}",
         f"/console/users/{session['messenger_id']}/erase",
+        f"{own}/users",
+        f"{own}/users/{session['messenger_id']}",
         f"/console/sessions/{session['id']}",
         "/console/analytics",
         "/console/analytics?days=90",

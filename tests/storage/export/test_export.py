@@ -193,7 +193,7 @@ async def test_the_file_is_streamed_in_chunks(place: Place, monkeypatch: pytest.
     ):
         monkeypatch.setattr(module, "CHUNK", 5)
     rows = some_rows(sessions=20)
-    rows["user_days"] = [(f"{number}", "1", 20_000, "p") for number in range(13)]
+    rows["user_days"] = [(f"{number}", "1", 20_000, "p", "Ada", "", 1, 2, 3) for number in range(13)]
     await fill(place, rows)
     chunks: list[int] = []
     file = io.BytesIO()

@@ -42,6 +42,7 @@ SCANS = {
     "READ_PROJECTS",  # So does it.
     "TELL_EXPIRED",  # So does it.
     "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
+    "FIND_PERSONS",  # So does it, for the export.
     "OLDEST_DAY",  # It takes the first row in the order of the primary key.
     "FIND_MEMBERS_OF_SIGN_IN",  # It walks over what it has found.
     "FIND_CREATORS",  # It walks over the developers that it has found by an index.
@@ -133,6 +134,17 @@ HOT = (
         "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)",
     ),
     ("ERASE_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+    ("EXPORT_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
+    (
+        "EXPORT_EVENTS_OF_SESSION",
+        "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)",
+    ),
+    ("EXPORT_PERSON", "PRIMARY KEY (developer_id=?"),
+    ("LIST_USERS", "INDEX user_days_by_last (project_id=? AND last_at>? AND (last_at,messenger_id)<(?,?))"),
+    ("LIST_USERS", "INDEX sessions_reported (messenger_id=? AND project_id=?)"),
+    ("READ_USER", "INDEX user_days_by_project (project_id=? AND developer_id=? AND messenger_id=?)"),
+    ("SIGN_IN_AGAIN", "PRIMARY KEY (developer_id=? AND messenger_id=? AND day=? AND project_id=?)"),
+    ("ADD_NEWEST_USER_DAY", "INDEX user_days_by_project (project_id=? AND developer_id=? AND messenger_id=?)"),
     ("PURGE_REMOVED_USAGE", "COVERING INDEX removed_usage_by_age (day<?)"),
     ("IS_BLOCKED", "PRIMARY KEY (messenger_id=? AND project_id=?)"),
     ("ERASE_SESSIONS", "COVERING INDEX sessions_by_project (project_id=?)"),

@@ -42,6 +42,7 @@ _TAGS: Final = [
         "name": "Members",
         "description": "The developers who share a project. A member's role decides which calls they may make.",
     },
+    {"name": "Users", "description": "The people who signed in to your projects, and the data about them."},
     {
         "name": "OpenID Connect clients",
         "description": "The applications that sign a project's users in with OpenID Connect.",
@@ -76,7 +77,7 @@ _ANYWHERE: Final = ("BadRequest", "MethodNotAllowed", "InternalError")
 _BAD_REQUESTS: Final = {
     **dict.fromkeys(
         (
-            *("delete_project", "regenerate_secrets", "read_webhook_secret", "erase_user"),
+            *("delete_project", "regenerate_secrets", "read_webhook_secret", "erase_user", "export_user"),
             *("update_client", "delete_client", "regenerate_client_secret", "delete_member_invitation"),
         ),
         "BadRole",

@@ -113,7 +113,10 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "expired:small unique_users:small latest_users:small reported:small"
     ),
     "daily_users": _columns("developer_id:text day:day unique_users:small latest_users:small"),
-    "user_days": _columns("developer_id:text messenger_id:text day:day project_id:text"),
+    "user_days": _columns(
+        "developer_id:text messenger_id:text day:day project_id:text messenger_name:text? messenger_username:text? "
+        "first_at:int? last_at:int? sign_ins:small?"
+    ),
     "webhook_events": _columns(
         "id:text project_id:text type:text encrypted_body:bytes created_at:int state:text due_at:int leased_until:int "
         "attempts:small finished_at:int? schedule_start:small interrupted:small session_id:text?"

@@ -256,6 +256,7 @@ CREATE INDEX sessions_pending ON sessions (expires_at) WHERE status = 'pending';
 -- The account comes first, because nearly all entries differ there: each step of a search is one short comparison.
 CREATE INDEX sessions_by_messenger ON sessions (messenger_id, project_id, status, created_at, id)
   WHERE messenger_id IS NOT NULL;
+CREATE INDEX sessions_reported ON sessions (messenger_id, project_id) WHERE reported_at IS NOT NULL;
 
 -- Users who tapped Confirm and are asked for their contact. The message with the contact does not name its session.
 CREATE TABLE phone_requests (
@@ -372,16 +373,23 @@ CREATE TABLE daily_users (
   PRIMARY KEY (developer_id, day)
 ) WITH (fillfactor = 50);
 
--- The users who confirmed on each day, once each. They keep the counts of distinct users exact.
+-- The users who confirmed on each day, once each. They keep the counts of distinct users exact. A user's newest row in
+-- a project also describes the user; these columns are null in all older rows.
 CREATE TABLE user_days (
   developer_id TEXT COLLATE "C" NOT NULL,
   messenger_id TEXT COLLATE "C" NOT NULL,
   day INTEGER NOT NULL,
   project_id TEXT COLLATE "C" NOT NULL,
+  messenger_name TEXT,
+  messenger_username TEXT,
+  first_at BIGINT, -- The first and the last Confirm, and their number.
+  last_at BIGINT,
+  sign_ins INTEGER,
   PRIMARY KEY (developer_id, messenger_id, day, project_id)
 );
 CREATE INDEX user_days_by_project ON user_days (project_id);
 CREATE INDEX user_days_by_age ON user_days (day);
+CREATE INDEX user_days_by_last ON user_days (project_id, last_at, messenger_id) WHERE last_at IS NOT NULL;
 
 -- The confirmed users of deleted projects. They still count towards their developer's month.
 CREATE TABLE removed_usage (
@@ -491,6 +499,9 @@ DECLARE
   moved_projects TEXT[];
   moved_developers TEXT[];
   moved_people TEXT[];
+  moved_names TEXT[];
+  moved_usernames TEXT[];
+  moved_times BIGINT[];
 BEGIN
   EXECUTE $q$
     SELECT array_agg(a.token_hash) FROM (
@@ -524,11 +535,14 @@ BEGIN
         -- A phone number is stored only if project and plan still allow it.
         AND (a.encrypted_phone IS NULL OR a.return_hash IS NOT NULL OR (p.collect_phone = 1
           AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')))
-      RETURNING s.day, s.token_hash, s.id, s.project_id, p.creator_id AS developer_id, s.messenger_id
+      RETURNING s.day, s.token_hash, s.id, s.project_id, p.creator_id AS developer_id, s.messenger_id, s.messenger_name,
+        s.messenger_username, s.confirmed_at
     )
     SELECT array_agg(m.day), array_agg(m.token_hash), array_agg(m.id), array_agg(m.project_id),
-      array_agg(m.developer_id), array_agg(m.messenger_id) FROM moved m
-  $q$ INTO moved_days, moved_hashes, moved_ids, moved_projects, moved_developers, moved_people
+      array_agg(m.developer_id), array_agg(m.messenger_id), array_agg(m.messenger_name),
+      array_agg(m.messenger_username), array_agg(m.confirmed_at) FROM moved m
+  $q$ INTO moved_days, moved_hashes, moved_ids, moved_projects, moved_developers, moved_people, moved_names,
+    moved_usernames, moved_times
   USING planned_days, of_days, hashes, confirmed_times, people, names, usernames, locked_hashes, phones,
     return_hashes;
   IF moved_days IS NULL THEN
@@ -585,10 +599,36 @@ BEGIN
     ON CONFLICT (developer_id, day) DO UPDATE SET
       unique_users = c.unique_users + excluded.unique_users, latest_users = c.latest_users + excluded.latest_users;
 
-    INSERT INTO user_days (developer_id, messenger_id, day, project_id)
-    SELECT DISTINCT x.developer_id, x.messenger_id, of_day, x.project_id
-    FROM unnest(moved_days, moved_developers, moved_people, moved_projects)
-      AS x (day, developer_id, messenger_id, project_id) WHERE x.day = of_day
+    WITH signed_in AS (
+      SELECT x.developer_id, x.messenger_id, x.project_id, COUNT(*) AS sign_ins, MIN(x.at) AS first_at,
+        MAX(x.at) AS last_at, (array_agg(x.name ORDER BY x.at DESC))[1] AS name,
+        (array_agg(x.username ORDER BY x.at DESC))[1] AS username
+      FROM unnest(moved_days, moved_developers, moved_people, moved_projects, moved_names, moved_usernames, moved_times)
+        AS x (day, developer_id, messenger_id, project_id, name, username, at) WHERE x.day = of_day
+      GROUP BY x.developer_id, x.messenger_id, x.project_id
+    ), known AS MATERIALIZED (
+      SELECT n.*, l.day AS newest, l.first_at AS known_first, l.sign_ins AS known_sign_ins
+      FROM signed_in n LEFT JOIN LATERAL (
+        SELECT u.day, u.first_at, u.sign_ins FROM user_days u WHERE u.developer_id = n.developer_id
+          AND u.messenger_id = n.messenger_id AND u.project_id = n.project_id AND u.last_at IS NOT NULL
+        ORDER BY u.developer_id DESC, u.messenger_id DESC, u.day DESC LIMIT 1) AS l ON TRUE
+    ), moved_on AS ( -- A user's newest row describes the user; an older one no longer does.
+      UPDATE user_days u SET
+        messenger_name = CASE WHEN k.newest >= of_day THEN k.name END,
+        messenger_username = CASE WHEN k.newest >= of_day THEN k.username END,
+        first_at = CASE WHEN k.newest >= of_day THEN u.first_at END,
+        last_at = CASE WHEN k.newest >= of_day THEN k.last_at END,
+        sign_ins = CASE WHEN k.newest >= of_day THEN u.sign_ins + k.sign_ins END
+      FROM known k WHERE u.developer_id = k.developer_id AND u.messenger_id = k.messenger_id AND u.day = k.newest
+        AND u.project_id = k.project_id
+    )
+    INSERT INTO user_days (developer_id, messenger_id, day, project_id, messenger_name, messenger_username, first_at,
+      last_at, sign_ins)
+    SELECT k.developer_id, k.messenger_id, of_day, k.project_id,
+      CASE WHEN k.is_newest THEN k.name END, CASE WHEN k.is_newest THEN k.username END,
+      CASE WHEN k.is_newest THEN COALESCE(k.known_first, k.first_at) END, CASE WHEN k.is_newest THEN k.last_at END,
+      CASE WHEN k.is_newest THEN COALESCE(k.known_sign_ins, 0) + k.sign_ins END
+    FROM (SELECT n.*, n.newest IS NULL OR n.newest < of_day AS is_newest FROM known n) AS k
     ON CONFLICT DO NOTHING;
   END LOOP;
 

@@ -256,6 +256,7 @@ CREATE INDEX sessions_pending ON sessions (expires_at) WHERE status = 'pending';
 -- The account comes first, because nearly all entries differ there: each step of a search is one short comparison.
 CREATE INDEX sessions_by_messenger ON sessions (messenger_id, project_id, status, created_at, id)
   WHERE messenger_id IS NOT NULL;
+CREATE INDEX sessions_reported ON sessions (messenger_id, project_id) WHERE reported_at IS NOT NULL;
 
 -- Users who tapped Confirm and are asked for their contact. The message with the contact does not name its session.
 CREATE TABLE phone_requests (
@@ -371,16 +372,23 @@ CREATE TABLE daily_users (
   PRIMARY KEY (developer_id, day)
 ) STRICT, WITHOUT ROWID;
 
--- The users who confirmed on each day, once each. They keep the counts of distinct users exact.
+-- The users who confirmed on each day, once each. They keep the counts of distinct users exact. A user's newest row in
+-- a project also describes the user; these columns are null in all older rows.
 CREATE TABLE user_days (
   developer_id TEXT NOT NULL,
   messenger_id TEXT NOT NULL,
   day INTEGER NOT NULL,
   project_id TEXT NOT NULL,
+  messenger_name TEXT,
+  messenger_username TEXT,
+  first_at INTEGER, -- The first and the last Confirm, and their number.
+  last_at INTEGER,
+  sign_ins INTEGER,
   PRIMARY KEY (developer_id, messenger_id, day, project_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX user_days_by_project ON user_days (project_id);
 CREATE INDEX user_days_by_age ON user_days (day);
+CREATE INDEX user_days_by_last ON user_days (project_id, last_at, messenger_id) WHERE last_at IS NOT NULL;
 
 -- The confirmed users of deleted projects. They still count towards their developer's month.
 CREATE TABLE removed_usage (

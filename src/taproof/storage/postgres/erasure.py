@@ -1,6 +1,6 @@
 """Erases one user's data on PostgreSQL."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Final
@@ -9,6 +9,7 @@ import asyncpg
 
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
+from taproof.storage.protocol.erasure import Row
 from taproof.storage.queries import erasure as queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns
@@ -46,6 +47,12 @@ class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
 
     async def _oldest_day(self) -> int:
         return min(await self._partitions.days(), default=0)
+
+    async def _find_events(self, transaction: Transaction, sessions: Sequence[Row]) -> list[str]:
+        if not sessions:
+            return []
+        positions = columns(queries.event_position(session) for session in sessions)
+        return [row[0] for row in await transaction.fetch(_FIND_EVENTS, *positions)]
 
     async def _erase_sessions(
         self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str

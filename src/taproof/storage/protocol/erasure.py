@@ -1,9 +1,15 @@
 """The interface of `store.erasure`."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import Status
+from taproof.core.model import SessionKey, Status
+
+Row = dict[str, Any]
+"""All columns of a row, as stored."""
+Rows = dict[str, list[Row]]
+"""Rows by table."""
 
 
 class OpenedDay(NamedTuple):
@@ -28,8 +34,15 @@ class ErasedPage(NamedTuple):
     after: OpenedCursor | None
 
 
+class OpenedPage(NamedTuple):
+    """The sessions found in one page. `after` is the start of the next page, None after the last page."""
+
+    keys: list[SessionKey]
+    after: OpenedCursor | None
+
+
 class ErasureStorage(Protocol):
-    """Erases users' data. Each call is bounded, so it blocks other calls only briefly.
+    """Erases users' data, or exports the same data. Each call is bounded, so it blocks other calls only briefly.
 
     A session is erased with its phone number, its webhook events (due ones too) and its request for a phone number, in
     one transaction. Counts do not change. With `developer_id`, only the projects are searched whose data this developer
@@ -69,3 +82,23 @@ class ErasureStorage(Protocol):
 
         A walk checks every session that existed when it began, unless the session was confirmed meanwhile.
         """
+
+    async def list_sign_ins(self, messenger_id: str, developer_id: str | None) -> list[SessionKey]:
+        """Return the keys of all sessions that the account confirmed and that an erasure would find."""
+
+    async def list_opened(
+        self,
+        messenger_id: str,
+        of: OpenedDay,
+        after: OpenedCursor | None,
+        limit: int,
+        *,
+        developer_id: str | None = None,
+    ) -> OpenedPage:
+        """Check the next `limit` sessions as `erase_opened` does, and return those that it would erase."""
+
+    async def export_sessions(self, messenger_id: str, keys: Sequence[SessionKey]) -> Rows:
+        """Return the rows that erasing these sessions removes, unless they belong to another account."""
+
+    async def export_person(self, messenger_id: str, developer_id: str | None) -> Rows:
+        """Return the other rows that `erase_user` removes or renames."""

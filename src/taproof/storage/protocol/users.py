@@ -2,14 +2,20 @@
 
 from typing import Final, Protocol
 
-from taproof.core.model import NamedProject, PhoneRequest, SessionKey
+from taproof.core.model import NamedProject, PageCursor, PhoneRequest, ProjectUser, SessionKey
 
 PROJECTS_OF_USER: Final = 200
 """The maximum number of projects searched for an account's sign-ins. The cost of a list depends only on this number."""
 
 
 class UserStorage(Protocol):
-    """Requests for users' phone numbers, and the projects that users have blocked."""
+    """The users of projects, requests for their phone numbers, and the projects that they have blocked."""
+
+    async def list_users(self, project_id: str, before: PageCursor | None, limit: int) -> list[ProjectUser]:
+        """Return the users who signed in to a project, the latest first. A position has `last_at` and the account."""
+
+    async def read_user(self, project_id: str, messenger_id: str) -> ProjectUser | None:
+        """Return a user of a project; None if the account has not signed in to it, or was erased."""
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
         """Record that a user was asked for their contact. Repeating the call is safe.

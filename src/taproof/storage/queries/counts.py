@@ -28,7 +28,19 @@ READ_USER_DAYS: Final = """
 SELECT MAX(CASE WHEN project_id = $1 THEN day END), MAX(day),
   MAX(CASE WHEN project_id = $1 AND day = $2 THEN 1 ELSE 0 END), MAX(CASE WHEN day = $2 THEN 1 ELSE 0 END)
 FROM user_days WHERE developer_id = $3 AND messenger_id = $4"""
-ADD_USER_DAY: Final = "INSERT INTO user_days (developer_id, messenger_id, day, project_id) VALUES ($1, $2, $3, $4)"
+ADD_NEWEST_USER_DAY: Final = """
+INSERT INTO user_days (developer_id, messenger_id, day, project_id, messenger_name, messenger_username, first_at,
+  last_at, sign_ins)
+SELECT $1, $2, $3, $4, $5, $6, COALESCE(MIN(u.first_at), $7), $7, COALESCE(SUM(u.sign_ins), 0) + 1
+FROM user_days u WHERE u.developer_id = $1 AND u.messenger_id = $2 AND u.project_id = $4 AND u.last_at IS NOT NULL"""
+ADD_OLDER_USER_DAY: Final = """
+INSERT INTO user_days (developer_id, messenger_id, day, project_id) VALUES ($1, $2, $3, $4)"""
+SIGN_IN_AGAIN: Final = """
+UPDATE user_days SET messenger_name = $1, messenger_username = $2, last_at = $3, sign_ins = sign_ins + 1
+WHERE developer_id = $4 AND messenger_id = $5 AND day = $6 AND project_id = $7"""
+NO_LONGER_NEWEST: Final = """
+UPDATE user_days SET messenger_name = NULL, messenger_username = NULL, first_at = NULL, last_at = NULL, sign_ins = NULL
+WHERE developer_id = $1 AND messenger_id = $2 AND day = $3 AND project_id = $4"""
 NEXT_USER_DAYS: Final = "SELECT messenger_id, day FROM user_days WHERE project_id = $1 LIMIT $2"
 ERASE_USER_DAY: Final = """
 DELETE FROM user_days WHERE developer_id = $1 AND messenger_id = $2 AND day = $3 AND project_id = $4"""

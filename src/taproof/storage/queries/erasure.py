@@ -1,13 +1,14 @@
-"""The statements that erase one user's data. For the lock order on PostgreSQL, see `postgres/__init__.py`."""
+"""The statements that erase or export one user's data. For the lock order on PostgreSQL, see `postgres/__init__.py`."""
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
-from taproof.core.model import Status
+from taproof.core.model import SessionKey, Status
 from taproof.core.roles import roles_with
-from taproof.storage.protocol.erasure import ErasedPage, OpenedCursor, OpenedDay
+from taproof.storage.export.format import TABLES
+from taproof.storage.protocol.erasure import ErasedPage, OpenedCursor, OpenedDay, OpenedPage, Row, Rows
 from taproof.storage.queries.counts import COUNT_DEVELOPER_USERS
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.rights import require_role
@@ -39,21 +40,34 @@ SELECT day, token_hash, created_at, id, opener_id FROM sessions
 WHERE day = $1 AND project_id = $2 AND status = $3 AND created_at >= $4 AND (created_at, id) < ($5, $6)
 ORDER BY created_at DESC, id DESC LIMIT $7"""
 # A developer without projects has no rows in `user_days` either, except for a while after deleting a project.
-FIND_PERSON: Final = """
+FIND_PERSONS: Final = """
 SELECT x.creator_id FROM (SELECT creator_id FROM projects UNION SELECT creator_id FROM deleted_projects) x
-WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.creator_id AND u.messenger_id = $1) LIMIT 1"""
-ERASE_SESSION: Final = """
-DELETE FROM sessions WHERE day = $1 AND token_hash = $2 AND (opener_id = $3 OR messenger_id = $3)
-RETURNING project_id, id, confirmed_at, cancelled_at, expires_at, reported_at"""
-ERASE_EVENTS_OF_SESSION: Final = """
-DELETE FROM webhook_events
+WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.creator_id AND u.messenger_id = $1)"""
+FIND_PERSON: Final = f"{FIND_PERSONS} LIMIT 1"
+# Each of these conditions is part of the statement that erases the rows, and of the one that exports them.
+_SESSION: Final = "FROM sessions WHERE day = $1 AND token_hash = $2 AND (opener_id = $3 OR messenger_id = $3)"
+_EVENTS_OF_SESSION: Final = """FROM webhook_events
 WHERE project_id = $1 AND state IN ('due', 'delivered', 'failed', 'ended')
   AND type IN ('auth.confirmed', 'auth.cancelled', 'auth.expired', 'auth.reported') AND session_id = $2
   AND created_at IN ($3, $4, $5, $6)"""
-ERASE_PHONE_REQUEST: Final = "DELETE FROM phone_requests WHERE day = $1 AND token_hash = $2"
-ERASE_PROMPT: Final = "DELETE FROM prompts WHERE day = $1 AND token_hash = $2"
-RENAME_PERSON: Final = """
-UPDATE user_days SET messenger_id = $1 WHERE developer_id = $2 AND messenger_id = $3 RETURNING day"""
+_PHONE_REQUEST: Final = "FROM phone_requests WHERE day = $1 AND token_hash = $2"
+_PROMPT: Final = "FROM prompts WHERE day = $1 AND token_hash = $2"
+_SESSION_EVENTS_AT: Final = "project_id, id, confirmed_at, cancelled_at, expires_at, reported_at"
+"""The values of a session that find its events."""
+ERASE_SESSION: Final = f"DELETE {_SESSION} RETURNING {_SESSION_EVENTS_AT}"
+ERASE_EVENTS_OF_SESSION: Final = f"DELETE {_EVENTS_OF_SESSION}"
+ERASE_PHONE_REQUEST: Final = f"DELETE {_PHONE_REQUEST}"
+ERASE_PROMPT: Final = f"DELETE {_PROMPT}"
+_FORGOTTEN: Final = """messenger_name = NULL, messenger_username = NULL, first_at = NULL, last_at = NULL,
+  sign_ins = NULL"""
+_PERSON: Final = "developer_id = $2 AND messenger_id = $3"
+_PERSON_IN_PROJECTS: Final = f"""{_PERSON} AND (
+  project_id IN (SELECT m.project_id FROM project_members m WHERE m.developer_id = $4 AND m.role IN ({_WRITERS}))
+  OR (developer_id = $4 AND NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = user_days.project_id)))"""
+"""The user in these projects of one creator, and in deleted projects that the developer created."""
+RENAME_PERSON: Final = f"""
+UPDATE user_days SET messenger_id = $1, {_FORGOTTEN}
+WHERE {_PERSON} RETURNING day"""
 FIND_CREATORS: Final = f"""
 SELECT x.creator_id FROM (
   SELECT p.creator_id FROM project_members m JOIN projects p ON p.id = m.project_id
@@ -63,18 +77,41 @@ WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.creator_id AND 
 ORDER BY x.creator_id"""
 """Finds the creators of the projects whose data a developer may change and which the user used, and the developer."""
 RENAME_PERSON_IN_PROJECTS: Final = f"""
-UPDATE user_days SET messenger_id = $1 WHERE developer_id = $2 AND messenger_id = $3 AND (
-  project_id IN (SELECT m.project_id FROM project_members m WHERE m.developer_id = $4 AND m.role IN ({_WRITERS}))
-  OR NOT EXISTS (SELECT 1 FROM projects p WHERE p.id = user_days.project_id)) RETURNING day"""
-"""Renames a user in these projects of one creator, and in deleted projects."""
+UPDATE user_days SET messenger_id = $1, {_FORGOTTEN}
+WHERE {_PERSON_IN_PROJECTS} RETURNING day"""
 READ_DAYS_LEFT: Final = "SELECT DISTINCT day FROM user_days WHERE developer_id = $1 AND messenger_id = $2"
-ERASE_PHONE_REQUESTS_OF_USER: Final = "DELETE FROM phone_requests WHERE messenger_id = $1 RETURNING day"
+_PHONE_REQUESTS_OF_USER: Final = "FROM phone_requests WHERE messenger_id = $1"
+_PROMPTS_OF_USER: Final = "FROM prompts WHERE messenger_id = $1"
+ERASE_PHONE_REQUESTS_OF_USER: Final = f"DELETE {_PHONE_REQUESTS_OF_USER} RETURNING day"
 # In the order in which the other statements lock prompts.
 HOLD_PROMPTS_OF_USER: Final = "SELECT day FROM prompts WHERE messenger_id = $1 ORDER BY day, token_hash"
-ERASE_PROMPTS_OF_USER: Final = "DELETE FROM prompts WHERE messenger_id = $1 RETURNING day"
+ERASE_PROMPTS_OF_USER: Final = f"DELETE {_PROMPTS_OF_USER} RETURNING day"
 ERASE_BLOCKS_OF_USER: Final = """
 DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
   SELECT project_id FROM blocks WHERE messenger_id = $1 LIMIT $2) RETURNING project_id"""
+
+
+# ---- the export of what the statements above erase
+
+
+def _columns_of(table: str) -> str:
+    return ", ".join(column.name for column in TABLES[table])
+
+
+EXPORT_SESSION: Final = f"SELECT {_columns_of('sessions')} {_SESSION}"
+EXPORT_EVENTS_OF_SESSION: Final = f"SELECT id {_EVENTS_OF_SESSION}"
+EXPORT_EVENT: Final = f"SELECT {_columns_of('webhook_events')} FROM webhook_events WHERE id = $1"
+EXPORT_ATTEMPTS: Final = f"SELECT {_columns_of('webhook_attempts')} FROM webhook_attempts WHERE event_id = $1"
+EXPORT_PHONE_REQUEST: Final = f"SELECT {_columns_of('phone_requests')} {_PHONE_REQUEST}"
+EXPORT_PROMPT: Final = f"SELECT {_columns_of('prompts')} {_PROMPT}"
+# `$1` is the replacement in the statements that erase these rows.
+_USER_DAYS: Final = f"SELECT {_columns_of('user_days')} FROM user_days WHERE messenger_id <> $1 AND"
+EXPORT_PERSON: Final = f"{_USER_DAYS} {_PERSON}"
+EXPORT_PERSON_IN_PROJECTS: Final = f"{_USER_DAYS} {_PERSON_IN_PROJECTS}"
+EXPORT_PHONE_REQUESTS_OF_USER: Final = f"SELECT {_columns_of('phone_requests')} {_PHONE_REQUESTS_OF_USER}"
+EXPORT_PROMPTS_OF_USER: Final = f"SELECT {_columns_of('prompts')} {_PROMPTS_OF_USER}"
+EXPORT_BLOCKS_OF_USER: Final = f"SELECT {_columns_of('blocks')} FROM blocks WHERE messenger_id = $1"
+_ALL: Final = 2**31 - 1
 
 
 class ErasureQueries(Queries[AnyDatabase]):
@@ -126,27 +163,77 @@ class ErasureQueries(Queries[AnyDatabase]):
         entry: AuditEntry | None = None,
     ) -> ErasedPage:
         async def erase(transaction: Transaction) -> ErasedPage:
-            if developer_id is not None and not await require_role(transaction, developer_id, of.project_id, "write"):
-                return ErasedPage(0, None)
-            await transaction.read_in_order()
-            keys: list[tuple[int, bytes]] = []
-            left = limit
-            following: OpenedCursor | None = None
-            for start in _opened_starts(of, after):
-                values = (of.day, of.project_id, start.status, of.day * DAY, start.created_at, start.session_id, left)
-                found = await transaction.fetch(LIST_OPENED, *values)
-                keys += [(day, token_hash) for day, token_hash, _, _, opener_id in found if opener_id == messenger_id]
-                left -= len(found)
-                if left == 0:
-                    _, _, created_at, session_id, _ = found[-1]
-                    following = OpenedCursor(start.status, created_at, session_id)
-                    break
+            keys, following = await _find_opened(transaction, messenger_id, of, after, limit, developer_id)
             erased = await self._erase_sessions(transaction, keys, messenger_id)
             if erased:
                 await transaction.add_entry(entry)
             return ErasedPage(erased, following)
 
         return await self._database.in_transaction(erase)
+
+    async def list_sign_ins(self, messenger_id: str, developer_id: str | None) -> list[SessionKey]:
+        if developer_id is None:
+            found = await self._database.look_up(FIND_SIGN_INS, messenger_id, _ALL)
+        else:
+            found = await self._database.look_up(FIND_SIGN_INS_OF_DEVELOPER, messenger_id, developer_id, _ALL)
+        return [SessionKey(*row) for row in found]
+
+    async def list_opened(
+        self,
+        messenger_id: str,
+        of: OpenedDay,
+        after: OpenedCursor | None,
+        limit: int,
+        *,
+        developer_id: str | None = None,
+    ) -> OpenedPage:
+        async def find(transaction: Transaction) -> OpenedPage:
+            keys, following = await _find_opened(transaction, messenger_id, of, after, limit, developer_id)
+            return OpenedPage([SessionKey(*key) for key in keys], following)
+
+        return await self._database.in_transaction(find)
+
+    async def export_sessions(self, messenger_id: str, keys: Sequence[SessionKey]) -> Rows:
+        async def export(transaction: Transaction) -> Rows:
+            rows: Rows = {}
+            for key in keys:
+                _add(rows, "sessions", await transaction.fetch(EXPORT_SESSION, *key, messenger_id))
+            sessions = rows.get("sessions", [])
+            for event_id in await self._find_events(transaction, sessions):
+                _add(rows, "webhook_events", await transaction.fetch(EXPORT_EVENT, event_id))
+                _add(rows, "webhook_attempts", await transaction.fetch(EXPORT_ATTEMPTS, event_id))
+            for session in sessions:
+                key = SessionKey(session["day"], session["token_hash"])
+                _add(rows, "phone_requests", await transaction.fetch(EXPORT_PHONE_REQUEST, *key))
+                _add(rows, "prompts", await transaction.fetch(EXPORT_PROMPT, *key))
+            return rows
+
+        return await self._database.in_transaction(export)
+
+    async def _find_events(self, transaction: Transaction, sessions: Sequence[Row]) -> list[str]:
+        """Return the ids of the events of these sessions."""
+        found: list[str] = []
+        for session in sessions:
+            values = event_position(session)
+            found += [row[0] for row in await transaction.fetch(EXPORT_EVENTS_OF_SESSION, *values)]
+        return found
+
+    async def export_person(self, messenger_id: str, developer_id: str | None) -> Rows:
+        async def export(transaction: Transaction) -> Rows:
+            rows: Rows = {}
+            if developer_id is not None:
+                for (each,) in await transaction.fetch(FIND_CREATORS, developer_id, messenger_id):
+                    values = ("", each, messenger_id, developer_id)
+                    _add(rows, "user_days", await transaction.fetch(EXPORT_PERSON_IN_PROJECTS, *values))
+                return rows
+            for (each,) in await transaction.fetch(FIND_PERSONS, messenger_id):
+                _add(rows, "user_days", await transaction.fetch(EXPORT_PERSON, "", each, messenger_id))
+            _add(rows, "phone_requests", await transaction.fetch(EXPORT_PHONE_REQUESTS_OF_USER, messenger_id))
+            _add(rows, "prompts", await transaction.fetch(EXPORT_PROMPTS_OF_USER, messenger_id))
+            _add(rows, "blocks", await transaction.fetch(EXPORT_BLOCKS_OF_USER, messenger_id))
+            return rows
+
+        return await self._database.in_transaction(export)
 
     async def _erase_sessions(
         self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
@@ -174,6 +261,43 @@ class ErasureQueries(Queries[AnyDatabase]):
             erased = await self._erase_sessions(transaction, [tuple(row) for row in found], messenger_id)
             if erased or not found:
                 return erased
+
+
+async def _find_opened(  # noqa: PLR0917 — the values of `erase_opened`, in its order.
+    transaction: Transaction,
+    messenger_id: str,
+    of: OpenedDay,
+    after: OpenedCursor | None,
+    limit: int,
+    developer_id: str | None,
+) -> tuple[list[tuple[int, bytes]], OpenedCursor | None]:
+    """Check the next `limit` sessions; return the keys of the account's, and the start of the next page."""
+    keys: list[tuple[int, bytes]] = []
+    if developer_id is not None and not await require_role(transaction, developer_id, of.project_id, "write"):
+        return keys, None
+    await transaction.read_in_order()
+    left = limit
+    for start in _opened_starts(of, after):
+        values = (of.day, of.project_id, start.status, of.day * DAY, start.created_at, start.session_id, left)
+        found = await transaction.fetch(LIST_OPENED, *values)
+        keys += [(day, token_hash) for day, token_hash, _, _, opener_id in found if opener_id == messenger_id]
+        left -= len(found)
+        if left == 0:
+            _, _, created_at, session_id, _ = found[-1]
+            return keys, OpenedCursor(start.status, created_at, session_id)
+    return keys, None
+
+
+def event_position(session: Row) -> tuple[Any, ...]:
+    """Return the values of a session that find its events, in the order of the statements."""
+    return tuple(session[column] for column in _SESSION_EVENTS_AT.split(", "))
+
+
+def _add(rows: Rows, table: str, found: Iterable[Sequence[Any]]) -> None:
+    """Add rows that have all columns of a table."""
+    names = [column.name for column in TABLES[table]]
+    known = rows.setdefault(table, [])
+    known += [dict(zip(names, row, strict=True)) for row in found]
 
 
 async def _forget_person(

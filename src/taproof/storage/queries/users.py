@@ -1,10 +1,10 @@
-"""Requests for users' phone numbers, and the projects that users have blocked."""
+"""The users of projects, requests for their phone numbers, and the projects that users have blocked."""
 
 from typing import Final
 
-from taproof.core.model import NamedProject, PhoneRequest, SessionKey
+from taproof.core.model import NamedProject, PageCursor, PhoneRequest, ProjectUser, SessionKey
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
-from taproof.storage.rows import phone_request_from, phone_request_values
+from taproof.storage.rows import page_start, phone_request_from, phone_request_values
 
 # `asked_at` is later than that of any other request of this bot to the user, even if the clocks of two nodes differ.
 ASK_FOR_PHONE: Final = """
@@ -34,9 +34,30 @@ ORDER BY b.created_at DESC, b.project_id LIMIT $3"""
 ERASE_BLOCKS: Final = "DELETE FROM blocks WHERE project_id = $1"
 PURGE_PHONE_REQUESTS: Final = Purge("phone_requests", "day, token_hash", "expires_at <= $1")
 
+# The newest row of each user has the time of the last sign-in, so a page reads one row for each user on it.
+_PROJECT_USER: Final = """
+SELECT u.messenger_id, u.messenger_name, u.messenger_username, u.first_at, u.last_at, u.sign_ins, (
+  SELECT COUNT(*) FROM sessions s
+  WHERE s.messenger_id = u.messenger_id AND s.project_id = u.project_id AND s.reported_at IS NOT NULL)
+FROM user_days u"""
+LIST_USERS: Final = f"""{_PROJECT_USER}
+WHERE u.project_id = $1 AND u.last_at IS NOT NULL AND (u.last_at, u.messenger_id) < ($2, $3)
+ORDER BY u.last_at DESC, u.messenger_id DESC LIMIT $4"""
+READ_USER: Final = f"""{_PROJECT_USER}
+WHERE u.developer_id = (SELECT p.creator_id FROM projects p WHERE p.id = $1)
+  AND u.messenger_id = $2 AND u.project_id = $1 AND u.last_at IS NOT NULL"""
+
 
 class UserQueries(Queries[AnyDatabase]):
     """See `storage.protocol.UserStorage`."""
+
+    async def list_users(self, project_id: str, before: PageCursor | None, limit: int) -> list[ProjectUser]:
+        found = await self._database.look_up(LIST_USERS, project_id, *page_start(before), limit)
+        return [ProjectUser(*row) for row in found]
+
+    async def read_user(self, project_id: str, messenger_id: str) -> ProjectUser | None:
+        found = await self._database.read(READ_USER, project_id, messenger_id)
+        return ProjectUser(*found[0]) if found else None
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
         await self._database.add(ASK_FOR_PHONE, *phone_request_values(request))

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 import apsw
 
+from taproof.core.model import MessengerIdentity
 from taproof.storage.queries import counts as queries
 from taproof.storage.queries import plans as plan_queries
 from taproof.storage.sqlite.group_commit import rows
@@ -43,14 +44,29 @@ class Counters:
             connection.execute(queries.COUNT, (project_id, day, *(counts.get(column, 0) for column in COLUMNS)))
 
 
-def count_user(connection: apsw.Connection, creator_id: str, project_id: str, messenger_id: str, day: int) -> None:
-    """Count a person who confirmed a session of `day`, once per project and day and once per creator and day."""
+def count_user(  # noqa: PLR0917 — the values of one row.
+    connection: apsw.Connection, creator_id: str, project_id: str, identity: MessengerIdentity, day: int, now: int
+) -> None:
+    """Count a person who confirmed a session of `day`, once per project and day and once per creator and day.
+
+    The person's newest row in the project also records their name and sign-ins.
+    """
+    messenger_id = identity.messenger_id
+    named = (identity.messenger_name, identity.messenger_username, now)
     project_last, developer_last, in_project, in_developer = rows(
         connection, queries.READ_USER_DAYS, (project_id, day, creator_id, messenger_id)
     )[0]
-    if in_project:
-        return
-    connection.execute(queries.ADD_USER_DAY, (creator_id, messenger_id, day, project_id))
+    key = (creator_id, messenger_id, day, project_id)
+    if project_last is not None and project_last >= day:
+        values = (*named, creator_id, messenger_id, project_last, project_id)
+        connection.execute(queries.SIGN_IN_AGAIN, values)
+        if in_project:
+            return
+        connection.execute(queries.ADD_OLDER_USER_DAY, key)
+    else:
+        connection.execute(queries.ADD_NEWEST_USER_DAY, (*key, *named))
+        if project_last is not None:
+            connection.execute(queries.NO_LONGER_NEWEST, (creator_id, messenger_id, project_last, project_id))
     is_latest = project_last is None or project_last < day
     connection.execute(queries.COUNT_PROJECT_USERS, (1, int(is_latest), project_id, day))
     if is_latest and project_last is not None:

@@ -44,7 +44,7 @@ class SqliteMiniApps:
     async def create_used_session(
         self, session: NewSession, identity: MessengerIdentity, now: int, event: Event, *, public: bool
     ) -> ConsumedSession | None:
-        key, user_id = session.key, identity.messenger_id
+        key = session.key
         named = (identity.messenger_name, identity.messenger_username)
         values = (*opened_values(session, identity, now), *named, *admitted_values(session, public=public))
 
@@ -57,7 +57,7 @@ class SqliteMiniApps:
                     self._counters.add(counted, session.project_id, key.day)
                 # `count_user` changes the counters' row, which otherwise exists since the session was created.
                 connection.execute(COUNT, (session.project_id, key.day, *[0] * len(COLUMNS)))
-                count_user(connection, creator_id, session.project_id, user_id, key.day)
+                count_user(connection, creator_id, session.project_id, identity, key.day, now)
                 connection.execute(RECORD_EVENT, (session.id, *event_values(event)))
                 return consumed_from(consumed)
             return None

@@ -107,7 +107,7 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
 
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, queries.CONFIRM_SESSION, (*values, self._deadline(now)))
-            self._confirmed(connection, key, found, identity, event)
+            self._confirmed(connection, key, found, identity, now=now, event=event)
             return bool(found)
 
         return await self._database.writer.run(write)
@@ -135,7 +135,7 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, queries.RETURN_SESSION, (now, *key, return_hash, self._deadline(now)))
-            self._confirmed(connection, key, found, user.identity, event)
+            self._confirmed(connection, key, found, user.identity, now=now, event=event)
             return bool(found)
 
         return await self._database.writer.run(write)
@@ -146,13 +146,15 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         key: SessionKey,
         found: list[tuple[Any, ...]],
         identity: MessengerIdentity,
+        *,
+        now: int,
         event: Event,
     ) -> None:
         """Count a session that was just confirmed, announce it, and record its event."""
         for project_id, creator_id, session_id in found:
             self._counters.add("confirmed", project_id, key.day)
             notify.record(connection, key)
-            count_user(connection, creator_id, project_id, identity.messenger_id, key.day)
+            count_user(connection, creator_id, project_id, identity, key.day, now)
             connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
 
     async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:

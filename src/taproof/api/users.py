@@ -1,0 +1,110 @@
+"""The developer endpoints of users: the list per project, and the export and erasure of one user's data.
+
+`developer.py` authenticates each request and registers the routes. The models follow the rules in `schemas.py`.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final
+
+from pydantic import BaseModel, Field
+
+from taproof.api.parameters import Caller, Cursor, Limit, UserId, Writer
+from taproof.api.schemas import ErasedAnswer, ProjectId, Time
+from taproof.core.accounts import Developer
+from taproof.service import json_fields
+from taproof.service.erasure import Erasure
+from taproof.service.users import Users
+
+TAG: Final = "Users"
+
+Rows = list[dict[str, Any]]
+
+
+class UserAnswer(BaseModel):
+    """A user who signed in to a project. The names are those of the last sign-in."""
+
+    messenger_id: str = Field(examples=["123456789"])
+    messenger_name: str = Field(examples=["Ada Lovelace"])
+    messenger_username: str | None = Field(description="null: the user has no username.", examples=["ada"])
+    first_sign_in_at: Time
+    last_sign_in_at: Time
+    sign_ins: int = Field(description="How often the user confirmed a sign-in.", examples=[12])
+    reports: int = Field(description="How many of the stored sign-ins the user reported as not theirs.", examples=[0])
+
+
+class UserPageAnswer(BaseModel):
+    """One page of a project's users, the latest sign-in first."""
+
+    users: list[UserAnswer]
+    next_cursor: str | None = Field(description="Pass it as cursor for the next page. null: this is the last page.")
+
+
+class UserExportAnswer(BaseModel):
+    """All data about a user that an erasure removes. Secrets, such as session tokens and hashes, are left out."""
+
+    messenger_id: str = Field(examples=["123456789"])
+    exported_at: Time
+    sessions: Rows = Field(
+        description="The sessions that the user opened or confirmed, with the phone number.",
+        examples=[[{"id": "sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz", "status": "used", "messenger_name": "Ada Lovelace"}]],
+    )
+    deliveries: Rows = Field(
+        description="The webhook events of these sessions, with their bodies.",
+        examples=[[{"type": "auth.confirmed", "state": "delivered", "body": {"messenger_id": "123456789"}}]],
+    )
+    delivery_attempts: Rows = Field(
+        description="The attempts to send them, with the receiver's answers.",
+        examples=[[{"number": 1, "status": 200, "answer": "ok"}]],
+    )
+    phone_requests: Rows = Field(description="Open requests for the user's phone number.", examples=[[]])
+    prompts: Rows = Field(description="The messages that asked the user.", examples=[[{"language": "en"}]])
+    days: Rows = Field(
+        description="The days on which the user signed in, by project. The newest one has the name and the number.",
+        examples=[[{"day": "2026-11-20", "project_id": "proj_4Qm8ZtLw1Xc7Rb9Nd2KfVs", "sign_ins": 12}]],
+    )
+
+
+class UserEndpoints:
+    """The endpoints, one method each. `across_projects` limits calls that search all projects of a developer."""
+
+    def __init__(
+        self, users: Users, erasure: Erasure, across_projects: Callable[[Developer], AbstractAsyncContextManager[None]]
+    ) -> None:
+        self._users = users
+        self._erasure = erasure
+        self._across_projects = across_projects
+
+    async def list_users(
+        self, caller: Caller, project_id: ProjectId, *, limit: Limit = 50, cursor: Cursor = None
+    ) -> UserPageAnswer:
+        """Return one page of the users who signed in to a project, the latest sign-in first.
+
+        A user is listed until their last sign-in is older than the retention period, and for at least 91 days.
+        """
+        page = await self._users.list_users(caller, project_id, limit=limit, cursor=cursor)
+        return UserPageAnswer(
+            users=[UserAnswer(**json_fields.user(each)) for each in page.users], next_cursor=page.next_cursor
+        )
+
+    async def export_user(self, caller: Caller, messenger_id: UserId) -> UserExportAnswer:
+        """Export a user's data in your projects: everything that erasing the user removes, and nothing of others.
+
+        It covers the projects in which your role permits erasing. It can take a few seconds.
+        """
+        async with self._across_projects(caller):
+            return UserExportAnswer(**await self._users.export_user(caller, messenger_id))
+
+    async def erase_user(self, writer: Writer, messenger_id: UserId) -> ErasedAnswer:
+        """Erase a user's data in your projects: sessions, phone number and webhook events, including unsent ones.
+
+        Anonymous counts are kept. This cannot be undone; calling it again is safe. It can take a few seconds.
+        """
+        async with self._across_projects(writer.developer):
+            return ErasedAnswer(erased=await self._erasure.erase_user(writer, messenger_id))
+
+    def add_routes(self, add: Callable[..., None]) -> None:
+        """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
+        add(TAG, "GET", "/projects/{project_id}/users", self.list_users)
+        add(TAG, "GET", "/users/{messenger_id}", self.export_user)
+        add(TAG, "DELETE", "/users/{messenger_id}", self.erase_user)

@@ -1,0 +1,73 @@
+"""The pages of a project's users: the list, one user with their sessions, and the export of their data."""
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from taproof.console.access import HOME, Access, Visitor
+from taproof.console.rendering import PageRenderer
+from taproof.console.sessions import SessionFilters, render_rows, session_rows
+from taproof.core.clock import Clock
+from taproof.core.errors import NotFound
+from taproof.core.model import Project
+from taproof.service.sessions.list import SessionReader
+from taproof.service.users import Users
+
+PAGE: Final = 50
+_GONE: Final = "This user has not signed in to this project, or their data was erased."
+
+
+@dataclass(frozen=True, slots=True)
+class UserPages:
+    """Shows the users of a developer's projects."""
+
+    access: Access
+    pages: PageRenderer
+    users: Users
+    session_reader: SessionReader
+    clock: Clock
+
+    def routes(self) -> list[Route]:
+        """Return the routes of these pages."""
+        page = f"{HOME}/{{project_id}}/users"
+        on_project = self.access.on_project
+        export = self.access.signed_in(self._export, across_projects=True)
+        return [
+            Route(page, on_project(self._list), methods=["GET"]),
+            Route(f"{page}/{{messenger_id}}", on_project(self._show), methods=["GET"]),
+            Route("/console/users/{messenger_id}/export", export, methods=["GET"]),
+        ]
+
+    async def _list(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        cursor = request.query_params.get("cursor")
+        page = await self.users.list_users(visitor.developer, project.id, limit=PAGE, cursor=cursor)
+        context = {
+            "project": project,
+            "users": page.users,
+            "next_cursor": page.next_cursor,
+            "is_first": cursor is None,
+        }
+        return self.pages.render(request, "users.html", context)
+
+    async def _show(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        messenger_id: str = request.path_params["messenger_id"]
+        user = await self.users.read_user(visitor.developer, project.id, messenger_id)
+        if user is None:
+            raise NotFound(_GONE)
+        filters = SessionFilters(project_id=project.id, messenger_id=messenger_id)
+        sessions = await filters.list_sessions(self.session_reader, visitor.developer)
+        rows = render_rows(self.pages, sessions, session_rows(sessions, self.clock()), filters)
+        context = {"project": project, "user": user, "rows": rows}
+        return self.pages.render(request, "user.html", context)
+
+    async def _export(self, request: Request, visitor: Visitor) -> Response:
+        messenger_id: str = request.path_params["messenger_id"]
+        exported = await self.users.export_user(visitor.developer, messenger_id)
+        # The service refuses ids that are not digits only.
+        headers = {"content-disposition": f'attachment; filename="taproof-user-{messenger_id}.json"'}
+        text = json.dumps(exported, indent=2, ensure_ascii=False)
+        return Response(text, media_type="application/json", headers=headers)
