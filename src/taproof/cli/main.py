@@ -16,6 +16,7 @@ import typer
 
 from taproof.cli import (
     audit,
+    backup,
     clients,
     developers,
     export_import,
@@ -165,7 +166,7 @@ def _every_command(
 
 listen.commands.add_typer(trigger.commands)
 for _each in (
-    *(login.commands, audit.commands, export_import.commands, developers.commands, tokens.commands),
+    *(login.commands, audit.commands, export_import.commands, backup.commands, developers.commands, tokens.commands),
     *(projects.commands, clients.commands, listen.commands, users.commands, oidc.commands),
     master_key.commands,
 ):
