@@ -24,6 +24,7 @@ from taproof.cli import (
     master_key,
     oidc,
     projects,
+    status,
     tokens,
     users,
 )
@@ -166,7 +167,15 @@ def _every_command(
 
 listen.commands.add_typer(trigger.commands)
 for _each in (
-    *(login.commands, audit.commands, export_import.commands, backup.commands, developers.commands, tokens.commands),
+    *(
+        login.commands,
+        audit.commands,
+        status.commands,
+        export_import.commands,
+        backup.commands,
+        developers.commands,
+        tokens.commands,
+    ),
     *(projects.commands, clients.commands, listen.commands, users.commands, oidc.commands),
     master_key.commands,
 ):

@@ -100,6 +100,13 @@ def verify(connection: apsw.Connection, path: Path) -> Content:
     return Content(newest, count_rows(connection))
 
 
+def read_schema_version(connection: apsw.Connection) -> int:
+    """Return the schema version; 0 for the database of another program."""
+    if ("schema_migrations",) not in connection.execute(_TABLES).fetchall():
+        return 0
+    return _number(connection, "SELECT COALESCE(MAX(version), 0) FROM schema_migrations")
+
+
 def read_mark(connection: apsw.Connection, name: str) -> bytes | None:
     """Return a named value of the installation; None if there is none."""
     found = connection.execute(READ_MARK, (name,)).fetchall()
