@@ -1,9 +1,11 @@
 """Runs the command line: `taproof`, or `python -m taproof`."""
 
 import io
+import os
 import sys
 
 try:
+    from taproof.cli.completion import COMPLETE_VARIABLE
     from taproof.cli.main import commands
 except ModuleNotFoundError as missing:
     if (missing.name or "").startswith("taproof"):
@@ -18,6 +20,10 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):
             # Printing a token that is shown only once must not fail because the terminal cannot show a character.
             stream.reconfigure(errors="backslashreplace")
+    if COMPLETE_VARIABLE in os.environ:
+        import typer.completion  # noqa: PLC0415 — only a shell that completes needs it.
+
+        typer.completion.completion_init()  # type: ignore[attr-defined]  # Typer does not list it, but `Typer()` calls it.
     commands(prog_name="taproof")
 
 

@@ -18,6 +18,7 @@ from taproof.cli import (
     audit,
     backup,
     clients,
+    completion,
     developers,
     export_import,
     login,
@@ -177,6 +178,6 @@ for _each in (
         tokens.commands,
     ),
     *(projects.commands, clients.commands, listen.commands, users.commands, oidc.commands),
-    master_key.commands,
+    *(master_key.commands, completion.commands),
 ):
     commands.add_typer(_each)
