@@ -26,7 +26,7 @@ def test_what_was_backed_up_is_there_again(start_service: StartService) -> None:
     assert service.command("developers", "add", "after@example.com").returncode == 0
     service.stop()
     (service.directory / "taproof.db.key").unlink()
-    restored = run([block_of(PAGE, "console", "taproof restore")], service, variables)
+    restored = run([block_of(PAGE, "console", "taproof restore copy.db")], service, variables)
     assert restored.returncode == 0, restored.stderr
 
     service = start_service(directory=service.directory)
