@@ -43,6 +43,9 @@ SCANS = {
     "TELL_EXPIRED",  # So does it.
     "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
     "OLDEST_DAY",  # It takes the first row in the order of the primary key.
+    "LIST_LEASES",  # There are a handful, for an operator.
+    "COUNT_WAITING",  # It counts the index of due events, for an operator.
+    "COUNT_DEAD_LETTERS",  # It walks over all projects and searches each one's failed events, for an operator.
     "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
 }
 
