@@ -38,9 +38,9 @@ CLI_INTRO: Final = """\
 A command exits with 0 on success, with 1 on failure (one sentence on stderr gives the reason), and with 2 if it was
 called incorrectly. `--json` prints output for programs. If an option also has a variable, the option takes precedence.
 
-All commands except `serve`, `login`, `logout`, `token` and `version` work directly on the database. They need the same
-settings as the service: `TAPROOF_DATABASE_URL` and, with PostgreSQL, `TAPROOF_MASTER_KEY`. They may run while the
-service is running.
+All commands except `serve`, `login`, `logout`, `token`, `version` and `completion` work directly on the database. They
+need the same settings as the service: `TAPROOF_DATABASE_URL` and, with PostgreSQL, `TAPROOF_MASTER_KEY`. All except
+`restore` may run while the service is running.
 """
 
 

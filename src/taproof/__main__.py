@@ -2,10 +2,12 @@
 
 import gc
 import io
+import os
 import sys
 
 gc.disable()  # The collector would look for garbage among the objects of each import, and find nearly none.
 try:
+    from taproof.cli.completion import COMPLETE_VARIABLE
     from taproof.cli.main import commands
 except ModuleNotFoundError as missing:
     if (missing.name or "").startswith("taproof"):
@@ -21,6 +23,10 @@ def main() -> None:
             # Printing a token that is shown only once must not fail because the terminal cannot show a character.
             stream.reconfigure(errors="backslashreplace")
     gc.enable()
+    if COMPLETE_VARIABLE in os.environ:
+        import typer.completion  # noqa: PLC0415 — only a shell that completes needs it.
+
+        typer.completion.completion_init()  # type: ignore[attr-defined]  # Typer does not list it, but `Typer()` calls it.
     commands(prog_name="taproof")
 
 

@@ -164,7 +164,7 @@ async def remove_developer(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove a developer: their console sessions, access tokens and memberships end immediately.
+    """Remove a developer; their sessions, access tokens and memberships end immediately.
 
     Projects with another owner stay with that owner. If the developer is the only owner of others, choose whether these
     pass to another developer or are deleted. The audit log keeps what the developer did.

@@ -63,8 +63,8 @@ async def export_to(
     if as_json:
         print_json({"database": database, "file": file, "rows": rows})
     elif file != _STANDARD:
-        typer.echo(f"Exported {rows:,} rows of {database} to {file}.")
-        typer.echo(f"The secrets in it are encrypted. {_where_the_key_is(settings)}")
+        typer.echo(f"Exported {sum(rows.values()):,} rows of {database} to {file}.")
+        typer.echo(f"The secrets in it are encrypted. {where_the_key_is(settings, 'An import')}")
 
 
 @command(commands, "import", *STORE, "master_key")
@@ -102,8 +102,8 @@ async def import_from(
 # ---- the work
 
 
-async def _export(settings: Settings, file: str) -> int:
-    """Write the export, and return the number of rows."""
+async def _export(settings: Settings, file: str) -> dict[str, int]:
+    """Write the export, and return the number of rows by table."""
     await require_database(settings)
     opened: AbstractAsyncContextManager[Source]
     if is_postgres(settings.database_url):
@@ -114,9 +114,10 @@ async def _export(settings: Settings, file: str) -> int:
         from taproof.storage.export.sqlite import open_sqlite_source
 
         opened = open_sqlite_source(database_file(settings.database_url))
-    with _created(file) as write, _progress("Exporting") as progress:
+    with _created(file) as write, show_progress("Exporting") as progress:
         async with opened as source:
-            total = sum([await source.count(table) for table in TABLES])
+            counts = {table: await source.count(table) for table in TABLES}
+            total = sum(counts.values())
             done = 0
 
             def on_rows(count: int) -> None:
@@ -124,14 +125,15 @@ async def _export(settings: Settings, file: str) -> int:
                 done += count
                 progress(done, total)
 
-            return await write_export(source, write, iso8601(system_clock()), on_rows)
+            await write_export(source, write, iso8601(system_clock()), on_rows)
+            return counts
 
 
 async def _import(settings: Settings, file: str) -> tuple[dict[str, int], bool, int]:
     """Import the file. Return the rows by table, whether it is a sandbox, and the number of undecryptable values."""
     from taproof.runtime import store
 
-    encryptor = _given_encryptor(settings)
+    encryptor = given_encryptor(settings)
     is_sandbox = False
 
     def check_metadata(name: str, value: bytes) -> None:
@@ -149,7 +151,7 @@ async def _import(settings: Settings, file: str) -> tuple[dict[str, int], bool, 
         from taproof.storage.export.sqlite import open_sqlite_target
 
         opened = open_sqlite_target(database_file(settings.database_url))
-    with _opened(file) as (lines, position, size), _progress("Importing") as progress:
+    with _opened(file) as (lines, position, size), show_progress("Importing") as progress:
         reader = ExportReader(lines)
         await store.migrate(settings.database_url)
         async with opened as target:
@@ -161,7 +163,7 @@ async def _import(settings: Settings, file: str) -> tuple[dict[str, int], bool, 
 # ---- the master key, which is never in the export
 
 
-def _given_encryptor(settings: Settings) -> Encryptor | None:
+def given_encryptor(settings: Settings) -> Encryptor | None:
     """Return the encryptor for the master key of the new database, or None if there is no key yet."""
     if settings.master_key is not None:
         return Encryptor(settings.master_key.get_secret_value())
@@ -216,12 +218,13 @@ class _CountingUnknown:
         await self._insert(table, rows, lines)
 
 
-def _where_the_key_is(settings: Settings) -> str:
+def where_the_key_is(settings: Settings, needed_by: str) -> str:
+    """Return a sentence about the master key that `needed_by`, such as "An import", needs."""
     if settings.master_key is None and not is_postgres(settings.database_url):
         path = master_key_file(settings.database_url).absolute()
         if path.exists():
-            return f"An import needs the key in {path}, as a key file or as {variable('master_key')}."
-    return f"An import needs the {variable('master_key')} of the service."
+            return f"{needed_by} needs the key in {path}, as a key file or as {variable('master_key')}."
+    return f"{needed_by} needs the {variable('master_key')} of the service."
 
 
 # ---- the file
@@ -255,12 +258,9 @@ def _created(file: str) -> Iterator[Callable[[bytes], object]]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise
         return
-    from taproof.runtime.key_file import sync_directory
-
     path = Path(file)
-    in_the_way = FileInTheWay(f"The file {path} already exists. Choose another name, or move the file first.")
     if os.path.lexists(path):
-        raise in_the_way
+        raise file_in_the_way(path)
     draft = path.with_name(f".{path.name}.{system_entropy(8).hex()}")
     try:
         with _sentences(file):
@@ -273,15 +273,27 @@ def _created(file: str) -> Iterator[Callable[[bytes], object]]:
                     yield lambda data: _write(raw, data, file)
                 raw.flush()
                 os.fsync(raw.fileno())
-            try:
-                path.hardlink_to(draft)  # Unlike rename, it never replaces a file that was created meanwhile.
-            except FileExistsError:
-                raise in_the_way from None
-            except OSError:  # Not every file system has hard links.
-                draft.rename(path)
-            sync_directory(path.parent)
+            publish(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def file_in_the_way(path: Path) -> FileInTheWay:
+    """Return the error of a file that would be replaced."""
+    return FileInTheWay(f"The file {path} already exists. Choose another name, or move the file first.")
+
+
+def publish(draft: Path, path: Path) -> None:
+    """Give a synced file its final name, which no other file may have. A crash leaves the whole file or none."""
+    from taproof.runtime.key_file import sync_directory
+
+    try:
+        path.hardlink_to(draft)  # Unlike rename, it never replaces a file that was created meanwhile.
+    except FileExistsError:
+        raise file_in_the_way(path) from None
+    except OSError:  # Not every file system has hard links.
+        draft.rename(path)
+    sync_directory(path.parent)
 
 
 def _write(output: "BinaryIO | gzip.GzipFile", data: bytes, name: str) -> None:
@@ -299,7 +311,7 @@ def _sentences(name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _progress(what: str) -> Iterator[Callable[[int, int], None]]:
+def show_progress(what: str) -> Iterator[Callable[[int, int], None]]:
     """Show progress on a terminal; yield a function that takes the amount done and the total (0 if unknown)."""
     if not sys.stderr.isatty():
         yield lambda _done, _total: None

@@ -17,13 +17,16 @@ import typer
 
 from taproof.cli import (
     audit,
+    backup,
     clients,
+    completion,
     developers,
     export_import,
     login,
     master_key,
     oidc,
     projects,
+    status,
     tokens,
     users,
 )
@@ -167,8 +170,16 @@ def _every_command(
 
 listen.commands.add_typer(trigger.commands)
 for _each in (
-    *(login.commands, audit.commands, export_import.commands, developers.commands, tokens.commands),
+    *(
+        login.commands,
+        audit.commands,
+        status.commands,
+        export_import.commands,
+        backup.commands,
+        developers.commands,
+        tokens.commands,
+    ),
     *(projects.commands, clients.commands, listen.commands, users.commands, oidc.commands),
-    master_key.commands,
+    *(master_key.commands, completion.commands),
 ):
     commands.add_typer(_each)

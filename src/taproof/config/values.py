@@ -207,7 +207,7 @@ RateLimit = Annotated[
     rate_limit.Rate | None,
     _text(_rate),
     ValueForm(
-        "NUMBER/UNIT|off",
+        "RATE",
         "must be a number from 1 to 1000000, a slash and second, minute or hour, such as 60/minute; or off",
     ),
 ]

@@ -120,3 +120,11 @@ class DeliveryRecord:
     interrupted: int
     session_id: str | None = None
     attempts: tuple[Attempt, ...] = ()
+
+
+class DeliveryCounts(NamedTuple):
+    """The queue of webhooks: events that wait for an attempt, those of them that are due now, and dead letters."""
+
+    waiting: int
+    due: int
+    dead_letters: int

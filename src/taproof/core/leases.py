@@ -5,8 +5,16 @@ process can take the lease after `LEASE_SECONDS`. In between are three seconds, 
 difference between two nodes' clocks. Another process that asks every second takes over within ten seconds.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 LEASE_SECONDS: Final = 8.0
 RENEW_SECONDS: Final = 2.0
 LOSE_SECONDS: Final = 5.0
+
+
+class Lease(NamedTuple):
+    """A lease; from `held_until` (ms) on, another process can take it."""
+
+    name: str
+    holder: str
+    held_until: int

@@ -60,6 +60,24 @@ async def has_database(database_url: str) -> bool:
     return bool((await ask_server(database_url, system_clock)).schema_version)
 
 
+async def read_schema_versions(database_url: str) -> tuple[int, int]:
+    """Return the schema version of an existing database (0 for another program's), and that of this release.
+
+    Raises:
+        StoreUnavailable: the database cannot be read.
+    """
+    from taproof.storage.migrate import migrations
+
+    if is_postgres(database_url):
+        from taproof.runtime.database_probe import ask_server
+
+        return (await ask_server(database_url, system_clock)).schema_version or 0, migrations("postgres")[-1].version
+    from taproof.storage.sqlite.backup import open_snapshot, read_schema_version
+
+    with open_snapshot(database_file(database_url), writable=True) as connection:
+        return read_schema_version(connection), migrations("sqlite")[-1].version
+
+
 async def open_encryptor(settings: Settings, storage: Storage) -> Encryptor:
     """Return the encryptor for this store's master key; it follows changes of a key file.
 

@@ -9,6 +9,8 @@ from taproof.storage.protocol import Storage
 
 KEY_MARK: Final = "master_key_check"
 MODE_MARK: Final = "mode"
+BACKUP_MARK: Final = "last_backup"
+"""The time at which the last backup was begun, in ISO 8601."""
 
 
 class WrongMode(TaproofError, code="wrong_mode"):

@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import subprocess
+import sys
 from contextlib import closing
 
 from tests.docs.blocks import block_of
@@ -17,14 +18,15 @@ def test_what_was_backed_up_is_there_again(start_service: StartService) -> None:
     service = start_service()
     variables = environment_of(service)
     assert service.command("developers", "add", "before@example.com").returncode == 0
-    copied = run([block_of(PAGE, "console", ".backup")], service, variables)
+    variables["TAPROOF_SANDBOX"] = "1"
+    copied = run([block_of(PAGE, "console", "taproof backup")], service, variables)
     assert copied.returncode == 0, copied.stderr
     assert {(service.directory / name).stat().st_mode & 0o077 for name in ("copy.db", "copy.db.key")} == {0}
 
     assert service.command("developers", "add", "after@example.com").returncode == 0
     service.stop()
     (service.directory / "taproof.db.key").unlink()
-    restored = run([block_of(PAGE, "console", "cp copy.db taproof.db")], service, variables)
+    restored = run([block_of(PAGE, "console", "taproof restore copy.db")], service, variables)
     assert restored.returncode == 0, restored.stderr
 
     service = start_service(directory=service.directory)
@@ -44,9 +46,17 @@ def test_the_nightly_copy_is_a_database(start_service: StartService) -> None:
     command = command.replace("$$", "$").replace("%%", "%")  # The substitutions of systemd.service(5).
     place = service.directory / "copies"
     place.mkdir()
-    command = command.replace("/var/lib/taproof-backup/", f"{place}/").replace("/var/lib/taproof/", "")
+    command = command.replace("/var/lib/taproof-backup/", f"{place}/").replace(
+        "/opt/taproof/bin/taproof", f"{sys.executable} -m taproof"
+    )
     for _ in range(2):
-        subprocess.run(["/bin/sh", "-c", command], cwd=service.directory, check=True, timeout=60)
+        subprocess.run(
+            ["/bin/sh", "-c", command],
+            cwd=service.directory,
+            env=service.environment | {"TAPROOF_DATABASE_URL": variables["TAPROOF_DATABASE_URL"]},
+            check=True,
+            timeout=60,
+        )
     (copy,) = place.iterdir()
     assert re.fullmatch(r"day-[1-7]\.db", copy.name)
     with closing(sqlite3.connect(copy)) as database:

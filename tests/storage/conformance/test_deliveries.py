@@ -183,6 +183,18 @@ async def test_release_deliveries_gives_up_ones_own_lease_only(
     assert record.state == "failed"
 
 
+async def test_count_deliveries_tells_states_apart(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Later and leased events wait, due ones are due too, failed ones are dead letters, delivered ones are none."""
+    project = await seed.project(webhook_url=URL)
+    assert await storage.deliveries.count_deliveries(seed.now) == (0, 0, 0)
+    for outcome in "failed", "delivered":
+        assert await seed.attempted(await seed.claimed(project), outcome)
+    await seed.claimed(await seed.project(webhook_url=URL))
+    for age in -1, 0, 5:
+        await seed.due_event(project, seed.now - age)
+    assert await other_node.deliveries.count_deliveries(seed.now) == (4, 2, 1)
+
+
 async def test_read_oldest_due_is_the_age_of_the_queue(storage: Storage, seed: "Seed") -> None:
     """Only due events count: not later, leased or finished ones."""
     project = await seed.project(webhook_url=URL)

@@ -47,6 +47,9 @@ SCANS = {
     "FIND_MEMBERS_OF_SIGN_IN",  # It walks over what it has found.
     "FIND_CREATORS",  # It walks over the developers that it has found by an index.
     "READ_DAILY_USERS",  # It groups the days that it has found by two indexes.
+    "LIST_LEASES",  # There are a handful, for an operator.
+    "COUNT_WAITING",  # It counts the index of due events, for an operator.
+    "COUNT_DEAD_LETTERS",  # It walks over all projects and searches each one's failed events, for an operator.
     "LIST_PROJECTS_OF_USER",  # It walks over what it has found; the test below has its index.
 }
 

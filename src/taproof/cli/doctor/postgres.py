@@ -4,7 +4,6 @@ from typing import Final
 
 from taproof.cli.doctor.finding import Finding, from_sentences, ok, problem, warning
 from taproof.cli.doctor.master_key import check_master_key
-from taproof.cli.doctor.project_bots import check_project_bots
 from taproof.config.database_url import shown_database
 from taproof.config.options import called
 from taproof.config.settings import Settings
@@ -39,7 +38,6 @@ async def check_postgres_store(settings: Settings, clock: Clock) -> list[Finding
         _check_clock(found),
         _check_durability(found),
         await check_master_key(settings, in_use=in_use),
-        *(await check_project_bots(settings) if in_use else []),
     ]
 
 

@@ -9,7 +9,6 @@ import apsw
 
 from taproof.cli.doctor.finding import OTHERS, Finding, ok, problem, warning
 from taproof.cli.doctor.master_key import check_master_key
-from taproof.cli.doctor.project_bots import check_project_bots
 from taproof.config.database_url import database_file
 from taproof.config.options import called
 from taproof.config.settings import Settings
@@ -78,7 +77,7 @@ async def _check_file(settings: Settings) -> list[Finding]:
     store = ok("store", detail)
     if path.stat().st_mode & OTHERS:
         store = warning("store", f"other users of this machine can read {path}", f"Run: chmod 600 {path}")
-    return [store, await check_master_key(settings, in_use=True), *await check_project_bots(settings)]
+    return [store, await check_master_key(settings, in_use=True)]
 
 
 def _store_problem(path: Path, error: apsw.Error) -> Finding:

@@ -1,6 +1,6 @@
 """The store for many nodes: PostgreSQL, with one statement for concurrent calls of the same kind."""
 
-from typing import Self
+from typing import Final, Self
 
 from taproof.core.clock import Clock
 from taproof.storage.postgres.bots import PostgresBots
@@ -17,7 +17,7 @@ from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.prompts import PostgresPrompts
 from taproof.storage.postgres.sessions import PostgresSessions
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import DatabaseFacts, Storage
 from taproof.storage.queries.audit import AuditQueries
 from taproof.storage.queries.counts import CountQueries
 from taproof.storage.queries.credentials import CredentialQueries
@@ -28,6 +28,10 @@ from taproof.storage.queries.metadata import MetadataQueries
 from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
+
+_DESCRIBE: Final = """
+SELECT current_setting('server_version'), (SELECT MAX(version) FROM schema_migrations),
+  pg_database_size(current_database())"""
 
 
 class PostgresStorage(Storage):
@@ -90,3 +94,7 @@ class PostgresStorage(Storage):
 
     async def ping(self) -> None:
         await self.database.ping()
+
+    async def describe(self) -> DatabaseFacts:
+        ((version, schema_version, size),) = await self.database.read(_DESCRIBE)
+        return DatabaseFacts("postgresql", version.split()[0], schema_version, size)

@@ -14,7 +14,7 @@ messenger sign-in was not reported; otherwise the method raises AccessDenied.
 A method named `purge_…` erases in bounded steps and returns the number of erased items (0: none is left).
 """
 
-from typing import Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from taproof.storage.protocol.audit import AuditStorage
 from taproof.storage.protocol.bots import BotStorage
@@ -36,6 +36,15 @@ from taproof.storage.protocol.projects import ProjectStorage
 from taproof.storage.protocol.prompts import PromptStorage
 from taproof.storage.protocol.sessions import SessionStorage
 from taproof.storage.protocol.users import UserStorage
+
+
+class DatabaseFacts(NamedTuple):
+    """The database of a store: its program and that program's version, the schema version, and the size in bytes."""
+
+    program: Literal["sqlite", "postgresql"]
+    version: str
+    schema_version: int
+    size: int
 
 
 class Storage(Protocol):
@@ -67,3 +76,6 @@ class Storage(Protocol):
 
     async def ping(self) -> None:
         """Run the smallest read that proves that the store responds."""
+
+    async def describe(self) -> DatabaseFacts:
+        """Return the version and the size of the database."""

@@ -8,6 +8,7 @@ from taproof.core.deliveries import (
     NOBODY,
     Attempt,
     Delivery,
+    DeliveryCounts,
     DeliveryRecord,
     DeliveryState,
     Event,
@@ -65,6 +66,9 @@ class DeliveryStorage(Protocol):
 
         0 means that all of them have ended, or that a later call continues.
         """
+
+    async def count_deliveries(self, now: int) -> DeliveryCounts:
+        """Return the size of the queue. Events that a worker is sending count as waiting, not as due."""
 
     async def read_oldest_due(self, now: int) -> int | None:
         """Return the time since which the longest-waiting event is due at `now`; None if no event is due."""

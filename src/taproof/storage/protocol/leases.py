@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from taproof.core.leases import Lease
+
 
 class LeaseStorage(Protocol):
     """Leases, with which the processes on one store elect a leader."""
@@ -11,3 +13,6 @@ class LeaseStorage(Protocol):
 
     async def release_lease(self, name: str, holder: str) -> None:
         """Release a lease, so that another process can take it. Do nothing if `holder` does not hold it."""
+
+    async def list_leases(self) -> list[Lease]:
+        """Return all leases, also expired ones, ordered by name."""

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.deliveries import Attempt, DeliveryState, Event
+from taproof.core.deliveries import Attempt, DeliveryCounts, DeliveryState, Event
 from taproof.core.model import TurnOffReason
 from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
@@ -39,6 +39,12 @@ RETURNING id, type, project_id, encrypted_body, created_at, attempts, schedule_s
   (SELECT w.failing_since FROM webhook_endpoints w WHERE w.project_id = webhook_events.project_id)"""
 READ_OLDEST_DUE: Final = """
 SELECT due_at FROM webhook_events WHERE state = 'due' AND due_at <= $1 AND leased_until <= $1 ORDER BY due_at LIMIT 1"""
+COUNT_WAITING: Final = """
+SELECT COUNT(*), COALESCE(SUM(CASE WHEN due_at <= $1 AND leased_until <= $1 THEN 1 ELSE 0 END), 0)
+FROM webhook_events WHERE state = 'due'"""
+# The projects come first, because the index that finds failed events begins with the project.
+COUNT_DEAD_LETTERS: Final = """
+SELECT COUNT(*) FROM projects p CROSS JOIN webhook_events e WHERE e.project_id = p.id AND e.state = 'failed'"""
 RELEASE_DELIVERY: Final = """
 UPDATE webhook_events SET due_at = $1, leased_until = 0 WHERE id = $2 AND state = 'due' AND leased_until = $3"""
 FINISH_ATTEMPT: Final = """
@@ -119,6 +125,11 @@ class DeliveryQueries(Queries[AnyDatabase]):
     async def read_oldest_due(self, now: int) -> int | None:
         found = await self._database.read(READ_OLDEST_DUE, now)
         return found[0][0] if found else None
+
+    async def count_deliveries(self, now: int) -> DeliveryCounts:
+        ((waiting, due),) = await self._database.look_up(COUNT_WAITING, now)
+        ((dead_letters,),) = await self._database.look_up(COUNT_DEAD_LETTERS)
+        return DeliveryCounts(waiting, due, dead_letters)
 
     async def purge_events(self, finished_before: int, limit: int) -> int:
         return await self._database.purge(PURGE_EVENTS, finished_before, limit)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from taproof.core.leases import Lease
 from taproof.storage.queries.database import AnyDatabase, Queries
 
 HOLD_LEASE: Final = """
@@ -10,6 +11,7 @@ ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, held_until = excluded
   WHERE leases.holder = excluded.holder OR leases.held_until <= $4
 RETURNING name"""
 RELEASE_LEASE: Final = "DELETE FROM leases WHERE name = $1 AND holder = $2"
+LIST_LEASES: Final = "SELECT name, holder, held_until FROM leases ORDER BY name"
 
 
 class LeaseQueries(Queries[AnyDatabase]):
@@ -20,3 +22,6 @@ class LeaseQueries(Queries[AnyDatabase]):
 
     async def release_lease(self, name: str, holder: str) -> None:
         await self._database.change(RELEASE_LEASE, name, holder)
+
+    async def list_leases(self) -> list[Lease]:
+        return [Lease(*row) for row in await self._database.read(LIST_LEASES)]

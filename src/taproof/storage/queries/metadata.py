@@ -8,6 +8,9 @@ READ_MARK: Final = "SELECT value FROM metadata WHERE name = $1"
 CLAIM_MARK: Final = """
 INSERT INTO metadata (name, value) VALUES ($1, $2)
 ON CONFLICT (name) DO UPDATE SET value = metadata.value RETURNING value"""
+SET_MARK: Final = """
+INSERT INTO metadata (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
+RETURNING name"""
 
 
 class MetadataQueries(Queries[AnyDatabase]):

@@ -1,10 +1,10 @@
 """The store for one machine: a SQLite file in WAL mode, read on the event loop and written by one group commit."""
 
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from taproof.core.clock import Clock
-from taproof.storage.protocol import Storage
+from taproof.storage.protocol import DatabaseFacts, Storage
 from taproof.storage.queries.audit import AuditQueries
 from taproof.storage.queries.bots import BotQueries
 from taproof.storage.queries.counts import CountQueries
@@ -29,6 +29,10 @@ from taproof.storage.sqlite.oidc.authorizations import SqliteAuthorizations
 from taproof.storage.sqlite.projects import SqliteProjects
 from taproof.storage.sqlite.prompts import SqlitePrompts
 from taproof.storage.sqlite.sessions import SqliteSessions
+
+_DESCRIBE: Final = """
+SELECT sqlite_version(), (SELECT MAX(version) FROM schema_migrations), c.page_count * s.page_size
+FROM pragma_page_count c, pragma_page_size s"""
 
 
 class SqliteStorage(Storage):
@@ -81,3 +85,7 @@ class SqliteStorage(Storage):
 
     async def ping(self) -> None:
         self.database.rows("SELECT 1")
+
+    async def describe(self) -> DatabaseFacts:
+        ((version, schema_version, size),) = await self.database.read(_DESCRIBE)
+        return DatabaseFacts("sqlite", version.split()[0], schema_version, size)
