@@ -43,6 +43,7 @@ app = DeveloperApi(
     members=None,
     plans=None,
     erasure=None,
+    users=None,
     metrics=Metrics(CollectorRegistry(), "1"),
     limits=None,
 ).build_app()

@@ -186,6 +186,12 @@ def test_a_user_is_erased(client: EitherClient, service: Service) -> None:
         ada, grace = make_phone(http), make_phone(http, "Grace")
         ada.sign_in({"deeplink": of_ada.deeplink})
         grace.sign_in({"deeplink": of_grace.deeplink})
+    users = {each.messenger_id: each for each in client.list_users(project.id, page_size=1)}
+    assert users.keys() == {ada.messenger_id, grace.messenger_id}
+    of_one = users[ada.messenger_id]
+    assert (of_one.sign_ins, of_one.reports, of_one.first_sign_in_at) == (1, 0, of_one.last_sign_in_at)
+    exported = client.export_user(ada.messenger_id)
+    assert [each["messenger_id"] for each in exported["sessions"]] == [ada.messenger_id]
     assert client.erase_user(ada.messenger_id) is True
     (left,) = client.list_sessions(project_id=project.id)
     assert left.messenger_id == grace.messenger_id

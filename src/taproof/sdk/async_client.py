@@ -5,7 +5,7 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from taproof.sdk import developer_calls, http_request, member_calls, oidc_client_calls, session_calls
+from taproof.sdk import developer_calls, http_request, member_calls, oidc_client_calls, session_calls, user_calls
 from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service, present
 from taproof.sdk.service_address import service_at
 
@@ -116,7 +116,9 @@ class AsyncClient:
     resend_delivery = _awaiting(developer_calls.resend_delivery)
     list_sessions = _iterating(developer_calls.list_sessions)
     read_session = _awaiting(developer_calls.read_session)
-    erase_user = _awaiting(developer_calls.erase_user)
+    list_users = _iterating(user_calls.list_users)
+    export_user = _awaiting(user_calls.export_user)
+    erase_user = _awaiting(user_calls.erase_user)
     read_analytics = _awaiting(developer_calls.read_analytics)
     list_access_tokens = _awaiting(developer_calls.list_access_tokens)
     create_access_token = _awaiting(developer_calls.create_access_token)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Concatenate, ParamSpec, Self, TypeVar
 
-from taproof.sdk import developer_calls, member_calls, oidc_client_calls, session_calls
+from taproof.sdk import developer_calls, member_calls, oidc_client_calls, session_calls, user_calls
 from taproof.sdk.exchange import Call, CallResult, Pause, Service, present
 from taproof.sdk.service_address import service_at
 
@@ -110,7 +110,9 @@ class Client:
     resend_delivery = _blocking(developer_calls.resend_delivery)
     list_sessions = _iterating(developer_calls.list_sessions)
     read_session = _blocking(developer_calls.read_session)
-    erase_user = _blocking(developer_calls.erase_user)
+    list_users = _iterating(user_calls.list_users)
+    export_user = _blocking(user_calls.export_user)
+    erase_user = _blocking(user_calls.erase_user)
     read_analytics = _blocking(developer_calls.read_analytics)
     list_access_tokens = _blocking(developer_calls.list_access_tokens)
     create_access_token = _blocking(developer_calls.create_access_token)

@@ -13,7 +13,6 @@ from urllib.parse import urlencode
 from taproof.sdk.api_errors import UnexpectedAnswer
 from taproof.sdk.developer_api import ask_developer_api, given_only, path_id, read_list, read_one
 from taproof.sdk.exchange import ANSWER_LIMIT, Call, Service
-from taproof.sdk.reading import read
 from taproof.sdk.results import (
     AccessToken,
     Account,
@@ -37,11 +36,6 @@ _EXAMPLES: Final = {
 }
 _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
 """Maximum size of a page of deliveries, in bytes: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Erased:
-    erased: bool
 
 
 def read_account(service: Service) -> Call[Account]:
@@ -206,14 +200,6 @@ def resend_delivery(service: Service, delivery_id: str) -> Call[Delivery]:
 def read_session(service: Service, session_id: str) -> Call[Session]:
     """Return one session."""
     return read_one(service, Session, "GET", f"/sessions/{path_id(session_id)}")
-
-
-def erase_user(service: Service, messenger_id: str) -> Call[bool]:
-    """Erase a messenger user's data in your projects: sessions, with id, names and phone number, and webhook events.
-
-    This cannot be undone. Counts do not change. Return whether there was anything to erase.
-    """
-    return read(_Erased, (yield from ask_developer_api(service, "DELETE", f"/users/{path_id(messenger_id)}"))).erased
 
 
 def read_analytics(
