@@ -12,6 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 from tests.waiting import wait_until
 from typer.testing import Result
@@ -78,7 +79,9 @@ def test_a_backup_is_one_moment_of_a_database_in_use(run_json: RunJson, database
     stopping = threading.Event()
 
     def write() -> None:
-        with closing(sqlite3.connect(database, timeout=60)) as connection:
+        # Not `sqlite3`: two SQLite libraries in one process release each other's locks, and one would crash the other.
+        with closing(apsw.Connection(str(database))) as connection:
+            connection.set_busy_timeout(60_000)
             number = 0
             while not stopping.is_set():
                 number += 1

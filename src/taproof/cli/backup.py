@@ -58,7 +58,7 @@ async def back_up(
 ) -> None:
     """Copy a SQLite database to one file while the service runs, and verify the copy.
 
-    The file appears under its name only when it is complete. It does not contain the master key: keep that too.
+    The file appears under its name only when it is complete. It lacks the master key: back that up separately.
     """
     settings = load(given)
     path = _sqlite_file(settings)
@@ -88,7 +88,7 @@ async def restore(
     force: Annotated[bool, typer.Option("--force", help="Replace the content of an existing database.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a backup, and make it the database. Stop the service first.
+    """Verify a backup, and replace the database with it. Stop the service first.
 
     It needs the master key of the database that was backed up. If anything fails, nothing is changed.
     """
