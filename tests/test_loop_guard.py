@@ -34,12 +34,17 @@ def compute(milliseconds: float) -> None:
         pass
 
 
+def has_stack(guard: Guard) -> bool:
+    """Tell whether the second thread has taken a stack of the current step."""
+    return guard._watched.step == guard._step and bool(guard._watched.stacks)
+
+
 def compute_until_seen() -> None:
     """Use more than the limit, until the second thread, which may have to wait for a processor, has looked."""
     loop = asyncio.get_running_loop()
     assert isinstance(loop, GuardedLoop)
     guard, end = loop.guard, time.thread_time_ns() + 2 * LIMIT
-    while time.thread_time_ns() < end or guard._watched.step != guard._step:
+    while time.thread_time_ns() < end or not has_stack(guard):
         sum(range(10_000))
 
 
@@ -122,8 +127,8 @@ def test_a_call_into_c() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, GuardedLoop)
         guard, before = loop.guard, time.thread_time_ns()
-        # The second thread may have to wait for a processor before it can look at this step.
-        while time.thread_time_ns() - before <= LIMIT or guard._watched.step != guard._step:
+        # The second thread may have to wait for a processor before it can take the stack of this step.
+        while time.thread_time_ns() - before <= LIMIT or not has_stack(guard):
             sorted(range(1 << 20, 0, -1), key=float)
 
     (report,) = reports_of(work)
