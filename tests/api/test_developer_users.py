@@ -1,4 +1,4 @@
-"""DELETE /users/:messenger_id, and phone numbers in the session object."""
+"""GET and DELETE /users/:messenger_id, and phone numbers in the session object."""
 
 import json
 from typing import Any
@@ -8,6 +8,7 @@ from tests.api.conftest import Api, assert_error
 
 from taproof.core.clock import iso8601
 from taproof.core.model import MessengerIdentity
+from taproof.sdk.code_challenge import code_challenge, new_code_verifier
 
 PHONE = "+4915123456789"
 
@@ -197,3 +198,40 @@ async def test_a_downgrade_ends_collecting_at_once(api: Api) -> None:
     assert (await api.signin.give_phone(identity, "1001", PHONE)).outcome == "confirmed"
     [session] = await sessions(api, token)
     assert (session["status"], session.get("messenger_phone")) == ("confirmed", None)
+
+
+async def test_an_export_does_not_tell_who_has_yet_to_return(api: Api) -> None:
+    """Until the user is back in the browser, nobody has signed in: an export tells no more than the session does."""
+    _, token = await api.sign_up("ada@example.com")
+    settings = {"name": "One", "same_device": "require", "allowed_origins": ["https://shop.example.com"]}
+    project = (await api.post("/projects", token, settings))["id"]
+    challenge = code_challenge(new_code_verifier())
+    url = "https://shop.example.com/"
+    created = await api.signin.create_session(project, public=False, code_challenge=challenge, return_url=url)
+    await api.signin.open_session(created.session_token, "1001")
+    seen = await api.signin.confirm_session(created.session_token, MessengerIdentity("1001", "Ada", "ada"))
+    assert seen.outcome == "returning"
+    (exported,) = (await api.call("GET", "/users/1001", token)).json()["sessions"]
+    told = ("confirmed_at", "messenger_id", "messenger_name", "messenger_username", "messenger_phone")
+    assert [exported[field] for field in told] == [None] * 5
+    assert (exported["status"], exported["opener_id"], "encrypted_phone" in exported) == ("pending", "1001", False)
+
+
+async def test_a_member_who_is_removed_during_an_export_gets_nothing(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the answer to a removal, no call of the former member reads the project."""
+    _, token = await api.sign_up("ada@example.com")
+    eve, eve_token = await api.sign_up("eve@example.com")
+    project = (await api.post("/projects", token, {"name": "One"}))["id"]
+    code = (await api.post(f"/projects/{project}/invitations", token, {}))["link"].partition("#")[2]
+    await api.post("/invitations/accept", eve_token, {"code": code})
+    await sign_in(api, project)
+    assert (await api.call("GET", "/users/1001", eve_token)).json()["sessions"] != []
+    find = api.storage.erasure.list_sign_ins
+
+    async def remove_then_find(messenger_id: str, developer_id: str | None) -> Any:
+        found = await find(messenger_id, developer_id)
+        await api.call("DELETE", f"/projects/{project}/members/{eve.id}", token)
+        return found
+
+    monkeypatch.setattr(api.storage.erasure, "list_sign_ins", remove_then_find)
+    assert (await api.call("GET", "/users/1001", eve_token)).json()["sessions"] == []

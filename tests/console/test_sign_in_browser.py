@@ -40,7 +40,7 @@ async def shown_link(page: Page) -> str:
 
 
 async def test_one_screen_and_one_tap(page: Page, console: Installation) -> None:
-    """Whoever opens the console sees the number and the QR code at once, and is signed in after the tap."""
+    """Opening the console shows the number and the QR code at once, and the tap signs the visitor in."""
     await page.goto("/console/tokens")
     await expect(page.locator("h1")).to_have_text("Sign in to Taproof")
     await expect(page.locator(".match-code")).to_be_visible()

@@ -47,16 +47,16 @@ async def test_each_start_finds_the_client_of_the_demo(parts: Parts) -> None:
     """Starts share one public client. Its redirect URI follows the base URL, and those of other applications stay."""
     developers, projects, clients = parts
 
-    async def start(base_url: str = "http://127.0.0.1:8080") -> OidcClient:
+    async def start(base_url: str = "http://127.0.0.1:4711") -> OidcClient:
         client = (await seed(developers, projects, clients, base_url)).client
         assert client is not None
         return client
 
     first = await start()
     assert (first.name, first.auth_method) == ("Kite & Kettle", "none")
-    assert first.redirect_uris == ("http://127.0.0.1:8080/demo",)
+    assert first.redirect_uris == ("http://127.0.0.1:4711/demo",)
     assert await start() == first
-    seeded = await seed(developers, projects, clients, "http://shop.localhost:8080")
+    seeded = await seed(developers, projects, clients, "http://shop.localhost:4711")
     assert seeded.client is None, "No redirect URI may begin like that; the sandbox starts all the same."
     itself, added = Actor(seeded.developer, "service"), "http://127.0.0.1/callback"
     changes = ClientChanges(redirect_uris=(*first.redirect_uris, added))
@@ -71,7 +71,7 @@ async def test_each_start_finds_the_client_of_the_demo(parts: Parts) -> None:
 
 async def test_the_token_stays_while_it_works(parts: Parts) -> None:
     """A kept token is used again. One that was revoked, or that is another developer's, is replaced, also by name."""
-    base_url = "http://127.0.0.1:8080"
+    base_url = "http://127.0.0.1:4711"
     first = await seed(*parts, base_url)
     assert (await seed(*parts, base_url, first.access_token)).access_token == first.access_token
     other = Actor(await parts.developers.create_developer("ada@example.com", "free"), "service")

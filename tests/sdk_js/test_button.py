@@ -301,11 +301,11 @@ async def test_no_code_that_cannot_work(site: Site, way: Way, open_context: Open
     context = await open_context()
     failures: list[str] = []
     for base, works in (
-        ("http://127.0.0.1:8080/sandbox/phone", False),
+        ("http://127.0.0.1:4711/sandbox/phone", False),
         ("http://localhost/sandbox/phone", False),
-        ("http://[::1]:8080/sandbox/phone", False),
-        ("http://shop.localhost:8080/sandbox/phone", False),
-        ("http://192.0.2.7:8080/sandbox/phone", True),
+        ("http://[::1]:4711/sandbox/phone", False),
+        ("http://shop.localhost:4711/sandbox/phone", False),
+        ("http://192.0.2.7:4711/sandbox/phone", True),
         ("https://localhost.example/phone", True),
         ("https://t.me/localhost", True),
     ):

@@ -83,7 +83,7 @@ class Router:
         return app(scope, receive, send)
 
 
-@lru_cache(1_024)
+@lru_cache(64)  # Callers choose the values, of up to 16 KB each.
 def _is_host(value: bytes) -> bool:
     return _HOST(value) is not None
 

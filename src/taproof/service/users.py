@@ -14,6 +14,7 @@ from taproof.core.clock import DAY, Clock, iso8601
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.errors import DecryptionFailed
 from taproof.core.model import PageCursor, ProjectUser
+from taproof.core.roles import Role
 from taproof.service.erasure import BATCH, Erasure, checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.project_access import read_project_for
@@ -31,6 +32,9 @@ EXPORTED: Final = {
     "blocks": "blocks",
 }
 """The tables with data about a user, and their names in an export."""
+_UNKNOWN: Final = dict.fromkeys(
+    ("confirmed_at", "messenger_id", "messenger_name", "messenger_username", "encrypted_phone")
+)
 _UNREADABLE: Final = "It was altered, or its master key is missing."
 _log = structlog.get_logger(__name__)
 
@@ -94,8 +98,16 @@ class Users:
             InsufficientRole: the developer is only a viewer of their projects.
         """
         checked_messenger_id(messenger_id)
-        await self._erasure.require_writer(developer)
-        return await self._export(messenger_id, developer.id)
+        while True:
+            await self._erasure.require_writer(developer)
+            roles = await self._roles(developer)
+            exported = await self._export(messenger_id, developer.id)
+            # A member who was removed meanwhile gets nothing of the project.
+            if roles == await self._roles(developer):
+                return exported
+
+    async def _roles(self, developer: Developer) -> dict[str, Role | None]:
+        return {project.id: project.role for project in await self._storage.projects.list_projects(developer.id)}
 
     async def export_everywhere(self, messenger_id: str) -> dict[str, Any]:
         """Return all data about an account that `Erasure.erase_everywhere` would erase, as JSON values.
@@ -124,6 +136,10 @@ class Users:
         """Return a row as JSON values: decrypted, without hashes and secrets."""
         shown = {column: _shown_value(column, value) for column, value in row.items() if not _is_secret(column, value)}
         if table == "sessions":
+            if row["status"] == "pending":
+                # Nobody has signed in yet: see `storage.rows.session_from`.
+                row, shown = row | _UNKNOWN, shown | _UNKNOWN
+                del shown["encrypted_phone"]
             shown["messenger_phone"] = self._decrypted(row["encrypted_phone"], associated_data_of("phone", row["id"]))
         elif table == "webhook_events":
             body = self._decrypted(row["encrypted_body"], associated_data_of("event_body", row["id"]))

@@ -131,9 +131,9 @@ def test_waiting_shows_the_link_and_the_time() -> None:
 def test_a_link_to_this_machine_has_no_code() -> None:
     """A phone cannot open the sandbox's link, so there is nothing to scan."""
     for link, is_drawn in (
-        ("http://127.0.0.1:8080/sandbox/phone?start=x", False),
-        ("http://shop.localhost:8080/sandbox/phone?start=x", False),
-        ("http://192.0.2.7:8080/sandbox/phone?start=x", True),
+        ("http://127.0.0.1:4711/sandbox/phone?start=x", False),
+        ("http://shop.localhost:4711/sandbox/phone?start=x", False),
+        ("http://192.0.2.7:4711/sandbox/phone?start=x", True),
     ):
         page = Page(PAGES.sign_in(a_view(deeplink=link), "en"))
         assert bool(page.all("noscript", id="qr-code")) is is_drawn, link

@@ -510,7 +510,7 @@ async def test_remove_developer_ends_everything(storage: Storage, seed: "Seed", 
 
 
 async def test_end_sign_in_ends_memberships(storage: Storage, seed: "Seed") -> None:
-    """Who joined by a reported sign-in is no member any more, nor those whom they let in; the owner is restored."""
+    """A report removes the members who joined by the sign-in and those whom they invited, and restores the owner."""
     project = await seed.project()
     ada, eve, mallory, bob = project.developer_id, *[await seed.developer() for _ in range(3)]
     reported = new_session_id(NOW, lambda count: b"\xff" * count)

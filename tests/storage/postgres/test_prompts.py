@@ -1,4 +1,4 @@
-"""What is particular to prompts on PostgreSQL: which locks are taken, and in which order."""
+"""Prompts on PostgreSQL take their locks in the documented order."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine

@@ -128,7 +128,7 @@ class ErasureQueries(Queries[AnyDatabase]):
     ) -> int:
         async def erase(transaction: Transaction) -> int:
             if developer_id is not None:
-                await transaction.lock(FIND_WRITABLE, developer_id, mode="FOR SHARE")
+                await transaction.lock(FIND_WRITABLE, developer_id)
             erased = (
                 await self._erase_sign_ins(transaction, messenger_id, developer_id, limit)
                 or await _forget_person(transaction, messenger_id, developer_id, replacement)

@@ -67,7 +67,9 @@ async def require_sign_in(
 async def require_role(transaction: Transaction, developer_id: str, project_id: str, action: ProjectAction) -> bool:
     """Check a developer's role in a project, and keep it unchanged until the transaction ends.
 
-    A change or removal of this member waits until the transaction ends. If it came first, this sees its result.
+    A change or removal of this member waits until the transaction ends. If it came first, this sees its result. The
+    lock is exclusive: PostgreSQL lets shared locks overtake a waiting removal, so a member who makes one change after
+    another could prevent it.
 
     Returns:
         Whether the developer is a member.
@@ -75,7 +77,7 @@ async def require_role(transaction: Transaction, developer_id: str, project_id: 
     Raises:
         InsufficientRole: the member's role does not permit the action.
     """
-    found = await transaction.lock(FIND_ROLE, project_id, developer_id, mode="FOR SHARE")
+    found = await transaction.lock(FIND_ROLE, project_id, developer_id)
     for (role,) in found:
         require_action(role, action)
     return bool(found)
