@@ -16,7 +16,7 @@ from tests.giving_bots import give_bot
 from typer.testing import Result
 
 from taproof.core.clock import DAY, MINUTE, SECOND, iso8601, system_clock
-from taproof.core.model import ProjectBot
+from taproof.core.project_bots import ProjectBot
 from taproof.runtime.store import open_storage
 from taproof.service.installation import BACKUP_MARK
 from taproof.storage.protocol import Storage

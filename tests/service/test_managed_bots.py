@@ -16,7 +16,8 @@ from taproof.core.accounts import Actor, Developer
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import MessengerUnavailable
-from taproof.core.model import MessengerIdentity, Project, ProjectBot
+from taproof.core.model import MessengerIdentity, Project
+from taproof.core.project_bots import ProjectBot
 from taproof.core.rights import Grant
 from taproof.service.bots import BotAccount
 from taproof.service.invitations import Invitations

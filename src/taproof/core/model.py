@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from taproof.core.accounts import AuditEntry, Plan
+from taproof.core.accounts import Plan
 from taproof.core.return_code import SameDevice
 from taproof.core.roles import Role
 
@@ -364,100 +364,6 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
 
 PROJECT_FLAGS: Final = tuple(name for name, value in PROJECT_DEFAULTS.given().items() if isinstance(value, bool))
 """A project's boolean fields. Columns, forms and responses derive from this list."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProjectBot:
-    """A project bot with its encrypted token."""
-
-    project_id: str
-    bot_id: int
-    username: str
-    encrypted_token: bytes
-    broken_at: int | None = None
-
-
-class BotLoss(NamedTuple):
-    """A project that loses its broken bot to another project; `entry` informs the losing project's developer.
-
-    The project keeps a broken bot without a token, so that its developer decides which bot replaces it.
-    """
-
-    project_id: str
-    entry: AuditEntry
-
-
-class BotChange(NamedTuple):
-    """A project's new bot, None to remove the bot; `entry` records the change.
-
-    `loss` is the project that had the bot before.
-    """
-
-    bot: ProjectBot | None
-    entry: AuditEntry | None = None
-    loss: BotLoss | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedBot:
-    """A bot whose token the messenger has just accepted; `loss` is the project that loses this bot."""
-
-    id: int
-    username: str
-    token: str = field(repr=False)
-    loss: BotLoss | None = None
-
-
-class RemovedBot(NamedTuple):
-    """A project's bot that is to be removed. `username` is None if the project has no bot."""
-
-    username: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class DailyCounts:
-    """Counts of one project's sessions that were created on one UTC day."""
-
-    project_id: str
-    day: int
-    requested: int = 0
-    opened: int = 0
-    confirmed: int = 0
-    used: int = 0
-    cancelled: int = 0
-    expired: int = 0
-    unique_users: int = 0
-    latest_users: int = 0
-    reported: int = 0
-    """The sessions of that day that were reported by their user."""
-
-
-@dataclass(frozen=True, slots=True)
-class DailyUsers:
-    """Distinct users on one UTC day, over all of a developer's projects.
-
-    `unique_users` counts the users who confirmed on that day, `latest_users` those of them who confirmed on no later
-    day. So the sum of `latest_users` from a day on is the number of distinct users since that day.
-    """
-
-    day: int
-    unique_users: int
-    latest_users: int
-
-
-class ProjectUser(NamedTuple):
-    """A user who signed in to a project: the name at the last Confirm, and the sign-ins. Times are in ms.
-
-    `reports` is the number of stored sign-ins that the user reported as not theirs.
-    """
-
-    messenger_id: str
-    messenger_name: str
-    messenger_username: str
-    first_at: int
-    last_at: int
-    sign_ins: int
-    reports: int
 
 
 class PageCursor(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Final, Literal
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock, day_number
-from taproof.core.model import DailyCounts, DailyUsers
+from taproof.core.counts import DailyCounts, DailyUsers
 from taproof.service.project_access import member_project_ids
 from taproof.storage.protocol import Storage
 

@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from taproof.core.accounts import AccessToken, Developer, Member, MemberInvitation
 from taproof.core.clock import iso8601
-from taproof.core.model import PROJECT_FLAGS, Project, ProjectUser, TurnOffReason
+from taproof.core.counts import ProjectUser
+from taproof.core.model import PROJECT_FLAGS, Project, TurnOffReason
 from taproof.core.oidc.clients import OidcClient
 from taproof.service.developers import CreatedAccessToken
 from taproof.service.members import CreatedMemberInvitation

@@ -28,16 +28,8 @@ from taproof.core.identifiers import (
     new_key,
     new_webhook_secret,
 )
-from taproof.core.model import (
-    PROJECT_DEFAULTS,
-    BotChange,
-    CheckedBot,
-    NamedProject,
-    Project,
-    ProjectBot,
-    ProjectChanges,
-    RemovedBot,
-)
+from taproof.core.model import PROJECT_DEFAULTS, NamedProject, Project, ProjectChanges
+from taproof.core.project_bots import BotChange, CheckedBot, ProjectBot, RemovedBot
 from taproof.core.proof import signing_secrets
 from taproof.core.return_url import lacks_return_page
 from taproof.core.roles import ProjectAction

@@ -7,7 +7,7 @@ from typing import Final
 from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.deliveries import DeliveryCounts
 from taproof.core.leases import Lease
-from taproof.core.model import ProjectBot
+from taproof.core.project_bots import ProjectBot
 from taproof.service.installation import BACKUP_MARK
 from taproof.storage.protocol import DatabaseFacts, Storage
 

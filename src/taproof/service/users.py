@@ -11,9 +11,10 @@ import structlog
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, Clock, iso8601
+from taproof.core.counts import ProjectUser
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.errors import DecryptionFailed
-from taproof.core.model import PageCursor, ProjectUser
+from taproof.core.model import PageCursor
 from taproof.core.roles import Role
 from taproof.service.erasure import BATCH, Erasure, checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor

@@ -14,7 +14,7 @@ from tests.messengers.telegram.phone_asking import Asking
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.identifiers import session_key
-from taproof.core.model import ProjectBot
+from taproof.core.project_bots import ProjectBot
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import ButtonSigner

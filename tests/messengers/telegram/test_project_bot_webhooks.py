@@ -17,7 +17,7 @@ from tests.waiting import until
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
-from taproof.core.model import ProjectBot
+from taproof.core.project_bots import ProjectBot
 from taproof.messengers.telegram import project_bot_webhooks, project_bots
 from taproof.messengers.telegram.bot_api import Bot, TelegramUnauthorizedError
 from taproof.messengers.telegram.connection import BotTokenRefusedError, Reconnection

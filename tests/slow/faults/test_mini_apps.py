@@ -18,7 +18,7 @@ from tests.giving_bots import give_bot
 from tests.mini_apps import BOT_ID, fields_at, init_data, signed
 
 from taproof.core.clock import MINUTE, system_clock
-from taproof.core.model import ProjectBot
+from taproof.core.project_bots import ProjectBot
 from taproof.runtime.store import open_storage
 
 ROOT = Path(__file__).parents[3]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from tests.databases import expired_event
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import DailyCounts, DailyUsers
+from taproof.core.counts import DailyCounts, DailyUsers
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from tests.databases import NOW, expired_event
 
 from taproof.core.clock import DAY, MINUTE, day_number
-from taproof.core.model import DailyUsers, NewSession, PhoneRequest, ShownPrompt
+from taproof.core.counts import DailyUsers
+from taproof.core.model import NewSession, PhoneRequest, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
 from taproof.storage.protocol.erasure import OpenedCursor, OpenedDay

@@ -9,15 +9,8 @@ import pytest
 from tests.giving_bots import give_bot
 
 from taproof.core.clock import DAY
-from taproof.core.model import (
-    ConsumedSession,
-    EncryptedWebhookSecrets,
-    NewSession,
-    Project,
-    ProjectBot,
-    ProjectChanges,
-    SessionKey,
-)
+from taproof.core.model import ConsumedSession, EncryptedWebhookSecrets, NewSession, Project, ProjectChanges, SessionKey
+from taproof.core.project_bots import ProjectBot
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

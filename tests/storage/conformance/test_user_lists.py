@@ -10,7 +10,8 @@ from tests.databases import NOW
 from tests.storage.conformance.test_erasure import URL, erase_all, request_phone
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import PageCursor, ProjectUser, SessionKey, ShownPrompt
+from taproof.core.counts import ProjectUser
+from taproof.core.model import PageCursor, SessionKey, ShownPrompt
 from taproof.storage.export.format import TABLES
 from taproof.storage.protocol import Storage
 from taproof.storage.protocol.erasure import Rows

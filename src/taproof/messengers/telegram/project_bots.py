@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
-from taproof.core.model import ProjectBot
+from taproof.core.project_bots import ProjectBot
 from taproof.messengers.telegram.bot_api import (
     Bot,
     TelegramAPIError,

@@ -3,7 +3,7 @@
 from typing import Literal, Protocol
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import ProjectBot
+from taproof.core.project_bots import ProjectBot
 
 UpdateClaim = Literal["claimed", "in_progress", "done"]
 

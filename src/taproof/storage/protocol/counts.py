@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from taproof.core.model import DailyCounts, DailyUsers
+from taproof.core.counts import DailyCounts, DailyUsers
 
 
 class CountStorage(Protocol):

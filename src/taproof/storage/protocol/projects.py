@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import BotChange, EncryptedWebhookSecrets, NamedProject, Project, ProjectChanges, SignInProject
+from taproof.core.model import EncryptedWebhookSecrets, NamedProject, Project, ProjectChanges, SignInProject
+from taproof.core.project_bots import BotChange
 
 NO_LIMIT: Final = sys.maxsize
 

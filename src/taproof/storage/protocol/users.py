@@ -2,7 +2,8 @@
 
 from typing import Final, Protocol
 
-from taproof.core.model import NamedProject, PageCursor, PhoneRequest, ProjectUser, SessionKey
+from taproof.core.counts import ProjectUser
+from taproof.core.model import NamedProject, PageCursor, PhoneRequest, SessionKey
 
 PROJECTS_OF_USER: Final = 200
 """The maximum number of projects searched for an account's sign-ins. The cost of a list depends only on this number."""

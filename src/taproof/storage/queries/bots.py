@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import BotChange, ProjectBot
+from taproof.core.project_bots import BotChange, ProjectBot
 from taproof.storage.protocol.bots import UpdateClaim
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.transaction import Transaction

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from taproof.core.model import DailyCounts, DailyUsers
+from taproof.core.counts import DailyCounts, DailyUsers
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 
 COUNT: Final = """

@@ -4,7 +4,8 @@ from typing import Final, Literal
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken, DeveloperNotFound
-from taproof.core.model import PROJECT_FLAGS, BotChange, NamedProject, Project, ProjectChanges
+from taproof.core.model import PROJECT_FLAGS, NamedProject, Project, ProjectChanges
+from taproof.core.project_bots import BotChange
 from taproof.core.return_url import lacks_return_page
 from taproof.core.roles import require_action
 from taproof.storage.protocol.deliveries import ENDED_AT_ONCE

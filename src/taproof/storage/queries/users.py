@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from taproof.core.model import NamedProject, PageCursor, PhoneRequest, ProjectUser, SessionKey
+from taproof.core.counts import ProjectUser
+from taproof.core.model import NamedProject, PageCursor, PhoneRequest, SessionKey
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.rows import page_start, phone_request_from, phone_request_values
 

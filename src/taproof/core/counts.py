@@ -1,0 +1,50 @@
+"""The counts of a project's sessions and users."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class DailyCounts:
+    """Counts of one project's sessions that were created on one UTC day."""
+
+    project_id: str
+    day: int
+    requested: int = 0
+    opened: int = 0
+    confirmed: int = 0
+    used: int = 0
+    cancelled: int = 0
+    expired: int = 0
+    unique_users: int = 0
+    latest_users: int = 0
+    reported: int = 0
+    """The sessions of that day that were reported by their user."""
+
+
+@dataclass(frozen=True, slots=True)
+class DailyUsers:
+    """Distinct users on one UTC day, over all of a developer's projects.
+
+    `unique_users` counts the users who confirmed on that day, `latest_users` those of them who confirmed on no later
+    day. So the sum of `latest_users` from a day on is the number of distinct users since that day.
+    """
+
+    day: int
+    unique_users: int
+    latest_users: int
+
+
+class ProjectUser(NamedTuple):
+    """A user who signed in to a project: the name at the last Confirm, and the sign-ins. Times are in ms.
+
+    `reports` is the number of stored sign-ins that the user reported as not theirs.
+    """
+
+    messenger_id: str
+    messenger_name: str
+    messenger_username: str
+    first_at: int
+    last_at: int
+    sign_ins: int
+    reports: int
