@@ -3,7 +3,7 @@
 from typing import Final, Literal
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.errors import BotTaken, DeveloperNotFound
+from taproof.core.errors import BotTaken
 from taproof.core.model import PROJECT_FLAGS, NamedProject, Project, ProjectChanges
 from taproof.core.project_bots import BotChange
 from taproof.core.return_url import lacks_return_page
@@ -118,8 +118,7 @@ class ProjectQueries(Queries[AnyDatabase]):
         creator = (project.id, project.developer_id, "owner", project.created_at, "", None, None)
 
         async def create(transaction: Transaction) -> bool | Literal["taken"]:
-            if not await transaction.lock(FIND_DEVELOPER, project.developer_id):
-                raise DeveloperNotFound  # The developer was removed meanwhile.
+            await transaction.lock(FIND_DEVELOPER, project.developer_id)
             if await is_taken(transaction, project.id, bot):
                 return "taken"
             if not await transaction.add(CREATE_PROJECT, *project_values(project, secret_key_hash), limit):
