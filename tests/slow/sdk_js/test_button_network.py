@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from itertools import groupby
+from typing import Any
 
 import pytest
+from aiohttp import web
 from playwright.async_api import Page, expect
 from tests.chromium import open_chromium
 from tests.e2e.conftest import OwnProject, Phone
@@ -34,6 +36,16 @@ HIDES = """() => {
     document.dispatchEvent(new Event('visibilitychange', { bubbles: true }));
 }"""
 
+COUNTS_ANSWERS = """() => {
+    const read = Response.prototype.json;
+    window.answersRead = 0;
+    Response.prototype.json = async function () {
+        const answer = await read.call(this);
+        window.answersRead += 1;
+        return answer;
+    };
+}"""
+
 
 async def confirmed(page: Page, project: OwnProject) -> None:
     """Wait until the page has a valid proof."""
@@ -57,6 +69,15 @@ async def until_empty(page: Page) -> None:
             return
         await page.wait_for_timeout(100)
     pytest.fail("A sign-in is kept that is over.")
+
+
+async def until_read(page: Page, count: int) -> None:
+    """Wait until the page has read so many answers since `COUNTS_ANSWERS`, and has done what follows at once."""
+    for _ in range(300):
+        if await page.evaluate("window.answersRead") == count:
+            return
+        await page.wait_for_timeout(100)
+    pytest.fail(f"The page has not read {count} answers.")
 
 
 @pytest.mark.parametrize("size", [None, PHONE], ids=["desktop", "phone"])
@@ -258,15 +279,21 @@ async def test_broken_from_the_start(
 
 async def test_retry_after_is_kept(site: Site, way: Way, open_context: OpenContext, project: OwnProject) -> None:
     """During the pause in Retry-After nothing is sent, even if the user leaves and returns."""
+
+    async def refuse(verb: str, body: dict[str, Any]) -> web.Response:
+        return web.json_response({"error": "Slow down."}, status=429, headers={"Retry-After": "60"})
+
     page = await go(await open_context(breaks=True, clock=True), site.show(f'project-id="{project.id}"'))
-    way.mode = "limit"
-    async with page.expect_response("**/generate/public"):
-        await page.get_by_role("button", name="Sign in with Telegram").click()
+    way.mode = refuse
+    await page.evaluate(COUNTS_ANSWERS)
+    await page.get_by_role("button", name="Sign in with Telegram").click()
+    # Before the page has read the answer, it does not know that it has to pause.
+    await until_read(page, 1)
     for _ in range(10):
         await page.evaluate(COMES_BACK)
     assert len(way.calls) == 1
-    async with page.expect_response("**/generate/public"):
-        await page.clock.fast_forward(2_000)
+    await page.clock.fast_forward(60_000)
+    await until_read(page, 2)
     assert len(way.calls) == 2
     # Only the user ends it.
     await page.keyboard.press("Escape")
