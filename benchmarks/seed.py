@@ -29,7 +29,7 @@ DAYS: Final = 90
 PROJECTS: Final = 20
 SLOTS: Final = 1_000
 """The projects are spread over this many slots by their shares, so that a random slot picks a project."""
-USERS: Final = 200_000
+USERS: Final = 1_000_000
 _MARK: Final = "benchmark_seed"
 ID_TIME: Final = " || ".join(
     f"substr('{ALPHABET}', CAST(created_at / {62**place} % 62 AS INTEGER) + 1, 1)" for place in reversed(range(7))

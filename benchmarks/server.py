@@ -63,6 +63,7 @@ def bench_settings(database_url: str, port: int) -> Settings:
             "master_key": MASTER_KEY,
             "messenger_link_base": "https://t.me/benchmark_bot",
             "generate_limit_project": "off",
+            "developer_limit": "off",
         }
     )
 

@@ -1,4 +1,4 @@
-"""Measure how fast a page of many stored sessions is answered, with any filter and at any depth.
+"""Measure how fast each page of the developer API and the console is answered, with many stored sessions and users.
 
 Each page is requested over one kept connection, one request at a time, so the figure is the wait of one visitor.
 """
@@ -16,6 +16,7 @@ from typing import Any, Final
 from benchmarks.machine import cpu_seconds, fail, percentile, say
 from benchmarks.outcome import PartOutcome, Plan, Table
 from benchmarks.parts.speed import STORES, Store
+from benchmarks.seed import USERS
 from benchmarks.server import DEVELOPER, bench_settings
 from benchmarks.serving import Target, running
 from benchmarks.stores import Postgres, sqlite_copy
@@ -23,6 +24,7 @@ from benchmarks.stores import Postgres, sqlite_copy
 from taproof.core.accounts import Actor
 from taproof.core.clock import DAY, iso8601, system_clock
 from taproof.runtime.services import open_services
+from taproof.service.paging import write_cursor
 
 _API: Final = "/api/v1/dev/sessions"
 _CONSOLE: Final = "/console/sessions"
@@ -33,6 +35,8 @@ _REQUESTS: Final = 40
 _BUSIEST: Final = "1000000000"
 """The messenger account with the most sign-ins: see `seed.py`."""
 _NOBODY: Final = "999999999"
+_FEW: Final = 100
+"""More sessions than an account has that is not among those with the most."""
 _PENDING: Final = 30
 
 Check = Callable[[Any], bool]
@@ -93,13 +97,14 @@ def measure_console(plan: Plan, postgres: Postgres) -> PartOutcome:
 def _measure(plan: Plan, outcome: PartOutcome, store: Store, url: str) -> None:
     credentials = asyncio.run(_credentials(url))
     with running(url) as target:
-        _make_pending(target)
         browser = Browser(target.port, credentials)
+        _make_pending(target)
         pages = _pages(browser)
         times: dict[str, list[float]] = {page.title: [] for page in pages}
         costs: dict[str, list[float]] = {page.title: [] for page in pages}
         for number in range(plan.repeat + 1):
             say(f"console, {STORES[store]}, round {number} of {plan.repeat}")
+            _make_pending(target)
             for page in pages:
                 before = cpu_seconds(target.pid)
                 taken = [_ask(browser, page, number) for number in range(_REQUESTS)]
@@ -116,11 +121,12 @@ def _measure(plan: Plan, outcome: PartOutcome, store: Store, url: str) -> None:
         f"console.{store}.worst": max(map(max, times.values())),
     }
     note = (
-        f"{plan.sessions:,} sessions of 90 days in 20 projects of one developer, 50 on a page if nothing else is said. "
-        f"From sending the request until the whole answer is there, over a kept connection, {_REQUESTS * plan.repeat} "
-        "requests of each kind, to different places where there are such. `server ms` is the server's CPU time for one."
+        f"{plan.sessions:,} sessions of 90 days, up to {USERS:,} users, in 20 projects of one developer, 50 rows on a "
+        "page if nothing else is said. From sending the request until the whole answer is there, over a kept "
+        f"connection, {_REQUESTS * plan.repeat} requests of each kind, to different places where there are such. "
+        "`server ms` is the server's CPU time for one."
     )
-    outcome.tables.append(Table(f"Pages of sessions on {STORES[store]}", rows, note))
+    outcome.tables.append(Table(f"Pages of sessions and users on {STORES[store]}", rows, note))
     outcome.versions |= target.versions
 
 
@@ -168,6 +174,7 @@ def _pages(browser: Browser) -> list[Page]:
     rare = [max(sessions, key=lambda session: session["messenger_id"])["messenger_id"] for sessions in spread]
     sizes = browser.get("/api/v1/dev/projects")[0]["projects"]
     small = min(sizes, key=lambda project: project["sessions_count"])["id"]
+    large = max(sizes, key=lambda project: project["sessions_count"])["id"]
     window = (iso8601(now - 50 * DAY), iso8601(now - 40 * DAY))
     between = f"since={window[0]}&until={window[1]}"
     return [
@@ -225,7 +232,7 @@ def _pages(browser: Browser) -> list[Page]:
             [f"{_API}?{between}&messenger_id={_BUSIEST}"],
             _at_least(0, window=window, messenger_id=_BUSIEST),
         ),
-        Page("since an hour ago", [f"{_API}?since={iso8601(now - DAY // 24)}"], _at_least(_PENDING, status="pending")),
+        Page("since an hour ago", [f"{_API}?since={iso8601(now - DAY // 24)}"], _at_least(_PENDING)),
         Page("one session", [f"{_API}/{each}" for each in ids], lambda session: session["id"] in ids),
         Page("console: projects", ["/console/projects"], _shows(small)),
         Page("console: one project", [f"/console/projects/{small}"], _shows(small)),
@@ -239,6 +246,38 @@ def _pages(browser: Browser) -> list[Page]:
         Page("console: sessions of one account", [f"{_CONSOLE}?messenger_id={_BUSIEST}"], _shows(_BUSIEST, least=50)),
         Page("console: one session", [f"{_CONSOLE}/{each}" for each in ids], _shows("sess_")),
         Page("console: analytics, 90 days", ["/console/analytics?days=90"], _shows("<svg")),
+        *_user_pages(large, [write_cursor(now - days * DAY, f"user_{_BUSIEST}") for days in _DEPTHS], rare),
+        *(
+            Page(f"console: {title}", [address], _shows("<h1"))
+            for title, address in (
+                ("one project's settings", f"/console/projects/{large}/settings"),
+                ("members", f"/console/projects/{large}/members"),
+                ("webhooks", f"/console/projects/{large}/webhooks"),
+                ("OpenID clients", f"/console/projects/{large}/clients"),
+                ("try it", f"/console/projects/{large}/try"),
+                ("audit log", "/console/audit"),
+                ("access tokens", "/console/tokens"),
+                ("account", "/console/account"),
+            )
+        ),
+    ]
+
+
+def _user_pages(project_id: str, cursors: list[str], rare: list[str]) -> list[Page]:
+    """Return the pages of the users of a project, and of accounts with few sign-ins."""
+    api, console = f"/api/v1/dev/projects/{project_id}/users", f"/console/projects/{project_id}/users"
+    return [
+        Page("users of a project", [api], _has_users(50)),
+        Page("users of a project, 200", [f"{api}?limit=200"], _has_users(200)),
+        Page("users of a project, deep, 200", [f"{api}?limit=200&cursor={each}" for each in cursors], _has_users(1)),
+        Page(
+            "export of an account with few sessions",
+            [f"/api/v1/dev/users/{each}" for each in rare],
+            lambda answer: 1 <= len(answer["sessions"]) < _FEW,
+        ),
+        Page("console: users", [console], _shows("/users/", least=50)),
+        Page("console: users, deep", [f"{console}?cursor={each}" for each in cursors], _shows("/users/")),
+        Page("console: the user with the most sign-ins", [f"{console}/{_BUSIEST}"], _shows(_BUSIEST)),
     ]
 
 
@@ -247,6 +286,16 @@ def _shows(text: str, *, least: int = 1) -> Check:
 
     def is_right(answer: Any) -> bool:
         return DEVELOPER in answer and answer.count(text) >= least
+
+    return is_right
+
+
+def _has_users(least: int) -> Check:
+    """Return a check of a page of users: at least this many, the latest sign-in first."""
+
+    def is_right(answer: Any) -> bool:
+        times = [user["last_sign_in_at"] for user in answer["users"]]
+        return len(times) >= least and times == sorted(times, reverse=True)
 
     return is_right
 
