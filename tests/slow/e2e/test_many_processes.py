@@ -474,7 +474,8 @@ def test_processes_that_cannot_start(tmp_path: Path) -> None:
         screen, log = service.communicate(timeout=120)
     assert service.returncode == 1
     assert screen == ""
-    assert log.count('"event": "process_failed"') == 6
+    # At the sixth death the other process may just have been replaced, and dies too.
+    assert log.count('"event": "process_failed"') in {6, 7}
     assert log.count('"event": "processes_given_up"') == 1
     assert log.splitlines()[-1].startswith("The processes of --workers (TAPROOF_WORKERS) die before they are ready.")
 
