@@ -120,7 +120,7 @@ def test_commands_are_copied_without_their_prompts(site: Path) -> None:
             text: str = await page.evaluate("navigator.clipboard.readText()")
             return text
 
-    block = block_of("how-to/upgrade.md", "console", "install.sh").text
+    block = block_of("how-to/upgrade.md", "console", "git pull").text
     assert asyncio.run(copied()) == "\n".join(line.removeprefix("$ ") for line in block.splitlines())
 
 
