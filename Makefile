@@ -34,7 +34,7 @@ bench: .venv/.bench ## Run the benchmarks: see benchmarks/README.md.
 	$(BIN)/python -m benchmarks.all $(ARGS)
 
 docs: .venv/.docs ## Serve the documentation locally and reload it on each change.
-	$(BIN)/mkdocs serve $(ARGS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve $(ARGS)
 
 screenshots: .venv/.test ## Take the screenshots of the README and the docs again.
 	$(BIN)/python -m scripts.screenshots $(ARGS)

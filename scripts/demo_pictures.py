@@ -1,12 +1,13 @@
 """Take the pictures of the demo: docs/images/demo.png, docs/images/phone.png, and the animation docs/images/demo.webp.
 
+Each has a dark version, such as docs/images/demo-dark.png.
 `scripts/screenshots.py` calls this. Chromium encodes the frames of the animation, so no other program is needed.
 """
 
 import base64
 import struct
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
@@ -89,19 +90,23 @@ def _chunk(name: bytes, content: bytes) -> bytes:
     return name + struct.pack("<I", len(content)) + content + bytes(len(content) % 2)
 
 
-async def _new_context(browser: Browser) -> BrowserContext:
+async def _new_context(browser: Browser, scheme: Literal["light", "dark"]) -> BrowserContext:
     return await browser.new_context(
         viewport={"width": _SIZE[0], "height": _SIZE[1]},
-        color_scheme="light",
+        color_scheme=scheme,
         reduced_motion="reduce",
         locale="en-GB",
         user_agent=FIREFOX,
     )
 
 
-async def take_demo_pictures(browser: Browser, base_url: str, images: Path) -> None:
-    """Sign in as a new user would, once for the animation and the picture, and once on a phone of its own."""
-    context = await _new_context(browser)
+async def take_demo_pictures(browser: Browser, base_url: str, images: Path, scheme: Literal["light", "dark"]) -> None:
+    """Sign in as a new user would, once for the animation and the picture, and once on a phone of its own.
+
+    The service must be new, because the chat of the demo's user begins empty.
+    """
+    suffix = "-dark" if scheme == "dark" else ""
+    context = await _new_context(browser, scheme)
     page, encoder = await context.new_page(), await context.new_page()
     await page.goto(f"{base_url}/demo")
     shop, phone = page.frame_locator("#shop"), page.frame_locator("#phone")
@@ -119,8 +124,8 @@ async def take_demo_pictures(browser: Browser, base_url: str, images: Path) -> N
     await expect(page.locator("#guide")).to_have_attribute("data-state", "done")
     await page.evaluate("document.getElementById('pointer').remove()")
     await animation.add(4_000)
-    animation.write(images / "demo.webp")
-    await page.screenshot(path=images / "demo.png")
+    animation.write(images / f"demo{suffix}.webp")
+    await page.screenshot(path=images / f"demo{suffix}.png")
 
     grace = {"first_name": "Grace", "last_name": "Hopper", "username": "grace_h"}
     user = await (await context.request.post(f"{base_url}/sandbox/users", data=grace)).json()
@@ -134,5 +139,5 @@ async def take_demo_pictures(browser: Browser, base_url: str, images: Path) -> N
     await own.select_option("#user", str(user["id"]))  # This user's chat is empty.
     await own.click("#start")
     await expect(own.locator("[data-buttons] button").last).to_have_text("This wasn’t me")
-    await own.screenshot(path=images / "phone.png")
+    await own.screenshot(path=images / f"phone{suffix}.png")
     await context.close()

@@ -58,23 +58,27 @@ seconds after the first one. A lost response therefore does not lose a sign-in. 
 response on.
 """
 _PLACES: Final[dict[State, tuple[int, int]]] = {
-    "pending": (110, 150),
-    "returning": (480, -50),
-    "confirmed": (480, 60),
-    "cancelled": (480, 150),
-    "expired": (480, 240),
-    "used": (900, 60),
+    "pending": (110, 160),
+    "returning": (500, -50),
+    "confirmed": (500, 60),
+    "cancelled": (500, 170),
+    "expired": (500, 270),
+    "used": (1010, 60),
 }
 _WIDTH: Final = 130
 _HEIGHT: Final = 44
 _STYLE: Final = (
-    "text{font:13px system-ui,sans-serif;fill:#1b1f24;text-anchor:middle}.s{font-weight:600}"
-    "path{fill:none;stroke:#57606a;stroke-width:1.5;marker-end:url(#a)}"
-    "rect.s{fill:#eef4ff;stroke:#2f6feb;stroke-width:1.5}rect.e{fill:#f6f8fa;stroke:#57606a;stroke-width:1.5}"
+    ":root{color:#16211f;--line:#51605c;--box:#edf1f0;--state:#e2f1ef;--accent:#0f766e;--page:#fff}"
+    "@media(prefers-color-scheme:dark){"
+    ":root{color:#e6edeb;--line:#a7b6b2;--box:#1f2928;--state:#16322f;--accent:#4fd1c0;--page:#161e1d}}"
+    "text{font:13px system-ui,sans-serif;fill:currentColor;text-anchor:middle}.s{font-weight:600}"
+    "path{fill:none;stroke:var(--line);stroke-width:1.5;marker-end:url(#a)}.p{fill:var(--page)}"
+    "rect.s{fill:var(--state);stroke:var(--accent);stroke-width:1.5}"
+    "rect.e{fill:var(--box);stroke:var(--line);stroke-width:1.5}"
 )
 _ARROWHEAD: Final = (
     '<defs><marker id="a" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9" orient="auto">'
-    '<path d="M0 0L8 4L0 8z" style="fill:#57606a;stroke:none;marker-end:none"/></marker></defs>'
+    '<path d="M0 0L8 4L0 8z" style="fill:var(--line);stroke:none;marker-end:none"/></marker></defs>'
 )
 
 
@@ -107,14 +111,14 @@ def _leaves() -> set[State]:
 
 
 def states_picture() -> str:
-    """Return the picture as SVG. Its background is opaque, because the page around it may be light or dark."""
+    """Return the picture as SVG, light or dark like the page around it. Its background is opaque for other pages."""
     leaves = _leaves()
     parts = [
-        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -130 1010 430" role="img">',
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 -130 1110 440" role="img">',
         "<title>The states of a session</title>",
         f"<style>{_STYLE}</style>",
         _ARROWHEAD,
-        '<rect y="-130" width="1010" height="430" rx="8" fill="#fff"/>',
+        '<rect y="-130" width="1110" height="440" rx="8" class="p"/>',
     ]
     parts += [_arrow(source, events, target) for (source, target), events in _moves().items()]
     for state, (x, y) in _PLACES.items():
@@ -133,7 +137,7 @@ def _arrow(source: State, events: list[SessionEvent], target: State) -> str:
         return f'<path d="{path}"/>{_lines(causes, x1, top - 44)}'
     if x1 == x2:  # An arc from the right side of one box to that of another.
         side, far = x1 + _WIDTH // 2, x1 + _WIDTH // 2 + (y2 - y1) // 3
-        return f'<path d="M{side} {y1}C{far} {y1} {far} {y2} {side} {y2}"/>{_lines(causes, side + 170, y2 - 58)}'
+        return f'<path d="M{side} {y1}C{far} {y1} {far} {y2} {side} {y2}"/>{_lines(causes, side + 185, y2 - 58)}'
     start, end = x1 + _WIDTH // 2, x2 - _WIDTH // 2
     middle = (start + (60 if y1 != y2 else 0) + end) // 2
     # The line is level near its end, so the label fits above it.

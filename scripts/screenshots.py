@@ -2,8 +2,9 @@
 
 Starts the service with the sandbox in a new directory, and takes the pictures of the demo with Chromium: see
 `demo_pictures.py`. Then simulated users sign in to sample projects
-over four weeks, through the service's use cases with a simulated clock. Finally it writes a screenshot of each page of
-the console: docs/images/console-*.png.
+over four weeks, through the service's use cases with a simulated clock. Finally it writes two screenshots of each page
+of the console, light and dark: docs/images/console-NAME.png and console-NAME-dark.png. The site shows the one that fits
+its own scheme: see `docs_brand.py`.
 """
 
 import asyncio
@@ -20,10 +21,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import httpx
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright, expect
+from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright, expect
 from scripts.demo_pictures import take_demo_pictures
 
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
@@ -49,7 +50,9 @@ CHROMIUM_OPTIONS = [
 SIZE_LIMIT = 200_000
 """Bytes. Every clone contains the pictures."""
 ANIMATION_LIMIT = 500_000
-DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
+DESKTOP: Final[ViewportSize] = {"width": 1280, "height": 800}
+PHONE: Final[ViewportSize] = {"width": 390, "height": 844}
+SCHEMES: Final[tuple[Literal["light", "dark"], ...]] = ("light", "dark")
 PROJECTS = ("Bramble Books", "Harbour Clinic", "Night Market")
 USERS = (
     MessengerIdentity("48210077", "Ada Lovelace", "ada"),
@@ -209,37 +212,26 @@ def ask(client: httpx.Client, method: str, path: str, **request: Any) -> Any:
 
 
 async def take(page: Page, name: str, path: str = "") -> None:
-    """Write docs/images/console-NAME.png of a page or of an element."""
+    """Write console-NAME.png and console-NAME-dark.png of a page: the current one, or that of `path`."""
     if path:
         await page.goto(path)
-    await page.wait_for_load_state("networkidle" if "sessions" not in page.url else "load")
+    is_busy = not path or "sessions" in path  # These pages poll or wait, so the network is never idle.
+    await page.wait_for_load_state("load" if is_busy else "networkidle")
+    await page.emulate_media(color_scheme="dark")
+    await page.screenshot(path=IMAGES / f"console-{name}-dark.png")
+    await page.emulate_media(color_scheme="light")
     await page.screenshot(path=IMAGES / f"console-{name}.png")
 
 
-async def console_context(
-    browser: Browser, service: Service, theme: Literal["light", "dark"] = "light", size: dict[str, int] | None = None
-) -> BrowserContext:
+async def console_context(browser: Browser, service: Service) -> BrowserContext:
     """Return a browser context that looks like a person's browser."""
-    size = size or DESKTOP
     return await browser.new_context(
-        base_url=service.base_url,
-        viewport={"width": size["width"], "height": size["height"]},
-        color_scheme=theme,
-        reduced_motion="reduce",
-        locale="en-GB",
+        base_url=service.base_url, viewport=DESKTOP, color_scheme="light", reduced_motion="reduce", locale="en-GB"
     )
 
 
-async def sign_in_to_console(page: Page, service: Service) -> None:
-    """Sign in with the sandbox's access token."""
-    await page.goto("/console/sign-in")
-    await page.get_by_label("Access token").fill(service.access_token)
-    await page.get_by_role("button", name="Sign in with the access token").click()
-    await expect(page.locator("h1")).to_have_text("Projects")
-
-
 async def take_console_pictures(browser: Browser, service: Service, receiver_url: str) -> None:
-    """Take a screenshot of every console page, of some in the dark theme, and of one on a phone."""
+    """Take the screenshots of every console page, and of one on a phone."""
     headers = {"Authorization": f"Bearer {service.access_token}"}
     with httpx.Client(base_url=service.base_url, headers=headers, timeout=30) as client:
         project_ids = make_projects(client)
@@ -252,10 +244,11 @@ async def take_console_pictures(browser: Browser, service: Service, receiver_url
     link = re.findall(r"\S+/console/invite#inv_\w+", service.screen)[0]
     await page.goto(link)
     await page.get_by_role("button", name="Continue", exact=True).click()
+    await expect(page.get_by_role("button", name="Continue in the messenger")).to_be_visible()
     await take(page, "invite")
     await page.get_by_role("button", name="Continue in the messenger").click()
     await expect(page.get_by_text("The simulated phone opens in a second tab")).to_be_visible()
-    await page.screenshot(path=IMAGES / "console-waiting.png")
+    await take(page, "waiting")
     deeplink = await page.get_by_role("link", name="Open the messenger").get_attribute("href")
     match_code = await page.locator(".match-code").inner_text()
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
@@ -284,28 +277,15 @@ async def take_console_pictures(browser: Browser, service: Service, receiver_url
     with httpx.Client(base_url=service.base_url, timeout=30) as client:
         sign_in(client, {"deeplink": deeplink}, "Ada")
     await expect(page.locator("#outcome")).to_be_visible()
-    await page.screenshot(path=IMAGES / "console-try.png")
+    await take(page, "try")
     await page.goto("/console/projects/new")
     await page.get_by_label("Name", exact=True).fill("Paper Kite")
     await page.get_by_role("button", name="Create the project").click()
     await expect(page.locator(".secrets")).to_be_visible()
-    await page.screenshot(path=IMAGES / "console-created.png")
+    await take(page, "created")
+    await page.set_viewport_size(PHONE)
+    await take(page, "session-phone", f"/console/sessions/{session}")
     await context.close()
-    for theme, size, pages in (
-        ("dark", DESKTOP, ("sessions", "analytics")),
-        ("light", PHONE, ("session",)),
-    ):
-        context = await console_context(browser, service, "dark" if theme == "dark" else "light", size)
-        page = await context.new_page()
-        await sign_in_to_console(page, service)
-        paths = {
-            "sessions": "/console/sessions",
-            "analytics": "/console/analytics?days=30",
-            "session": f"/console/sessions/{session}",
-        }
-        for name in pages:
-            await take(page, f"{name}-{'phone' if size is PHONE else theme}", paths[name])
-        await context.close()
 
 
 async def main() -> None:
@@ -313,14 +293,18 @@ async def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    with tempfile.TemporaryDirectory() as directory:
-        async with running_service(Path(directory)) as service, async_playwright() as playwright:
-            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
-            await take_demo_pictures(browser, service.base_url, IMAGES)
-            if sys.argv[1:] != ["demo"]:
-                receiver_url = f"http://127.0.0.1:{receiver.server_address[1]}/hooks/taproof"
-                await take_console_pictures(browser, service, receiver_url)
-            await browser.close()
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+        for scheme in SCHEMES:
+            with tempfile.TemporaryDirectory() as directory:
+                async with running_service(Path(directory)) as service:
+                    await take_demo_pictures(browser, service.base_url, IMAGES, scheme)
+        if sys.argv[1:] != ["demo"]:
+            receiver_url = f"http://127.0.0.1:{receiver.server_address[1]}/hooks/taproof"
+            with tempfile.TemporaryDirectory() as directory:
+                async with running_service(Path(directory)) as service:
+                    await take_console_pictures(browser, service, receiver_url)
+        await browser.close()
     receiver.shutdown()
     for picture in sorted([*IMAGES.glob("*.png"), *IMAGES.glob("*.webp")]):
         size = picture.stat().st_size

@@ -3,6 +3,8 @@
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
@@ -21,6 +23,7 @@ FILES = {
     "app/layout.jsx": ("jsx", "RootLayout"),
     "app/page.jsx": ("jsx", "<TaproofButton"),
     "app/members/page.jsx": ("jsx", "redirect"),
+    "app/members/sign-out.jsx": ("jsx", "use client"),
 }
 NEXT = ["node", "node_modules/next/dist/bin/next"]
 WITHOUT = os.environ | {"NEXT_TELEMETRY_DISABLED": "1"}
@@ -32,6 +35,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("next")
     text = (ROOT / "docs" / PAGE).read_text(encoding="utf-8")
     assert all(f"`{name}`" in text for name in FILES)
+    assert len(FILES) == text.count("```js\n") + text.count("```jsx\n"), "The page has a file that is not built here."
     written = {name: block_of(PAGE, *block).text for name, block in FILES.items()}
     for each in [SDK / "package.json", *(SDK / "src").rglob("*.js")]:
         written[f"node_modules/taproof/{each.relative_to(SDK)}"] = each.read_text(encoding="utf-8")
@@ -40,7 +44,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / name).write_text(content, encoding="utf-8")
     for each in (SDK / "node_modules").iterdir():
         (place / "node_modules" / each.name).symlink_to(each)
-    (place / "package.json").write_text('{"private": true, "type": "module"}', encoding="utf-8")
+    (place / "package.json").write_text('{"dependencies": {}}', encoding="utf-8")  # `npm install` writes no more.
     done = subprocess.run(
         [*NEXT, "build", "--webpack"],
         cwd=place,
@@ -54,16 +58,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def test_the_application(built: Path, start_service: StartService) -> None:
-    """A proof opens the members' page, and only for that session; another site is refused; sign-out ends it."""
-    given = environment_of(start_service())
-    proof = {"proof": given["PROOF"]}
+@contextmanager
+def running(directory: Path, mode: str, given: dict[str, str]) -> Iterator[str]:
+    """Run `next dev` or `next start` with the settings, and yield its address once its first page answers."""
     port = free_port()
-    address, output = f"http://127.0.0.1:{port}", built / "output"
+    address, output = f"http://127.0.0.1:{port}", directory / f"output-{mode}"
     with output.open("wb") as written:
         process = subprocess.Popen(
-            [*NEXT, "start", "--hostname", "127.0.0.1", "--port", str(port)],
-            cwd=built,
+            [*NEXT, mode, "--hostname", "127.0.0.1", "--port", str(port), *(["--webpack"] if mode == "dev" else [])],
+            cwd=directory,
             env=WITHOUT | {name: value for name, value in given.items() if name.startswith("TAPROOF_")},
             stdout=written,
             stderr=written,
@@ -71,7 +74,18 @@ def test_the_application(built: Path, start_service: StartService) -> None:
         )
     try:
         wait_for_server(process, address, output)
-        own, foreign = {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "cross-site"}
+        yield address
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(30)
+
+
+def test_the_application(built: Path, start_service: StartService) -> None:
+    """A proof opens the members' page, and only for that session; another site is refused; sign-out ends it."""
+    given = environment_of(start_service())
+    proof = {"proof": given["PROOF"]}
+    own, foreign = {"Sec-Fetch-Site": "same-origin"}, {"Sec-Fetch-Site": "cross-site"}
+    with running(built, "start", given) as address:
         sign_in, sign_out = f"{address}/auth/taproof?next=/members", f"{address}/auth/taproof/sign-out"
         button = httpx.get(address).text
         assert given["TAPROOF_PROJECT_ID"] in button
@@ -79,13 +93,30 @@ def test_the_application(built: Path, start_service: StartService) -> None:
         assert httpx.get(f"{address}/members").is_redirect
         assert httpx.post(sign_in, json=proof, headers=foreign).status_code == 403
         answer = httpx.post(sign_in, json=proof, headers=own)
-        assert (answer.status_code, answer.json()) == (200, {"location": "/members"}), output.read_text()
+        assert (answer.status_code, answer.json()) == (200, {"location": "/members"})
         session = {"Cookie": answer.headers["Set-Cookie"].partition(";")[0]}
         assert "Welcome, <!-- -->Ada" in httpx.get(f"{address}/members", headers=session).text
         assert httpx.post(sign_in, json=proof, headers=own).status_code == 401
         assert httpx.post(sign_in, json=proof, headers=own | session).json() == {"location": "/members"}
         assert httpx.post(sign_out, json={}, headers=own | session).json() == {"location": "/"}
         assert httpx.get(f"{address}/members", headers=session).is_redirect
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        process.wait(30)
+
+
+def test_the_commands(built: Path, start_service: StartService) -> None:
+    """The page's command prints the webhook secret, and `next dev` serves the page with it."""
+    given = environment_of(start_service())
+    secret = subprocess.run(
+        ["bash", "-euc", block_of(PAGE, "bash").text + 'printf %s "$TAPROOF_WEBHOOK_SECRET"'],
+        env=os.environ | given | {"TAPROOF_WEBHOOK_SECRET": ""},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    ).stdout
+    assert secret == given["TAPROOF_WEBHOOK_SECRET"]
+    assert block_of(PAGE, "console", "next dev").text == "$ npx next dev\n"
+    with running(built, "dev", given) as address:
+        assert given["TAPROOF_PROJECT_ID"] in httpx.get(address, timeout=60).text
+        own = {"Sec-Fetch-Site": "same-origin"}  # The route is compiled at its first request.
+        answer = httpx.post(f"{address}/auth/taproof", json={"proof": "x"}, headers=own, timeout=60)
+        assert answer.status_code == 401
