@@ -38,9 +38,24 @@ CLI_INTRO: Final = """\
 A command exits with 0 on success, with 1 on failure (one sentence on stderr gives the reason), and with 2 if it was
 called incorrectly. `--json` prints output for programs. If an option also has a variable, the option takes precedence.
 
-All commands except `serve`, `login`, `logout`, `token`, `version` and `completion` work directly on the database. They
-need the same settings as the service: `TAPROOF_DATABASE_URL` and, with PostgreSQL, `TAPROOF_MASTER_KEY`. All except
-`restore` may run while the service is running.
+## Where a command acts
+
+The commands of `projects`, `sessions`, `users`, `members`, `clients` and `tokens` act on the local database or on a
+service. They make the same calls, and print the same, in both cases.
+
+- Without `--service`, they act on the database. They need the same settings as the service: `TAPROOF_DATABASE_URL`
+  and, with PostgreSQL, `TAPROOF_MASTER_KEY`. They act for the developer of `--developer`. By default, that is an owner
+  of the project that the command names, or the only developer of the database. The audit log shows "command line".
+- With `--service URL`, they call the developer API of that service with the access token that `taproof login URL`
+  stored. They act for the developer who signed in, with that developer's roles.
+
+`users export` and `users erase` act on all projects of the database, unless `--developer` or `--service` is given.
+
+All other commands except `serve`, `login`, `logout`, `token`, `version` and `completion` act on the database.
+`webhooks listen` and `webhooks trigger` can also ask a service. All commands except `restore` may run while the service
+is running. Commands that delete or replace something ask first, unless `--yes` is given.
+
+## Commands
 """
 
 

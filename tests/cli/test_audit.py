@@ -13,10 +13,12 @@ RunJson = Callable[..., Any]
 def test_what_the_operator_did_is_in_the_developers_log(run_json: RunJson) -> None:
     """Newest first, as the command line's doing, with the fields of `GET /api/v1/dev/audit`; reading adds nothing."""
     ada = run_json("developers", "add", "ada@example.com")
-    project = run_json("projects", "create", "ada@example.com", "Shop", "--webhook-url", "https://a.example/canary")
-    created = run_json("tokens", "create", "ada@example.com", "--name", "CI")
-    run_json("tokens", "revoke", "ada@example.com", created["id"])
-    run_json("projects", "list", "ada@example.com")
+    project = run_json(
+        "projects", "create", "--developer", "ada@example.com", "Shop", "--webhook-url", "https://a.example/canary"
+    )
+    created = run_json("tokens", "create", "--developer", "ada@example.com", "--name", "CI")
+    run_json("tokens", "revoke", "--developer", "ada@example.com", created["id"], "--yes")
+    run_json("projects", "list", "--developer", "ada@example.com")
     entries = run_json("audit", "ada@example.com")["entries"]
     assert [(each["action"], each["subject"]) for each in entries[:3]] == [
         ("access_token.revoked", created["id"]),
@@ -41,7 +43,7 @@ def test_what_the_operator_did_is_in_the_developers_log(run_json: RunJson) -> No
 def test_an_entry_is_one_line_for_people_and_pipes(run: Run, run_json: RunJson) -> None:
     """Under the names of the columns; a name cannot turn the line around."""
     run_json("developers", "add", "ada@example.com")
-    run_json("tokens", "create", "ada@example.com", "--name", "Zoë \u202eCI")
+    run_json("tokens", "create", "--developer", "ada@example.com", "--name", "Zoë \u202eCI")
     columns, *rows = (line.split("\t") for line in run("audit", "ada@example.com", "--limit", "1").stdout.splitlines())
     assert columns == ["time", "who", "via", "address", "what", "subject", "details"]
     [[time, who, via, address, what, subject, details]] = rows
@@ -63,7 +65,7 @@ def test_one_developers_log_is_shown(run_json: RunJson) -> None:
     """Nothing of another's is in it."""
     run_json("developers", "add", "ada@example.com")
     run_json("developers", "add", "bob@example.com")
-    run_json("projects", "create", "bob@example.com", "Canary")
+    run_json("projects", "create", "--developer", "bob@example.com", "Canary")
     assert "Canary" not in repr(run_json("audit", "ada@example.com"))
     assert "Canary" in repr(run_json("audit", "BOB@example.com"))
 

@@ -29,7 +29,7 @@ COMMAND = [sys.executable, "-m", "taproof"]
 def database(run_json: RunJson) -> Path:
     """A database with a developer and a project, whose secrets are encrypted under the key in taproof.db.key."""
     run_json("developers", "add", "ada@example.com")
-    run_json("projects", "create", "ada@example.com", "Shop")
+    run_json("projects", "create", "--developer", "ada@example.com", "Shop")
     return Path("taproof.db")
 
 
@@ -70,7 +70,9 @@ def test_a_backup_is_restored(run: Run, run_json: RunJson, database: Path) -> No
         file.unlink(missing_ok=True)
     assert run_json("restore", "copy.db")["under_other_keys"] == 0
     assert database.stat().st_mode & 0o777 == 0o600
-    assert [each["name"] for each in run_json("projects", "list", "ada@example.com")["projects"]] == ["Shop"]
+    assert [each["name"] for each in run_json("projects", "list", "--developer", "ada@example.com")["projects"]] == [
+        "Shop"
+    ]
 
 
 def test_a_backup_is_one_moment_of_a_database_in_use(run_json: RunJson, database: Path) -> None:

@@ -16,13 +16,13 @@ URI = "https://grafana.example/login/generic_oauth"
 @pytest.fixture
 def project_id(run_json: RunJson) -> str:
     run_json("developers", "add", ADA)
-    found: str = run_json("projects", "create", ADA, "Shop")["id"]
+    found: str = run_json("projects", "create", "--developer", ADA, "Shop")["id"]
     return found
 
 
 def test_a_client_from_creation_to_deletion(run_json: RunJson, project_id: str) -> None:
     """The commands answer like the HTTP API; a secret is shown once, when it is new."""
-    owned = (ADA, project_id)
+    owned = (project_id,)
     options = ("--redirect-uri", URI, "--redirect-uri", "com.example.app:/cb", "--signing-alg", "ES256")
     client = run_json("clients", "create", *owned, " Grafana [red] ", *options, "--email", "synthetic")
     secret = client.pop("client_secret")
@@ -39,10 +39,10 @@ def test_a_client_from_creation_to_deletion(run_json: RunJson, project_id: str) 
     settings = ("--name", "New", "--id-token-lifetime", "300", "--auth-method", "post")
     again = run_json("clients", "update", *one, *settings)
     assert (again["name"], again["id_token_lifetime"], is_key(again["client_secret"], "ocs")) == ("New", 300, True)
-    regenerated = run_json("clients", "regenerate", *one)
+    regenerated = run_json("clients", "regenerate", *one, "--yes")
     assert list(regenerated) == ["client_secret"]
     assert regenerated["client_secret"] != again["client_secret"]
-    assert run_json("clients", "delete", *one) == {"deleted": True}
+    assert run_json("clients", "delete", *one, "--yes") == {"deleted": True}
     assert run_json("clients", "list", *owned) == {"clients": []}
     actions = [entry["action"] for entry in run_json("audit", ADA)["entries"] if "client." in entry["action"]]
     assert sorted(set(actions)) == ["client.created", "client.deleted", "client.secret_regenerated", "client.updated"]
@@ -50,19 +50,19 @@ def test_a_client_from_creation_to_deletion(run_json: RunJson, project_id: str) 
 
 def test_what_people_read(run: Run, run_json: RunJson, project_id: str) -> None:
     """Sentences say what was done; a secret is on its own line, and in no later output."""
-    created = run("clients", "create", ADA, project_id, "Grafana", "--redirect-uri", URI).stdout
+    created = run("clients", "create", project_id, "Grafana", "--redirect-uri", URI).stdout
     (secret,) = [line.strip() for line in created.splitlines() if line.strip().startswith("ocs_")]
-    client_id = run_json("clients", "list", ADA, project_id)["clients"][0]["client_id"]
-    one = (ADA, project_id, client_id)
+    client_id = run_json("clients", "list", project_id)["clients"][0]["client_id"]
+    one = (project_id, client_id)
     assert f"Created {client_id} (Grafana)." in created
     shown = [line.split("\t") for line in run("clients", "show", *one).stdout.splitlines()]
     assert ["redirect_uris", URI] in shown
     assert ["client_secret_preview", f"{secret[:8]}…{secret[-4:]}"] in shown
-    listed = run("clients", "list", ADA, project_id).stdout.splitlines()
+    listed = run("clients", "list", project_id).stdout.splitlines()
     assert listed[1].split("\t") == [client_id, "Grafana", "basic", f"{secret[:8]}…{secret[-4:]}", URI]
     assert run("clients", "update", *one, "--name", "New").stdout == f"Changed {client_id} (New).\n"
-    assert f"Replaced the secret of {client_id}.\n" in run("clients", "regenerate", *one).stdout
-    assert run("clients", "delete", *one).stdout == f"Deleted {client_id}.\n"
+    assert f"Replaced the secret of {client_id}.\n" in run("clients", "regenerate", *one, "--yes").stdout
+    assert run("clients", "delete", *one, "--yes").stdout == f"Deleted {client_id}.\n"
 
 
 def test_a_mistake_gets_one_sentence(run: Run, run_json: RunJson, project_id: str, subtests: pytest.Subtests) -> None:
@@ -70,13 +70,13 @@ def test_a_mistake_gets_one_sentence(run: Run, run_json: RunJson, project_id: st
     run_json("developers", "add", "bob@example.com")
     unknown = "oidc_0000000000000000000000"
     for arguments, code, sentence in (
-        (("create", ADA, project_id, "App"), 1, "redirect_uris must contain 1 to 20"),
-        (("create", ADA, project_id, "App", "--redirect-uri", "javascript:x"), 1, "number 1 of the list"),
-        (("create", ADA, project_id, "App", "--redirect-uri", URI, "--auth-method", "x"), 1, "auth_method must be"),
-        (("list", "bob@example.com", project_id), 1, "There is no such project."),
-        (("show", ADA, project_id, unknown), 1, "There is no such client."),
-        (("delete", ADA, project_id, "oidc_x"), 1, "The client id must be"),
-        (("update", ADA, project_id, unknown, "--id-token-lifetime", "1"), 2, "--id-token-lifetime must be a whole"),
+        (("create", project_id, "App"), 1, "redirect_uris is required."),
+        (("create", project_id, "App", "--redirect-uri", "javascript:x"), 1, "number 1 of the list"),
+        (("create", project_id, "App", "--redirect-uri", URI, "--auth-method", "x"), 1, "auth_method must be"),
+        (("list", project_id, "--developer", "bob@example.com"), 1, "There is no such project."),
+        (("show", project_id, unknown), 1, "There is no such client."),
+        (("delete", project_id, "oidc_x", "--yes"), 1, "The client id must be"),
+        (("update", project_id, unknown, "--id-token-lifetime", "1"), 2, "--id-token-lifetime must be a whole"),
     ):
         with subtests.test(sentence):
             result = run("clients", *arguments)

@@ -29,11 +29,11 @@ def test_a_new_developer_gets_one_access_token_once(run: Run, run_json: RunJson)
     listed = run_json("developers", "list")
     shown = {name: added[name] for name in ("id", "email", "created_at", "plan")}
     assert listed == {"developers": [shown | {"is_owner": True, "messenger_id": None, "messenger_name": ""}]}
-    (token,) = run_json("tokens", "list", "ada@example.com")["tokens"]
+    (token,) = run_json("tokens", "list", "--developer", "ada@example.com")["tokens"]
     assert token["name"] == "command line"
     assert added["access_token"] not in json.dumps([listed, token])
     assert run("developers", "add", "ada@example.com").exit_code == 1
-    assert len(run_json("tokens", "list", "ada@example.com")["tokens"]) == 1
+    assert len(run_json("tokens", "list", "--developer", "ada@example.com")["tokens"]) == 1
 
 
 def test_the_first_developer_is_the_owner(run: Run, run_json: RunJson) -> None:
@@ -59,56 +59,65 @@ def test_people_get_the_token_on_a_line_of_its_own(run: Run) -> None:
 def test_tokens_are_made_listed_and_revoked(run: Run, run_json: RunJson) -> None:
     """A developer who lost a token gets another, with a name and an end, and the old one can be revoked for good."""
     run_json("developers", "add", "ada@example.com")
-    created = run_json("tokens", "create", "ada@example.com", "--name", "CI", "--expires-days", "30")
+    created = run_json("tokens", "create", "--developer", "ada@example.com", "--name", "CI", "--expires-days", "30")
     assert is_key(created["access_token"], "tap")
     assert created["expires_at"] > created["created_at"]
-    tokens = run_json("tokens", "list", "ADA@example.com")["tokens"]
+    tokens = run_json("tokens", "list", "--developer", "ADA@example.com")["tokens"]
     assert [token["name"] for token in tokens] == ["CI", "command line"]
-    assert run_json("tokens", "revoke", "ada@example.com", created["id"]) == {"deleted": True}
-    again = run("tokens", "revoke", "ada@example.com", created["id"])
+    assert run_json("tokens", "revoke", "--developer", "ada@example.com", created["id"], "--yes") == {"deleted": True}
+    again = run("tokens", "revoke", "--developer", "ada@example.com", created["id"], "--yes")
     assert again.exit_code == 1
-    assert "taproof tokens list ada@example.com" in again.stderr
-    assert [token["name"] for token in run_json("tokens", "list", "ada@example.com")["tokens"]] == ["command line"]
+    assert again.stderr.startswith("There is no such access token.")
+    assert [token["name"] for token in run_json("tokens", "list", "--developer", "ada@example.com")["tokens"]] == [
+        "command line"
+    ]
 
 
 def test_one_developer_cannot_revoke_anothers_token(run: Run, run_json: RunJson) -> None:
     """A token is found under its own developer only."""
     run_json("developers", "add", "ada@example.com")
     run_json("developers", "add", "bob@example.com")
-    (token,) = run_json("tokens", "list", "bob@example.com")["tokens"]
-    assert run("tokens", "revoke", "ada@example.com", token["id"]).exit_code == 1
-    assert len(run_json("tokens", "list", "bob@example.com")["tokens"]) == 1
+    (token,) = run_json("tokens", "list", "--developer", "bob@example.com")["tokens"]
+    assert run("tokens", "revoke", "--developer", "ada@example.com", token["id"], "--yes").exit_code == 1
+    assert len(run_json("tokens", "list", "--developer", "bob@example.com")["tokens"]) == 1
 
 
 def test_a_project_shows_its_secrets_once(run_json: RunJson) -> None:
     """`projects create` answers like the HTTP API, secrets included; `projects list` has the masked preview only."""
     run_json("developers", "add", "ada@example.com")
     created = run_json(
-        "projects", "create", "ada@example.com", "Shop [red]", "--no-public-access", "--webhook-url", "https://a.b/c"
+        "projects",
+        "create",
+        "--developer",
+        "ada@example.com",
+        "Shop [red]",
+        "--no-public-access",
+        "--webhook-url",
+        "https://a.b/c",
     )
     assert is_project_id(created["id"])
     assert is_key(created.pop("secret_key"), "sk")
     assert created.pop("webhook_secret").startswith("whsec_")
     assert created["public_access"] is False
     assert created["webhook_url"] == "https://a.b/c"
-    assert run_json("projects", "list", "ada@example.com") == {"projects": [created]}
+    assert run_json("projects", "list", "--developer", "ada@example.com") == {"projects": [created]}
 
 
 def test_the_master_key_is_made_once_beside_the_database(tmp_path: Path, run: Run, run_json: RunJson) -> None:
     """The first project makes the key file, mode 0600; another key is refused with a sentence that says so."""
     run_json("developers", "add", "ada@example.com")
-    run_json("projects", "create", "ada@example.com", "Shop")
+    run_json("projects", "create", "--developer", "ada@example.com", "Shop")
     key = tmp_path / "taproof.db.key"
     assert key.stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "taproof.db").stat().st_mode & 0o777 == 0o600
     before = key.read_text()
-    run_json("projects", "create", "ada@example.com", "Other")
+    run_json("projects", "create", "--developer", "ada@example.com", "Other")
     assert key.read_text() == before
-    wrong = run("projects", "list", "ada@example.com", TAPROOF_MASTER_KEY="A" * 43 + "=")
+    wrong = run("projects", "list", "--developer", "ada@example.com", TAPROOF_MASTER_KEY="A" * 43 + "=")
     assert wrong.exit_code == 1
     assert "does not belong to this database" in wrong.stderr
     key.unlink()
-    assert "is missing" in run("projects", "list", "ada@example.com").stderr
+    assert "is missing" in run("projects", "list", "--developer", "ada@example.com").stderr
     assert not key.exists()
 
 
@@ -116,11 +125,14 @@ def test_the_master_key_is_made_once_beside_the_database(tmp_path: Path, run: Ru
     ("arguments", "says"),
     [
         (["developers", "add", "not-an-address"], "e-mail address"),
-        (["tokens", "list", "bob@example.com"], "taproof developers add"),
-        (["tokens", "create", "ada@example.com", "--name", " "], "name must have"),
-        (["projects", "create", "ada@example.com", ""], "name must have"),
-        (["projects", "create", "ada@example.com", "Shop", "--webhook-url", "http://127.0.0.1/"], "https://"),
-        (["projects", "create", "bob@example.com", "Shop"], "taproof developers add"),
+        (["tokens", "list", "--developer", "bob@example.com"], "taproof developers add"),
+        (["tokens", "create", "--developer", "ada@example.com", "--name", " "], "name must have"),
+        (["projects", "create", "--developer", "ada@example.com", ""], "name must have"),
+        (
+            ["projects", "create", "--developer", "ada@example.com", "Shop", "--webhook-url", "http://127.0.0.1/"],
+            "https://",
+        ),
+        (["projects", "create", "--developer", "bob@example.com", "Shop"], "taproof developers add"),
     ],
 )
 def test_a_mistake_gets_one_sentence_on_stderr(run: Run, run_json: RunJson, arguments: list[str], says: str) -> None:
@@ -135,7 +147,11 @@ def test_a_mistake_gets_one_sentence_on_stderr(run: Run, run_json: RunJson, argu
 
 @pytest.mark.parametrize(
     "arguments",
-    [["developers", "list"], ["tokens", "create", "a@b.c"], ["projects", "list", "a@b.c"]],
+    [
+        ["developers", "list"],
+        ["tokens", "create", "--developer", "a@b.c"],
+        ["projects", "list", "--developer", "a@b.c"],
+    ],
 )
 def test_no_empty_database_is_made_by_accident(tmp_path: Path, run: Run, arguments: list[str]) -> None:
     """In the wrong directory a command says so instead of making a new database and finding it empty."""
@@ -162,8 +178,10 @@ def test_the_sandbox_keeps_to_its_own_database(tmp_path: Path, run: Run, run_jso
     assert (tmp_path / "taproof-sandbox.db").exists()
     assert not (tmp_path / "taproof.db").exists()
     webhook = ["--webhook-url", "http://127.0.0.1:9/hook"]
-    assert run_json("projects", "create", "ada@example.com", "Shop", "--sandbox", *webhook)["webhook_url"]
-    mixed = run("projects", "list", "ada@example.com", "--database", "sqlite:///taproof-sandbox.db")
+    assert run_json("projects", "create", "--developer", "ada@example.com", "Shop", "--sandbox", *webhook)[
+        "webhook_url"
+    ]
+    mixed = run("projects", "list", "--developer", "ada@example.com", "--database", "sqlite:///taproof-sandbox.db")
     assert mixed.exit_code == 1
     assert "created in sandbox mode" in mixed.stderr
 
@@ -223,9 +241,9 @@ def test_a_bug_shows_no_traceback_and_with_debug_a_redacted_one(run: Run, monkey
 def test_webhook_secrets_are_not_said_to_be_lost(run: Run) -> None:
     """Only the secret key is shown once; where the webhook secret is read again is said."""
     run("developers", "add", "ada@example.com")
-    created = run("projects", "create", "ada@example.com", "Shop").stdout
+    created = run("projects", "create", "--developer", "ada@example.com", "Shop").stdout
     assert "The secret key is not shown again" in created
-    assert "/webhook-secret" in created
+    assert "taproof projects webhook-secret proj_" in created
 
 
 @pytest.mark.parametrize(
@@ -234,7 +252,7 @@ def test_webhook_secrets_are_not_said_to_be_lost(run: Run) -> None:
         (["migrate"], {"TAPROOF_SANDBOX": "maybe"}, "--sandbox (TAPROOF_SANDBOX) must be 1 or 0."),
         (["developers", "add", "a@b.c", "--plan", "gold"], {}, "--plan must be free, pro or business."),
         (
-            ["tokens", "create", "a@b.c", "--expires-days", "0"],
+            ["tokens", "create", "--developer", "a@b.c", "--expires-days", "0"],
             {},
             "--expires-days must be a whole number of days from 1 to 3650.",
         ),
@@ -301,7 +319,7 @@ def test_a_narrow_character_set_costs_no_secret() -> None:
     """A terminal that cannot show a name still gets the token, which comes only once."""
     environment = {"PYTHONIOENCODING": "ascii", "TAPROOF_DATABASE_URL": "sqlite:///here.db"}
     assert _start("developers", "add", "ada@example.com", **environment).returncode == 0
-    created = _start("projects", "create", "ada@example.com", "Лавка", **environment)
+    created = _start("projects", "create", "--developer", "ada@example.com", "Лавка", **environment)
     assert created.returncode == 0
     assert "sk_" in created.stdout
 
@@ -310,14 +328,14 @@ def test_piped_tables_are_whole_lines_and_terminal_tables_are_drawn() -> None:
     """In a pipe a row is one line with tabs; a terminal gets a table that fits, ids whole; [brackets] stay text."""
     environment = {"TAPROOF_DATABASE_URL": "sqlite:///here.db", "COLUMNS": "80", "TERM": "xterm"}
     _start("developers", "add", "ada@example.com", **environment)
-    _start("projects", "create", "ada@example.com", "[red]Shop[/red] " + "x" * 80, **environment)
-    piped = _start("projects", "list", "ada@example.com", **environment)
+    _start("projects", "create", "--developer", "ada@example.com", "[red]Shop[/red] " + "x" * 80, **environment)
+    piped = _start("projects", "list", "--developer", "ada@example.com", **environment)
     header, row = piped.stdout.splitlines()
     assert header.split("\t")[:2] == ["id", "name"]
     assert row.split("\t")[1] == "[red]Shop[/red] " + "x" * 80
     ours, theirs = pty.openpty()
     subprocess.run(
-        [*COMMAND, "projects", "list", "ada@example.com"],
+        [*COMMAND, "projects", "list", "--developer", "ada@example.com"],
         stdout=theirs,
         timeout=60,
         check=True,

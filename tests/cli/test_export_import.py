@@ -33,7 +33,7 @@ NEW = ("--database", "sqlite:///new.db")
 def project_id(run_json: RunJson) -> str:
     """A project in taproof.db, whose secrets are encrypted under the key in taproof.db.key."""
     run_json("developers", "add", "ada@example.com")
-    found: str = run_json("projects", "create", "ada@example.com", "Shop 🛒")["id"]
+    found: str = run_json("projects", "create", "--developer", "ada@example.com", "Shop 🛒")["id"]
     return found
 
 
@@ -88,7 +88,7 @@ def test_a_sign_in_goes_on_in_the_other_store(run: Run, run_json: RunJson, proje
     back = run_json("import", "back.jsonl", *NEW, "--master-key", key)
     assert back["rows"]["user_days"] == 1
     shutil.copy("taproof.db.key", "new.db.key")
-    (project,) = run_json("projects", "list", "ada@example.com", *NEW)["projects"]
+    (project,) = run_json("projects", "list", "--developer", "ada@example.com", *NEW)["projects"]
     assert (project["id"], project["sessions_count"], project["confirmed_count"]) == (project_id, 1, 1)
 
 
@@ -113,7 +113,7 @@ def test_an_export_is_its_owners_alone_and_whole(run: Run, project_id: str) -> N
 def test_no_secret_is_in_the_file_in_the_clear(run: Run, run_json: RunJson) -> None:
     """Hashes and encrypted values only, so that the master key has to be carried over by itself."""
     token = run_json("developers", "add", "ada@example.com")["access_token"]
-    created = run_json("projects", "create", "ada@example.com", "Shop")
+    created = run_json("projects", "create", "--developer", "ada@example.com", "Shop")
     assert run("export", "all.jsonl", *OLD).exit_code == 0
     text = Path("all.jsonl").read_text(encoding="ascii")
     assert created["id"] in text
@@ -136,7 +136,7 @@ def test_a_missing_or_wrong_master_key_is_refused(run: Run, project_id: str) -> 
     assert "not the master key of the exported database" in wrong.stderr
     shutil.copy("taproof.db.key", "new.db.key")
     assert run("import", "all.jsonl", *NEW).exit_code == 0
-    assert run("projects", "list", "ada@example.com", *NEW).stdout.splitlines()[1].startswith(project_id)
+    assert run("projects", "list", "--developer", "ada@example.com", *NEW).stdout.splitlines()[1].startswith(project_id)
 
 
 def test_a_used_database_is_not_imported_into(run: Run, run_json: RunJson, project_id: str) -> None:
@@ -207,14 +207,14 @@ def test_a_full_disk_is_told_as_such(project_id: str) -> None:
 def test_a_sandbox_stays_one(run: Run, run_json: RunJson) -> None:
     """The mode comes along, and the advice at the end fits it."""
     run_json("developers", "add", "ada@example.com", "--sandbox")
-    run_json("projects", "create", "ada@example.com", "Shop", "--sandbox")
+    run_json("projects", "create", "--developer", "ada@example.com", "Shop", "--sandbox")
     exported = run_json("export", "all.jsonl", "--sandbox")
     assert exported["file"] == "all.jsonl"
     assert sum(exported["rows"].values()) == len(Path("all.jsonl").read_bytes().splitlines()) - 2
     shutil.copy("taproof-sandbox.db.key", "new.db.key")
     imported = run("import", "all.jsonl", *NEW)
     assert "taproof serve --sandbox" in imported.stdout
-    refused = run("projects", "list", "ada@example.com", *NEW)
+    refused = run("projects", "list", "--developer", "ada@example.com", *NEW)
     assert refused.exit_code == 1
     assert "sandbox mode" in refused.stderr
 

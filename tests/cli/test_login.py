@@ -165,7 +165,7 @@ def test_logout_of_a_token_that_is_gone(service: Service, terminal: Terminal, ad
     """What was revoked elsewhere is forgotten all the same."""
     terminal.login(ada)
     kept = terminal.kept()[service.base_url]
-    assert service.command("tokens", "revoke", OWNER, kept["token_id"]).returncode == 0
+    assert service.command("tokens", "revoke", "--sandbox", kept["token_id"], "--yes").returncode == 0
     done = terminal.run("logout")
     assert (done.returncode, terminal.kept()) == (0, {})
     assert "was already invalid" in done.stdout
@@ -184,12 +184,12 @@ def test_cancelled_and_unknown_accounts(terminal: Terminal, ada: Phone, client: 
 
 def test_a_token_that_cannot_be_kept_is_revoked(service: Service, terminal: Terminal, ada: Phone) -> None:
     """Where nothing can be written the command says so, and leaves no token behind that nobody knows of."""
-    before = service.command("tokens", "list", OWNER, "--json").stdout
+    before = service.command("tokens", "list", "--sandbox", "--json").stdout
     terminal.config = "/proc"
     done = terminal.login(ada)
     assert done.returncode == 1
     assert "credentials.json cannot be written" in done.stderr
-    assert service.command("tokens", "list", OWNER, "--json").stdout == before
+    assert service.command("tokens", "list", "--sandbox", "--json").stdout == before
 
 
 def test_a_terminal_shows_a_qr_code(service: Service, tmp_path: Path) -> None:

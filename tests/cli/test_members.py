@@ -17,7 +17,7 @@ def test_a_developer_is_removed(run: Run, run_json: Callable[..., Any]) -> None:
     assert run("migrate").exit_code == 0
     for email in ("ada@example.com", "grace@example.com"):
         run_json("developers", "add", email)
-    shop = run_json("projects", "create", "ada@example.com", "Shop")["id"]
+    shop = run_json("projects", "create", "--developer", "ada@example.com", "Shop")["id"]
     refused = run("developers", "remove", "ada@example.com")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert refused.stderr == (
@@ -30,7 +30,7 @@ def test_a_developer_is_removed(run: Run, run_json: Callable[..., Any]) -> None:
         ("--transfer-to", "grace@example.com", "--delete-projects"),
     ):
         assert run("developers", "remove", "ada@example.com", *options).exit_code == 1
-    assert [each["id"] for each in run_json("projects", "list", "ada@example.com")["projects"]] == [shop]
+    assert [each["id"] for each in run_json("projects", "list", "--developer", "ada@example.com")["projects"]] == [shop]
     assert COMMAND in (ROOT / "docs/how-to/teams.md").read_text(encoding="utf-8")
     removed = run(*COMMAND.split()[1:])
     assert removed.stdout.splitlines() == [
@@ -38,9 +38,11 @@ def test_a_developer_is_removed(run: Run, run_json: Callable[..., Any]) -> None:
         f"Passed to grace@example.com: {shop} (Shop)",
         "They may know the secrets of these projects. To replace them, see the page Rotate secrets.",
     ]
-    assert [each["id"] for each in run_json("projects", "list", "grace@example.com")["projects"]] == [shop]
+    assert [each["id"] for each in run_json("projects", "list", "--developer", "grace@example.com")["projects"]] == [
+        shop
+    ]
     assert "member.joined" in [each["action"] for each in run_json("audit", "grace@example.com")["entries"]]
-    assert run("projects", "list", "ada@example.com").exit_code == 1
+    assert run("projects", "list", "--developer", "ada@example.com").exit_code == 1
     gone = run_json("developers", "remove", "grace@example.com", "--delete-projects")
     assert gone == {
         "email": "grace@example.com",

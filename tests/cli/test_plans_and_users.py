@@ -61,11 +61,13 @@ def test_what_cannot_be_a_plan_or_a_developer_is_told(run: Run) -> None:
 def test_a_plan_s_projects_are_counted_on_the_command_line_too(run: Run) -> None:
     """The setting holds wherever a project is made."""
     limit = {"TAPROOF_PLAN_PROJECTS": "free=1,pro=20"}
-    assert run("projects", "create", "ada@example.com", "One", **limit).exit_code == 0
-    refused = run("projects", "create", "ada@example.com", "Two", **limit)
+    assert run("projects", "create", "--developer", "ada@example.com", "One", **limit).exit_code == 0
+    refused = run("projects", "create", "--developer", "ada@example.com", "Two", **limit)
     assert refused.exit_code == 1
     assert refused.stderr.startswith("The free plan allows 1 project, and this account has reached that limit.")
-    assert run("projects", "create", "ada@example.com", "Two", "--plan-projects", "free=2").exit_code == 0
+    assert (
+        run("projects", "create", "--developer", "ada@example.com", "Two", "--plan-projects", "free=2").exit_code == 0
+    )
 
 
 # ---- erasing
@@ -93,7 +95,7 @@ def _users(database: Path) -> list[str]:
 @pytest.fixture
 def database(tmp_path: Path, run_json: Callable[..., Any]) -> Path:
     """A database with three sessions of the user 1001, and three of 2002."""
-    project_id = run_json("projects", "create", "ada@example.com", "One")["id"]
+    project_id = run_json("projects", "create", "--developer", "ada@example.com", "One")["id"]
     path = tmp_path / "taproof.db"
     for user in ("1001", "2002"):
         asyncio.run(_sign_in(path, project_id, user))
@@ -102,7 +104,7 @@ def database(tmp_path: Path, run_json: Callable[..., Any]) -> Path:
 
 def test_users_of_a_project_are_listed_and_exported(run: Run, run_json: Callable[..., Any], database: Path) -> None:
     """The latest sign-in first, page by page. An export has one user's data, and after the erasure nothing."""
-    project_id = run_json("projects", "list", "ada@example.com")["projects"][0]["id"]
+    project_id = run_json("projects", "list", "--developer", "ada@example.com")["projects"][0]["id"]
     first = run_json("users", "list", project_id, "--limit", "1")
     second = run_json("users", "list", project_id, "--limit", "1", "--cursor", first["next_cursor"])
     assert [(each["messenger_id"], each["sign_ins"]) for each in first["users"] + second["users"]] == [
@@ -141,7 +143,7 @@ def test_nothing_goes_unless_it_is_meant(database: Path, answer: str) -> None:
     asked = CliRunner().invoke(commands, ["users", "erase", "1001"], input=answer, prog_name="taproof")
     assert (asked.exit_code, asked.stdout) == (1, "")
     assert "Erase all data of the user 1001, in all projects?" in asked.stderr
-    assert "Nothing was erased. To skip the question, add --yes." in asked.stderr
+    assert "Nothing was changed. To skip the question, add --yes." in asked.stderr
     assert _users(database) == ["1001"] * 3 + ["2002"] * 3
     meant = CliRunner().invoke(commands, ["users", "erase", "1001"], input="y\n", prog_name="taproof")
     assert meant.exit_code == 0

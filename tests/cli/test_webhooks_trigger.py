@@ -133,7 +133,9 @@ def project(run_json: RunJson, application: Application) -> dict[str, Any]:
     """A project in this directory's sandbox database, whose webhook goes to the application."""
     run_json("developers", "add", "ada@example.com", "--sandbox")
     options = ["--webhook-url", application.url, "--webhook-event", "auth.cancelled", "--webhook-event", "auth.expired"]
-    project: dict[str, Any] = run_json("projects", "create", "ada@example.com", "Shop", "--sandbox", *options)
+    project: dict[str, Any] = run_json(
+        "projects", "create", "--developer", "ada@example.com", "Shop", "--sandbox", *options
+    )
     assert project["webhook_events"] == ["auth.cancelled", "auth.expired"]
     return project
 

@@ -107,7 +107,7 @@ def test_the_page_s_command_runs_as_the_user_with_the_settings_of_the_unit(tmp_p
         assert place in function
         function = function.replace(place, str(own))
     done = subprocess.run(
-        ["/bin/bash", "-c", f"{function}\ntaproof projects create ada@example.com 'My shop'"],
+        ["/bin/bash", "-c", f"{function}\ntaproof projects create 'My shop'"],
         env={"PATH": f"{tmp_path}:/usr/bin:/bin"},
         capture_output=True,
         text=True,

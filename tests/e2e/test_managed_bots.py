@@ -16,7 +16,7 @@ def test_one_tap_makes_the_projects_bot(service: Service, new_phone: NewPhone) -
     browser = Browser(service)
     browser.invited(invitation(service, "managing@example.com"), phone)
     assert browser.submit(CONFIRM).status_code == 303
-    token = service.command("tokens", "create", "managing@example.com")
+    token = service.command("tokens", "create", "--sandbox", "--developer", "managing@example.com")
     access_token = re.findall(r"\btap_[A-Za-z0-9]+", token.stdout)[0]
     project = Developer(browser.client, access_token).create_project("Ada's shop")
     settings = f"/console/projects/{project.id}/settings"

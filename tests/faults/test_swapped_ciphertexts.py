@@ -384,7 +384,7 @@ async def the_check_of_the_key(place: Place) -> None:
         connection.executemany("UPDATE metadata SET value = ? WHERE name = ?", [(put[name], name) for name in put])
         with pytest.raises(MasterKeyWrong):
             await check_master_key(place.storage, place.encryptor, system_entropy)
-        done = place.service.command("projects", "create", place.developer.email, "Shop")
+        done = place.service.command("projects", "create", "--developer", place.developer.email, "Shop")
         assert done.returncode == 1
         assert metadata[KEY_MARK].hex() not in done.stdout + done.stderr
     finally:

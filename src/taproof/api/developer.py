@@ -8,7 +8,7 @@ the endpoints' docstrings as their descriptions.
 import asyncio
 import dataclasses
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, Final, Literal
@@ -94,14 +94,17 @@ class DeveloperApi:
         self._metrics = metrics
         self._limits = limits
 
-    def build_app(self) -> FastAPI:
-        """Return the application that serves `/api/v1/dev/*`. Requests must keep their full path."""
+    def build_app(self, authenticate: Callable[[Request], Awaitable[None]] | None = None) -> FastAPI:
+        """Return the application that serves `/api/v1/dev/*`. Requests must keep their full path.
+
+        `authenticate` replaces the authentication: see `runtime/operator_api.py`.
+        """
         app = FastAPI(
             docs_url=None,
             redoc_url=None,
             openapi_url=None,
             redirect_slashes=False,
-            dependencies=[Depends(self.authenticate)],
+            dependencies=[Depends(authenticate or self.authenticate)],
             # FastAPI's own telemetry exports paths, addresses and the text of errors. See taproof.tracing instead.
             telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         )

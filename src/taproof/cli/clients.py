@@ -1,26 +1,18 @@
 """`taproof clients`: the OpenID Connect clients of projects."""
 
-import contextlib
-import shlex
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
 
-from taproof.cli.command import STORE, AsJson, Email, Given, command, group, load, open_store
-from taproof.cli.output import print_json, print_secrets, print_table
-from taproof.core.accounts import Actor
-from taproof.core.clock import system_clock
-from taproof.core.entropy import system_entropy
+from taproof.cli.command import group
+from taproof.cli.developer_api import DeveloperCalls, Output, ProjectId, Yes, api_command, confirm, items_of
+from taproof.cli.output import Column, print_fields, print_items, print_secrets
 from taproof.core.names import visible_name
-from taproof.core.oidc.clients import CLIENT_DEFAULTS, MAX_LIFETIME, MIN_LIFETIME, ClientChanges, OidcClient
-from taproof.service import json_fields
-from taproof.service.developers import Developers
-from taproof.service.oidc.clients import OidcClients
+from taproof.core.oidc.clients import CLIENT_DEFAULTS, MAX_LIFETIME, MIN_LIFETIME
 
 commands: Final = group("clients", "Manage the OpenID Connect clients of projects.")
 
-ProjectId = Annotated[str, typer.Argument(metavar="PROJECT_ID", help="The id that `projects list` shows: proj_…")]
 ClientId = Annotated[str, typer.Argument(metavar="CLIENT_ID", help="The id that `clients list` shows: oidc_…")]
 RedirectUris = Annotated[
     list[str] | None,
@@ -69,31 +61,49 @@ Lifetime = Annotated[
 ]
 
 
-@contextlib.asynccontextmanager
-async def _open_clients(given: Given, email: str) -> AsyncIterator[tuple[OidcClients, Actor]]:
-    async with open_store(load(given)) as storage:
-        developer = await Developers(storage, system_clock, system_entropy).read_developer(email)
-        yield OidcClients(storage, system_clock, system_entropy), Actor(developer, "command_line")
+def _fields(redirect_uris: list[str] | None, **fields: Any) -> dict[str, Any]:
+    """Return the fields of the body: those that were given."""
+    given = {**fields, "redirect_uris": redirect_uris or None}
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def _changes(redirect_uris: list[str] | None, **fields: Any) -> ClientChanges:
-    return ClientChanges(redirect_uris=tuple(redirect_uris) if redirect_uris else None, **fields)
-
-
-def _print_client(client: OidcClient, secret: str | None, done: str, *, as_json: bool) -> None:
+def _show_client(answer: Mapping[str, Any], done: str) -> None:
     """Print what was done to a client, and its secret if it has a new one."""
-    if as_json:
-        print_json(json_fields.client_with_secret(client, secret))
-        return
-    typer.echo(f"{done} {client.id} ({visible_name(client.name)}).")
-    if secret is not None:
-        print_secrets([("Client secret", secret)])
+    client_id, name = (visible_name(str(answer.get(field, ""))) for field in ("client_id", "name"))
+    typer.echo(f"{done} {client_id} ({name}).")
+    if answer.get("client_secret"):
+        _show_secret(answer)
 
 
-@command(commands, "create", *STORE)
+def _show_secret(answer: Mapping[str, Any]) -> None:
+    print_secrets([("Client secret", visible_name(str(answer.get("client_secret", ""))))])
+
+
+@api_command(commands, "list")
+async def list_clients(api: DeveloperCalls, project_id: ProjectId) -> Output:
+    """List the clients of a project, oldest first. Their secrets are not shown."""
+    answer = await api.call("GET", ["projects", project_id, "clients"])
+    columns: dict[str, Column] = {
+        "id": "client_id",
+        "name": "name",
+        "method": "auth_method",
+        "secret": lambda client: client.get("client_secret_preview") or "none",
+        "redirect URIs": "redirect_uris",
+    }
+    empty = f"There are no clients. Create one with: taproof clients create {project_id} NAME"
+    return Output(answer, lambda: print_items(columns, items_of(answer, "clients"), empty=empty))
+
+
+@api_command(commands, "show")
+async def read_client(api: DeveloperCalls, project_id: ProjectId, client_id: ClientId) -> Output:
+    """Show the settings of a client. Its secret is not shown."""
+    answer = await api.call("GET", ["projects", project_id, "clients", client_id])
+    return Output(answer, lambda: print_fields(answer))
+
+
+@api_command(commands, "create")
 async def create_client(
-    given: Given,
-    email: Email,
+    api: DeveloperCalls,
     project_id: ProjectId,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the application.")],
     *,
@@ -102,52 +112,17 @@ async def create_client(
     signing_alg: Algorithm = None,
     email_claim: EmailClaim = None,
     id_token_lifetime: Lifetime = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Create a client and print its secret. It is shown only once."""
     fields = {"auth_method": auth_method, "signing_alg": signing_alg, "email": email_claim}
-    wanted = _changes(redirect_uri, name=name, id_token_lifetime=id_token_lifetime, **fields)
-    async with _open_clients(given, email) as (clients, actor):
-        client, secret = await clients.create_client(actor, project_id, wanted)
-    _print_client(client, secret, "Created", as_json=as_json)
+    body = _fields(redirect_uri, name=name, id_token_lifetime=id_token_lifetime, **fields)
+    answer = await api.call("POST", ["projects", project_id, "clients"], body)
+    return Output(answer, lambda: _show_client(answer, "Created"))
 
 
-@command(commands, "list", *STORE)
-async def list_clients(given: Given, email: Email, project_id: ProjectId, *, as_json: AsJson = False) -> None:
-    """List the clients of a project, oldest first. Their secrets are not shown."""
-    async with _open_clients(given, email) as (clients, actor):
-        found = await clients.list_clients(actor.developer, project_id)
-    if as_json:
-        print_json({"clients": [json_fields.client(client) for client in found]})
-        return
-    rows = [
-        (client.id, visible_name(client.name), client.auth_method, client.secret_preview or "none", _uris(client))
-        for client in found
-    ]
-    empty = f"There are no clients. Create one with: taproof clients create {shlex.quote(email)} {project_id} NAME"
-    print_table(("id", "name", "method", "secret", "redirect URIs"), rows, empty=empty)
-
-
-@command(commands, "show", *STORE)
-async def read_client(
-    given: Given, email: Email, project_id: ProjectId, client_id: ClientId, *, as_json: AsJson = False
-) -> None:
-    """Show the settings of a client. Its secret is not shown."""
-    async with _open_clients(given, email) as (clients, actor):
-        client = await clients.read_client(actor.developer, project_id, client_id)
-    fields = json_fields.client(client)
-    if as_json:
-        print_json(fields)
-        return
-    shown = {**fields, "name": visible_name(client.name), "redirect_uris": _uris(client)}
-    shown["client_secret_preview"] = client.secret_preview or "none"
-    print_table(("field", "value"), [(field, str(value)) for field, value in shown.items()], empty="")
-
-
-@command(commands, "update", *STORE)
+@api_command(commands, "update")
 async def update_client(
-    given: Given,
-    email: Email,
+    api: DeveloperCalls,
     project_id: ProjectId,
     client_id: ClientId,
     *,
@@ -157,45 +132,35 @@ async def update_client(
     signing_alg: Algorithm = None,
     email_claim: EmailClaim = None,
     id_token_lifetime: Lifetime = None,
-    as_json: AsJson = False,
-) -> None:
+) -> Output:
     """Change the given settings of a client. The given redirect URIs replace all earlier ones.
 
     With the method none, its secret is erased. A client without a secret gets one with basic or post.
     """
     fields = {"auth_method": auth_method, "signing_alg": signing_alg, "email": email_claim}
-    changes = _changes(redirect_uri, name=name, id_token_lifetime=id_token_lifetime, **fields)
-    async with _open_clients(given, email) as (clients, actor):
-        client, secret = await clients.update_client(actor, project_id, client_id, changes)
-    _print_client(client, secret, "Changed", as_json=as_json)
+    body = _fields(redirect_uri, name=name, id_token_lifetime=id_token_lifetime, **fields)
+    answer = await api.call("PATCH", ["projects", project_id, "clients", client_id], body)
+    return Output(answer, lambda: _show_client(answer, "Changed"))
 
 
-@command(commands, "regenerate", *STORE)
+@api_command(commands, "regenerate")
 async def regenerate_client_secret(
-    given: Given, email: Email, project_id: ProjectId, client_id: ClientId, *, as_json: AsJson = False
-) -> None:
+    api: DeveloperCalls, project_id: ProjectId, client_id: ClientId, *, yes: Yes = False
+) -> Output:
     """Replace the secret of a client and print it. The old one stops working immediately."""
-    async with _open_clients(given, email) as (clients, actor):
-        secret = await clients.regenerate_client_secret(actor, project_id, client_id)
-    if as_json:
-        print_json({"client_secret": secret})
-    else:
+    confirm(f"Replace the secret of {client_id}? The current one stops working immediately.", yes=yes)
+    answer = await api.call("POST", ["projects", project_id, "clients", client_id, "regenerate"])
+
+    def show() -> None:
         typer.echo(f"Replaced the secret of {client_id}.")
-        print_secrets([("Client secret", secret)])
+        _show_secret(answer)
+
+    return Output(answer, show)
 
 
-@command(commands, "delete", *STORE)
-async def delete_client(
-    given: Given, email: Email, project_id: ProjectId, client_id: ClientId, *, as_json: AsJson = False
-) -> None:
+@api_command(commands, "delete")
+async def delete_client(api: DeveloperCalls, project_id: ProjectId, client_id: ClientId, *, yes: Yes = False) -> Output:
     """Delete a client. Applications that use it can no longer sign users in."""
-    async with _open_clients(given, email) as (clients, actor):
-        await clients.delete_client(actor, project_id, client_id)
-    if as_json:
-        print_json({"deleted": True})
-    else:
-        typer.echo(f"Deleted {client_id}.")
-
-
-def _uris(client: OidcClient) -> str:
-    return " ".join(client.redirect_uris)
+    confirm(f"Delete {client_id}? Applications that use it can no longer sign users in.", yes=yes)
+    answer = await api.call("DELETE", ["projects", project_id, "clients", client_id])
+    return Output(answer, lambda: typer.echo(f"Deleted {client_id}."))

@@ -34,7 +34,7 @@ async def add_developer(
         try:
             developer = await developers.create_developer(email, plan)
         except DeveloperExists as error:
-            more = f"For another access token: taproof tokens create {shlex.quote(email)}"
+            more = f"For another access token: taproof tokens create --developer {shlex.quote(email)}"
             raise DeveloperExists(f"{error.sentence} {more}") from None
         created = await developers.create_access_token(Actor(developer, "command_line"), "command line")
     if as_json:
@@ -92,8 +92,8 @@ async def invite_developer(
         quoted = shlex.quote(invitation.email)
         typer.echo(
             "Using the link signs the developer out of all browsers, but access tokens stay valid. List them, and "
-            f"revoke those that you do not recognise:\n  taproof tokens list {quoted}\n"
-            f"  taproof tokens revoke {quoted} TOKEN_ID"
+            f"revoke those that you do not recognise:\n  taproof tokens list --developer {quoted}\n"
+            f"  taproof tokens revoke --developer {quoted} TOKEN_ID"
         )
 
 

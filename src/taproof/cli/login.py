@@ -3,45 +3,37 @@
 
 import contextlib
 import io
-import math
-import platform
 import re
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.metadata import version
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 import typer
 
 from taproof.cli.command import Given, command
-from taproof.cli.credentials import Credential, Credentials, CredentialsUnusable, open_credentials
+from taproof.cli.credentials import Credential, CredentialsUnusable, open_credentials
+from taproof.cli.remote import (
+    WAIT,
+    Answer,
+    RemoteService,
+    ServiceUnusable,
+    open_remote,
+    service_address,
+    signed_in_service,
+)
 from taproof.core.errors import TaproofError
 from taproof.core.identifiers import is_key
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
-from taproof.sdk.exchange import NoResponse, Request, Service
-from taproof.sdk.reading import json_object
 
-if TYPE_CHECKING:
-    from taproof.sdk.blocking_http import BlockingHttp
-
-_WAIT: Final = 25
-"""Seconds that one call waits for the tap."""
-_ANSWER_LIMIT: Final = 64 * 1024
-_TEXT_LIMIT: Final = 2_000
-_HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
-"""The address appears in commands to paste, so it must not contain characters that a shell interprets."""
 _MATCH_CODE: Final = re.compile(r"[0-9]{2}")
 _DAY: Final = 86_400
 """Seconds."""
 _TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
 _ENDED: Final = frozenset({"invalid_access_token", "access_token_not_found"})
 """The error codes of a service for an access token that is already revoked or expired."""
-_SYSTEMS: Final = {"Darwin": "Macintosh; Intel Mac OS X 10_15_7", "Linux": "Linux", "Windows": "Windows NT 10.0"}
-"""The names of systems in User-Agent headers. The prompt in the messenger shows the system."""
 _START_ANEW: Final = re.compile(r"Start a new (?:one|sign-in) with POST /api/v1/login\.")
 _RUN_AGAIN: Final = "Run taproof login again."
 
@@ -54,27 +46,8 @@ _KnownUrl = Annotated[
 ]
 
 
-class NoServiceAddress(TaproofError, code="no_service_address"):
-    """URL is not the address of a service."""
-
-    sentence = (
-        "URL must be the https:// address of a service, such as https://signin.example.com. Only an address of this "
-        "machine may begin with http://."
-    )
-
-
-class ServiceUnusable(TaproofError, code="service_unusable"):
-    """The service returned no usable answer."""
-
-
 class LoginFailed(TaproofError, code="login_failed"):
     """The sign-in failed."""
-
-
-class NotLoggedIn(TaproofError, code="not_logged_in"):
-    """There is no stored access token to use."""
-
-    sentence = "You are not signed in to any service. Run taproof login URL first."
 
 
 @command(commands, "login")
@@ -83,10 +56,10 @@ def login(_given: Given, url: _Url) -> None:
 
     You do not need an account on the service's machine. The token is stored in ~/.config/taproof/credentials.json.
     """
-    address = _service_address(url)
+    address = service_address(url)
     credentials = open_credentials()
     before = credentials.read().get(address)
-    with _open(address) as service:
+    with open_remote(address) as service:
         got, days = _sign_in(service, address)
         try:
             credentials.replace(address, got)
@@ -110,7 +83,7 @@ def logout(_given: Given, url: _KnownUrl = None) -> None:
     """
     credentials = open_credentials()
     address, known = signed_in_service(credentials, url)
-    with _open(address) as service:
+    with open_remote(address) as service:
         answer = _revoke(service, known)
     if answer.status != 200 and answer.code not in _ENDED:
         raise ServiceUnusable(
@@ -131,13 +104,13 @@ def token(_given: Given, url: _KnownUrl = None) -> None:
     typer.echo(signed_in_service(open_credentials(), url)[1].access_token)
 
 
-def _revoke_quietly(service: "_Service", lost: Credential) -> None:
+def _revoke_quietly(service: RemoteService, lost: Credential) -> None:
     """Try to revoke a token that is about to be lost. It may already be invalid, so a failure is ignored."""
     with contextlib.suppress(ServiceUnusable):
         _revoke(service, lost)
 
 
-def _revoke(service: "_Service", ended: Credential) -> "_Answer":
+def _revoke(service: RemoteService, ended: Credential) -> Answer:
     """Revoke this token only. The tokens that were created with it belong to programs, and stay valid."""
     return service.call("DELETE", f"/api/v1/dev/tokens/{ended.token_id}?created=keep", bearer=ended.access_token)
 
@@ -145,7 +118,7 @@ def _revoke(service: "_Service", ended: Credential) -> "_Answer":
 # ---- signing in
 
 
-def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
+def _sign_in(service: RemoteService, address: str) -> tuple[Credential, int]:
     """Sign in, and return the access token with the number of days that it is valid."""
     started = service.call("POST", "/api/v1/login", {})
     if started.status != 200:
@@ -166,14 +139,14 @@ def _sign_in(service: "_Service", address: str) -> tuple[Credential, int]:
         return _wait(service, device_code, seconds, interval)
 
 
-def _wait(service: "_Service", device_code: str, seconds: float, interval: float) -> tuple[Credential, int]:
+def _wait(service: RemoteService, device_code: str, seconds: float, interval: float) -> tuple[Credential, int]:
     """Poll until the sign-in is decided or its link expires. Lost connections are ignored."""
     deadline = time.monotonic() + seconds
     while True:
         asked_at = time.monotonic()
         left = max(0.0, deadline - asked_at)
         try:
-            answer = service.call("POST", "/api/v1/login/token", {"device_code": device_code, "wait": min(_WAIT, left)})
+            answer = service.call("POST", "/api/v1/login/token", {"device_code": device_code, "wait": min(WAIT, left)})
         except ServiceUnusable:
             if not left:
                 raise
@@ -192,7 +165,7 @@ def _wait(service: "_Service", device_code: str, seconds: float, interval: float
         time.sleep(max(0.0, min(interval, left) - (time.monotonic() - asked_at)))
 
 
-def _credential(service: "_Service", answer: "_Answer") -> tuple[Credential, int]:
+def _credential(service: RemoteService, answer: Answer) -> tuple[Credential, int]:
     found = Credential(answer.text("access_token"), answer.text("token_id"), answer.text("email"))
     if not is_key(found.access_token, "tap") or _TOKEN_ID.fullmatch(found.token_id) is None:
         raise ServiceUnusable(f"{service.address} did not answer with an access token.")
@@ -226,103 +199,3 @@ def _progress(sentence: str) -> Iterator[None]:
 
     with Console(stderr=True).status(sentence):
         yield
-
-
-# ---- the service
-
-
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """The response of a service; `body` is {} if the response is not a JSON object."""
-
-    address: str
-    status: int
-    code: str
-    body: dict[str, Any]
-
-    @property
-    def sentence(self) -> str:
-        """The service's own error message, made safe to print."""
-        said = visible_name(str(self.body.get("error", ""))[:_TEXT_LIMIT])
-        return said or f"HTTP status {self.status}. Is this the address of a Taproof service?"
-
-    def text(self, field: str) -> str:
-        value = self.body.get(field)
-        if not isinstance(value, str) or not value or len(value) > _TEXT_LIMIT:
-            raise ServiceUnusable(f"{self.address} does not answer like a Taproof service: {field} is missing.")
-        return value
-
-    def number(self, field: str, least: float, most: float) -> float:
-        value = self.body.get(field)
-        # json.loads accepts NaN and Infinity. Every comparison with NaN is false.
-        if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < math.inf:
-            raise ServiceUnusable(f"{self.address} does not answer like a Taproof service: {field} is missing.")
-        return min(max(value, least), most)
-
-
-@dataclass(frozen=True, slots=True)
-class _Service:
-    """Calls one service. Its answers are read up to a limit, redirects are not followed, and no proxy is used."""
-
-    address: str
-    http: "BlockingHttp"
-
-    def call(self, method: str, path: str, body: dict[str, Any] | None = None, *, bearer: str | None = None) -> _Answer:
-        """Make one call.
-
-        Raises:
-            ServiceUnusable: there was no response, or it is too long.
-        """
-        request = Request(
-            method=method, path=path, bearer=bearer, body=body, seconds=_WAIT + 15, answer_limit=_ANSWER_LIMIT
-        )
-        outcome = self.http.send(request)
-        if isinstance(outcome, NoResponse):
-            raise ServiceUnusable(f"{self.address} cannot be reached: {outcome.reason}.")
-        if outcome.body is None:
-            raise ServiceUnusable(f"{self.address} does not answer like a Taproof service.")
-        code = outcome.headers.get("x-error-code", "")
-        return _Answer(self.address, outcome.status, code, json_object(outcome.body))
-
-
-@contextlib.contextmanager
-def _open(address: str) -> Iterator[_Service]:
-    from taproof.sdk.blocking_http import BlockingHttp
-
-    user_agent = f"taproof-login/{version('taproof')} ({_SYSTEMS.get(platform.system(), '')})"
-    http = BlockingHttp(Service(address=address), user_agent=user_agent)
-    try:
-        yield _Service(address, http)
-    finally:
-        http.close()
-
-
-def _service_address(url: str) -> str:
-    """Return the normalized address of a service: scheme, host, and port where it is not the default."""
-    try:
-        parts = urlsplit(url.strip())
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        raise NoServiceAddress from None
-    safe = parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))
-    more = parts.path not in {"", "/"} or parts.query or parts.fragment or "@" in parts.netloc
-    if not safe or not host or more or _HOST.fullmatch(host) is None:
-        raise NoServiceAddress
-    shown = f"[{host}]" if ":" in host else host
-    usual = {"https": 443, "http": 80}[parts.scheme]
-    return f"{parts.scheme}://{shown}" if port in {None, usual} else f"{parts.scheme}://{shown}:{port}"
-
-
-def signed_in_service(credentials: Credentials, url: str | None) -> tuple[str, Credential]:
-    """Return the address of the given service, or of the only known one, and its credential."""
-    known = credentials.read()
-    if url is not None:
-        address = _service_address(url)
-        if address not in known:
-            raise NotLoggedIn(f"You are not signed in to {address}. To sign in: taproof login {address}")
-        return address, known[address]
-    if len(known) > 1:
-        raise NotLoggedIn(f"You are signed in to several services. Name one: {', '.join(sorted(known))}")
-    if not known:
-        raise NotLoggedIn
-    return next(iter(known.items()))

@@ -24,8 +24,10 @@ from taproof.cli import (
     export_import,
     login,
     master_key,
+    members,
     oidc,
     projects,
+    sessions,
     status,
     tokens,
     users,
@@ -170,16 +172,8 @@ def _every_command(
 
 listen.commands.add_typer(trigger.commands)
 for _each in (
-    *(
-        login.commands,
-        audit.commands,
-        status.commands,
-        export_import.commands,
-        backup.commands,
-        developers.commands,
-        tokens.commands,
-    ),
-    *(projects.commands, clients.commands, listen.commands, users.commands, oidc.commands),
-    *(master_key.commands, completion.commands),
+    *(login.commands, projects.commands, sessions.commands, users.commands, members.commands, clients.commands),
+    *(tokens.commands, developers.commands, audit.commands, listen.commands, status.commands),
+    *(backup.commands, export_import.commands, oidc.commands, master_key.commands, completion.commands),
 ):
     commands.add_typer(_each)

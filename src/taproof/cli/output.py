@@ -1,14 +1,23 @@
 """Print the output of commands: tables for people, tab-separated lines for pipes, JSON for programs."""
 
 import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import typer
 
+from taproof.core.names import visible_name
+
 _SHOWN_ONCE: Final = "Keep this secret, like a password. It is not shown again."
 _COLOURS: Final = {"ok": typer.colors.GREEN, "warning": typer.colors.YELLOW, "problem": typer.colors.RED}
+
+_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+
+Item = Mapping[str, Any]
+Column = str | Callable[[Item], Any]
+"""The field of an item that a column shows, or a function that returns the value to show."""
 
 
 def print_json(answer: Any) -> None:
@@ -33,6 +42,44 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty:
         typer.echo(empty)
     else:
         _print_rich_table(columns, rows)
+
+
+def print_items(columns: Mapping[str, Column], items: Sequence[Item], *, empty: str) -> None:
+    """Print objects of an answer as a table, or the sentence `empty`. The answer may come from a hostile service."""
+    rows = [
+        [_cell(item.get(column) if isinstance(column, str) else column(item)) for column in columns.values()]
+        for item in items
+    ]
+    print_table(list(columns), rows, empty=empty)
+
+
+def print_fields(fields: Item) -> None:
+    """Print one object of an answer, with complete times: a field on each line."""
+    rows = [(visible_name(name), value if _is_time(value) else _cell(value)) for name, value in fields.items()]
+    print_table(("field", "value"), rows, empty="")
+
+
+def print_next_page(answer: Item) -> None:
+    """Say on stderr how to continue a list that has more items."""
+    if answer.get("next_cursor"):
+        typer.echo(f"For more, add: --cursor {_cell(answer['next_cursor'])}", err=True)
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, str) and _TIME.fullmatch(value) is not None
+
+
+def _cell(value: Any) -> str:
+    """Return a JSON value as safe text on one line."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if _is_time(value):
+        return to_the_minute(value)
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        value = " ".join(value)
+    return visible_name(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
 
 
 def _print_rich_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -2,131 +2,149 @@
 
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Final
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Final
 
 import typer
 
-from taproof.cli.command import STORE, AsJson, Given, command, group, load, open_encrypted_store, open_store
-from taproof.cli.output import print_json, print_table, to_the_minute
+from taproof.cli.command import AsJson, Given, command, group, load, open_encrypted_store, open_store
+from taproof.cli.developer_api import (
+    API_SETTINGS,
+    Cursor,
+    DeveloperCalls,
+    DeveloperEmail,
+    Limit,
+    Output,
+    ProjectId,
+    ServiceUrl,
+    Yes,
+    api_command,
+    confirm,
+    items_of,
+    open_developer_api,
+)
+from taproof.cli.output import Column, print_items, print_json, print_next_page
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import ProjectNotFound, TaproofError
-from taproof.core.identifiers import is_project_id
-from taproof.core.names import visible_name
-from taproof.service import json_fields
 from taproof.service.erasure import Erasure, checked_messenger_id
-from taproof.storage.protocol import Storage
-
-if TYPE_CHECKING:
-    from taproof.service.users import Users
 
 commands: Final = group("users", "Manage the people who sign in with the messenger.")
-
-
-class NotConfirmed(TaproofError, code="not_confirmed"):
-    """The operator did not confirm the erasure."""
-
-    sentence = "Nothing was erased. To skip the question, add --yes."
-
 
 MessengerId = Annotated[str, typer.Argument(metavar="MESSENGER_ID", help="The user's numeric messenger id.")]
 
 
-@contextlib.asynccontextmanager
-async def _open_users(given: Given) -> AsyncIterator[tuple["Users", Storage]]:
+@api_command(commands, "list")
+async def list_users(api: DeveloperCalls, project_id: ProjectId, *, limit: Limit = 50, cursor: Cursor = None) -> Output:
+    """List the users who signed in to a project, the latest sign-in first."""
+    answer = await api.call("GET", ["projects", project_id, "users"], limit=limit, cursor=cursor)
+    columns: dict[str, Column] = {
+        "id": "messenger_id",
+        "name": "messenger_name",
+        "username": "messenger_username",
+        "first sign-in": "first_sign_in_at",
+        "last sign-in": "last_sign_in_at",
+        "sign-ins": "sign_ins",
+        "reports": "reports",
+    }
+
+    def show() -> None:
+        print_items(columns, items_of(answer, "users"), empty="Nobody has signed in to this project yet.")
+        print_next_page(answer)
+
+    return Output(answer, show)
+
+
+@api_command(commands, "show")
+async def read_user(api: DeveloperCalls, project_id: ProjectId, messenger_id: MessengerId) -> Output:
+    """Show the sessions of a user in a project, newest first: the 50 latest."""
+    answer = await api.call("GET", ["sessions"], project_id=project_id, messenger_id=messenger_id)
+    columns: dict[str, Column] = {
+        "id": "id",
+        "status": "status",
+        "name": "messenger_name",
+        "username": "messenger_username",
+        "created": "created_at",
+        "confirmed": "confirmed_at",
+    }
+    empty = f"The user {messenger_id} has not signed in to this project."
+    return Output(answer, lambda: print_items(columns, items_of(answer, "sessions"), empty=empty))
+
+
+@command(commands, "export", *API_SETTINGS)
+async def export_user(
+    given: Given,
+    messenger_id: MessengerId,
+    *,
+    as_json: AsJson = False,  # noqa: ARG001 — the output is always JSON.
+    service: ServiceUrl = None,
+    developer: DeveloperEmail = None,
+) -> None:
+    """Print a user's data as JSON, with or without --json: everything that `users erase` removes.
+
+    On the local database, it covers all projects, or those of --developer. On a service, it covers your projects.
+    """
+    if service is not None or developer is not None:
+        async with open_developer_api(given, service, developer) as api:
+            print_json(await api.call("GET", ["users", messenger_id]))
+        return
+
     from taproof.service.users import Users  # noqa: PLC0415 — `--help` must not load the log's packages.
 
     async with open_encrypted_store(load(given)) as (storage, encryptor):
-        erasure = Erasure(storage, system_clock, system_entropy)
-        yield Users(storage, encryptor, system_clock, erasure), storage
-
-
-@command(commands, "list", *STORE, "master_key")
-async def list_users(
-    given: Given,
-    project_id: Annotated[str, typer.Argument(metavar="PROJECT_ID", help="The id that `projects list` shows: proj_…")],
-    *,
-    limit: Annotated[int, typer.Option(min=1, max=200, metavar="N", help="The maximum number of users.")] = 50,
-    cursor: Annotated[
-        str | None, typer.Option(metavar="CURSOR", show_default=False, help="Continue where the list before ended.")
-    ] = None,
-    as_json: AsJson = False,
-) -> None:
-    """List the users who signed in to a project, the latest sign-in first."""
-    async with _open_users(given) as (users, storage):
-        if not is_project_id(project_id) or await storage.projects.read_project(project_id) is None:
-            raise ProjectNotFound
-        page = await users.list_users_of(project_id, limit=limit, cursor=cursor)
-    found = [json_fields.user(each) for each in page.users]
-    if as_json:
-        print_json({"users": found, "next_cursor": page.next_cursor})
-        return
-    columns = ("id", "name", "username", "first sign-in", "last sign-in", "sign-ins", "reports")
-    rows = [
-        (
-            each["messenger_id"],
-            visible_name(each["messenger_name"]),
-            each["messenger_username"] or "",
-            to_the_minute(each["first_sign_in_at"]),
-            to_the_minute(each["last_sign_in_at"]),
-            str(each["sign_ins"]),
-            str(each["reports"]),
-        )
-        for each in found
-    ]
-    print_table(columns, rows, empty="Nobody has signed in to this project yet.")
-    if page.next_cursor is not None:
-        typer.echo(f"For more users, add: --cursor {page.next_cursor}", err=True)
-
-
-@command(commands, "export", *STORE, "master_key")
-async def export_user(given: Given, messenger_id: MessengerId) -> None:
-    """Print a user's data in all projects as JSON: everything that `users erase` removes."""
-    async with _open_users(given) as (users, _):
+        users = Users(storage, encryptor, system_clock, Erasure(storage, system_clock, system_entropy))
         print_json(await users.export_everywhere(messenger_id))
 
 
-@command(commands, "erase", *STORE)
+@command(commands, "erase", *API_SETTINGS)
 async def erase_user(
     given: Given,
     messenger_id: MessengerId,
     *,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
+    service: ServiceUrl = None,
+    developer: DeveloperEmail = None,
 ) -> None:
-    """Erase a user's data in all projects. The service can keep running.
+    """Erase a user's data. The service can keep running.
+
+    On the local database, it covers all projects, or those of --developer. On a service, it covers your projects.
 
     The data are sessions, phone number, webhook events and blocks. Anonymous counts are kept. If the command is
     interrupted, run it again to continue.
     """
+    if service is not None or developer is not None:
+        async with open_developer_api(given, service, developer) as api:
+            whose = "your projects" if developer is None else f"the projects of {developer}"
+            confirm(_question(messenger_id, whose), yes=yes)
+            answer = await api.call("DELETE", ["users", messenger_id])
+    else:
+        answer = await _erase_everywhere(given, messenger_id, yes=yes)
+    if as_json:
+        print_json(answer)
+        return
+    if answer.get("erased"):
+        rows = f": {answer['rows']:,} rows" if "rows" in answer else ""
+        typer.echo(f"Erased all data of the user {messenger_id}{rows}. Backups may still contain it.")
+    else:
+        typer.echo(f"There is no data for the user {messenger_id}.")
+    if answer.get("developer"):
+        typer.echo(f"The developer {answer['developer']} can still sign in to the console with this account.")
+
+
+def _question(messenger_id: str, whose: str) -> str:
+    return f"Erase all data of the user {messenger_id}, in {whose}? This cannot be undone."
+
+
+async def _erase_everywhere(given: Given, messenger_id: str, *, yes: bool) -> dict[str, Any]:
+    """Erase a user from all projects of the database, which only the operator can do."""
     async with open_store(load(given)) as storage:
         checked_messenger_id(messenger_id)
-        if not yes and not _confirm(messenger_id):
-            raise NotConfirmed
+        confirm(_question(messenger_id, "all projects"), yes=yes)
         with _progress() as progress:
             erasure = Erasure(storage, system_clock, system_entropy)
             rows = await erasure.erase_everywhere(messenger_id, progress)
-        developer = await storage.developers.read_developer_by_messenger_id(messenger_id)
-    if as_json:
-        print_json({"erased": rows > 0, "rows": rows, "developer": None if developer is None else developer.email})
-        return
-    if rows:
-        typer.echo(f"Erased all data of the user {messenger_id}: {rows:,} rows. Backups may still contain it.")
-    else:
-        typer.echo(f"There is no data for the user {messenger_id}.")
-    if developer is not None:
-        typer.echo(f"The developer {developer.email} can still sign in to the console with this account.")
-
-
-def _confirm(messenger_id: str) -> bool:
-    """Ask the operator on stderr, because stdout is for the result. Without a response, return False."""
-    question = f"Erase all data of the user {messenger_id}, in all projects? This cannot be undone. [y/N] "
-    typer.echo(question, nl=False, err=True)
-    answer = sys.stdin.readline()
-    if not answer.endswith("\n"):
-        typer.echo(err=True)
-    return answer.strip().lower() in {"y", "yes"}
+        linked = await storage.developers.read_developer_by_messenger_id(messenger_id)
+    return {"erased": rows > 0, "rows": rows, "developer": None if linked is None else linked.email}
 
 
 @contextlib.contextmanager

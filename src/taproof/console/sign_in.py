@@ -71,7 +71,7 @@ _REPORTED: Final = (
 )
 _NOT_VALID: Final = (
     "This access token is not valid: it was mistyped or revoked, or it has expired. Sign in with your messenger, or "
-    "ask the operator for a new token, created with: taproof tokens create EMAIL"
+    "ask the operator for a new token, created with: taproof tokens create --developer EMAIL"
 )
 _NOBODY: Final = (
     "The messenger account {} is not linked to a developer. Ask an owner for an invitation. If you already have an "
@@ -91,7 +91,7 @@ _FOR_THE_OPERATOR: Final = "The operator of this service can find the reason in 
 _IN_THE_SANDBOX: Final = "On the simulated phone, choose another person under “You are”, or “New user”."
 _TOKENS_LIVE_ON: Final = (
     "Existing access tokens still work. Revoke any that you do not recognise, on the page Access tokens or with: "
-    "taproof tokens list {0} and taproof tokens revoke {0} TOKEN_ID"
+    "taproof tokens list --developer {0} and taproof tokens revoke --developer {0} TOKEN_ID"
 )
 
 

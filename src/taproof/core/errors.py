@@ -154,7 +154,7 @@ class TooManyProjects(TaproofError, code="too_many_projects", status=400):
 class InvalidAccessToken(TaproofError, code="invalid_access_token", status=401):
     sentence = (
         "Send a valid access token (Authorization: Bearer tap_…). Create one on the console's page Access tokens, or "
-        "with: taproof tokens create EMAIL."
+        "with: taproof tokens create --developer EMAIL."
     )
     meaning = "The access token is missing, malformed, expired or revoked."
 

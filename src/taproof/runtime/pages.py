@@ -21,6 +21,7 @@ from taproof.runtime.services import Services
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from taproof.api.developer import DeveloperApi
     from taproof.console.app import Console
     from taproof.console.sandbox_sign_in import SandboxDeveloper
     from taproof.oidc.app import OpenidProvider
@@ -85,25 +86,7 @@ class Pages:
         await self._made_console().live.run_until(stopping)
 
     def _make_developer_api(self) -> "FastAPI":
-        from taproof.api.developer import DeveloperApi
-
-        services = self._services
-        return DeveloperApi(
-            services.developers,
-            services.projects,
-            services.session_reader,
-            services.analytics,
-            services.deliveries,
-            audit=services.audit,
-            bots=services.bots,
-            clients=services.oidc_clients,
-            members=services.members,
-            plans=services.plans,
-            erasure=services.erasure,
-            users=services.users,
-            metrics=services.metrics,
-            limits=services.limits,
-        ).build_app()
+        return developer_api(self._services).build_app()
 
     def _make_documents(self) -> ASGIApp:
         from taproof.api.openapi.serving import build_documents
@@ -163,3 +146,25 @@ def load_modules() -> None:
     import taproof.api.openapi.serving
     import taproof.console.app
     import taproof.oidc.app  # noqa: F401
+
+
+def developer_api(services: Services) -> "DeveloperApi":
+    """Return the developer API on these services."""
+    from taproof.api.developer import DeveloperApi
+
+    return DeveloperApi(
+        services.developers,
+        services.projects,
+        services.session_reader,
+        services.analytics,
+        services.deliveries,
+        audit=services.audit,
+        bots=services.bots,
+        clients=services.oidc_clients,
+        members=services.members,
+        plans=services.plans,
+        erasure=services.erasure,
+        users=services.users,
+        metrics=services.metrics,
+        limits=services.limits,
+    )

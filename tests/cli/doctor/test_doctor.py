@@ -54,7 +54,7 @@ def assert_problem(found: Finding, says: str) -> None:
 async def test_all_is_well(bot_api: Any, until_answered: Beside, run: Run) -> None:
     """A sound installation has no problem, and the exit code says so; nothing secret is printed."""
     await _in_thread(run, "developers", "add", "ada@example.com")
-    await _in_thread(run, "projects", "create", "ada@example.com", "Shop")
+    await _in_thread(run, "projects", "create", "Shop")
     options = ["--bot-api-url", bot_api.url, "--port", str(free_port())]
     result = await until_answered(run, "doctor", *options, "--json", TAPROOF_BOT_TOKEN=BOT_TOKEN)
     report = json.loads(result.stdout)
@@ -171,7 +171,7 @@ async def test_an_older_schema_is_told_and_not_touched(tmp_path: Path) -> None:
 async def test_files_that_others_can_read_are_told(tmp_path: Path, run: Run) -> None:
     """The key file must be its owner's alone; so should be the database."""
     await _in_thread(run, "developers", "add", "ada@example.com")
-    await _in_thread(run, "projects", "create", "ada@example.com", "Shop")
+    await _in_thread(run, "projects", "create", "Shop")
     (tmp_path / "taproof.db").chmod(0o644)
     assert (await look("store")).status == "warning"
     (tmp_path / "taproof.db.key").chmod(0o640)
@@ -181,7 +181,7 @@ async def test_files_that_others_can_read_are_told(tmp_path: Path, run: Run) -> 
 async def test_a_wrong_or_missing_master_key_is_a_problem(tmp_path: Path, run: Run) -> None:
     """A key that the database was not made with is told, and so is a key file that is gone; none is made anew."""
     await _in_thread(run, "developers", "add", "ada@example.com")
-    await _in_thread(run, "projects", "create", "ada@example.com", "Shop")
+    await _in_thread(run, "projects", "create", "Shop")
     assert_problem(await look("master key", master_key=KEY), "does not belong to this database")
     (tmp_path / "taproof.db.key").unlink()
     assert_problem(await look("master key"), "is missing")

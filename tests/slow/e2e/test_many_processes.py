@@ -191,7 +191,7 @@ def command(database: str, *arguments: str) -> Any:
 
 def create_project(database: str) -> str:
     command(database, "developers", "add", "ada@example.com")
-    project_id: str = command(database, "projects", "create", "ada@example.com", "Shop")["id"]
+    project_id: str = command(database, "projects", "create", "--developer", "ada@example.com", "Shop")["id"]
     return project_id
 
 

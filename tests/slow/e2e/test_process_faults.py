@@ -80,7 +80,7 @@ def generate(client: httpx.Client, project_id: str) -> httpx.Response:
 def create_project(service: Service) -> str:
     """Create a project with the command line, as an operator does."""
     service.add_developer("ada@example.com")
-    done = service.command("projects", "create", "ada@example.com", "Shop", "--json")
+    done = service.command("projects", "create", "--developer", "ada@example.com", "Shop", "--json")
     assert done.returncode == 0, done.stderr
     project_id: str = json.loads(done.stdout)["id"]
     return project_id

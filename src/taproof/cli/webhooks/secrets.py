@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from taproof.cli.credentials import open_credentials
-from taproof.cli.login import signed_in_service
+from taproof.cli.remote import signed_in_service
 from taproof.config.settings import InvalidSettings
 from taproof.core.clock import system_clock
 from taproof.core.encryption import Encryptor, associated_data_of
@@ -33,7 +33,7 @@ ServiceUrl = Annotated[
     ),
 ]
 _STANDARD: Final = "-"
-_NO_PROJECT: Final = "There is no such project in this database. List the projects with: taproof projects list EMAIL"
+_NO_PROJECT: Final = "There is no such project in this database. List the projects with: taproof projects list"
 
 
 class SecretsUnusable(TaproofError, code="secrets_unusable"):
@@ -47,7 +47,7 @@ class ServiceRefused(TaproofError, code="service_refused"):
 def require_project_id(project: str) -> None:
     """Refuse a value of --project that is not a project's id."""
     if not is_project_id(project):
-        raise InvalidSettings([f"--project must be {PROJECT_ID_RULE}. To list yours: taproof projects list EMAIL"])
+        raise InvalidSettings([f"--project must be {PROJECT_ID_RULE}. To list yours: taproof projects list"])
 
 
 @contextlib.contextmanager
