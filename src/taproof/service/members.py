@@ -29,7 +29,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.protocol.members import JoinOutcome
 
 LIFETIME: Final = 7 * DAY
-"""The lifetime of an invitation in ms."""
+"""The lifetime of an invitation in ms. It is shorter if the credential that creates the invitation expires earlier."""
 _INVITATION_ID: Final = re.compile(r"minv_[A-Za-z0-9]{1,40}")
 _DEVELOPER_ID: Final = re.compile(r"dev_[A-Za-z0-9]{1,40}")
 _REFUSALS: Final[Mapping[JoinOutcome, type[TaproofError]]] = {
@@ -116,7 +116,7 @@ class Members:
             project_id,
             role,
             now,
-            now + LIFETIME,
+            min(now + LIFETIME, grant.expires_at or now + LIFETIME),
             actor.developer.email,
             actor.developer.id,
             grant.access_token_id,

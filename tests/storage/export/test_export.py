@@ -117,6 +117,7 @@ _UNIQUE: Final = {
 }
 _KEYS: Final = {
     "project_members": 2,
+    "member_origins": 4,
     "sessions": 2,
     "daily_counts": 2,
     "daily_users": 2,
