@@ -11,7 +11,7 @@ from typing import Final, Literal
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock, day_number
 from taproof.core.counts import DailyCounts, DailyUsers
-from taproof.service.project_access import member_project_ids
+from taproof.service.project_access import read_in_projects
 from taproof.storage.protocol import Storage
 
 Window = Literal[7, 30, 90]
@@ -66,8 +66,8 @@ class AnalyticsReader:
         if project_id is None:
             rows = await self._storage.counts.read_daily_totals(developer.id, first_day)
         else:
-            project_ids = await member_project_ids(self._storage, developer, project_id)
-            rows = await self._storage.counts.read_daily_counts(project_ids, first_day)
+            read = self._storage.counts.read_daily_counts
+            rows = await read_in_projects(self._storage, developer, project_id, lambda ids: read(ids, first_day))
         daily = {day: Day(day) for day in range(first_day, today + 1)}
         totals = dict.fromkeys(COUNTS, 0)
         for row in (row for row in rows if row.day in daily):
