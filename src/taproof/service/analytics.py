@@ -61,13 +61,20 @@ class AnalyticsReader:
             InvalidRequest: the project id is malformed.
             ProjectNotFound: this developer has no such project.
         """
+        one_project = project_id is not None
+
+        async def read(project_ids: list[str]) -> Analytics:
+            return await self._read(developer, days, project_ids if one_project else None)
+
+        return await read_in_projects(self._storage, developer, project_id, read)
+
+    async def _read(self, developer: Developer, days: Window, project_ids: list[str] | None) -> Analytics:
         today = day_number(self._clock())
         first_day = today - days + 1
-        if project_id is None:
+        if project_ids is None:
             rows = await self._storage.counts.read_daily_totals(developer.id, first_day)
         else:
-            read = self._storage.counts.read_daily_counts
-            rows = await read_in_projects(self._storage, developer, project_id, lambda ids: read(ids, first_day))
+            rows = await self._storage.counts.read_daily_counts(project_ids, first_day)
         daily = {day: Day(day) for day in range(first_day, today + 1)}
         totals = dict.fromkeys(COUNTS, 0)
         for row in (row for row in rows if row.day in daily):
@@ -76,7 +83,7 @@ class AnalyticsReader:
                 totals[name] += getattr(row, name)
         # A user of several projects counts once for all of them, so the sum over the projects would be too high.
         users: Sequence[DailyCounts | DailyUsers] = rows
-        if project_id is None:
+        if project_ids is None:
             users = await self._storage.counts.read_daily_users(developer.id, first_day)
         for each in users:
             if each.day in daily:

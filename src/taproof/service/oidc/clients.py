@@ -70,8 +70,8 @@ class OidcClients:
 
     async def list_clients(self, developer: Developer, project_id: str) -> list[OidcClient]:
         """Return the clients of a project, oldest first."""
-        await read_project_for(self._storage, developer, project_id)
-        return await self._storage.oidc_clients.list_clients(developer.id, project_id)
+        async with reading_project(self._storage, developer, project_id):
+            return await self._storage.oidc_clients.list_clients(developer.id, project_id)
 
     async def read_client(
         self, developer: Developer, project_id: str, client_id: str, action: ProjectAction = "read"
