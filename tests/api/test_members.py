@@ -8,7 +8,7 @@ from tests.api.conftest import Api, acting, assert_error
 from tests.api.test_developer_access import ENDPOINTS, NEW_CLIENT, VALID_BODIES, dump
 
 from taproof.core.accounts import Developer
-from taproof.core.clock import DAY
+from taproof.core.clock import DAY, iso8601
 from taproof.core.roles import PERMITTED, ROLES, ProjectAction, Role
 
 ROUTES = [
@@ -174,7 +174,7 @@ async def test_an_invitation_works_once(api: Api) -> None:
 
 
 async def test_an_invitation_ends_with_its_token(api: Api) -> None:
-    """A token that was revoked, because it leaked, leaves no link that lets anyone in."""
+    """A token that was revoked, because it leaked, or has expired leaves no link that lets anyone in."""
     teams = Teams(api)
     ada, ada_token = await teams.developer("ada")
     _, eve_token = await teams.developer("eve")
@@ -187,6 +187,10 @@ async def test_an_invitation_ends_with_its_token(api: Api) -> None:
         await api.call("POST", "/invitations/accept", eve_token, json={"code": code}), 404, "invitation_not_found"
     )
     assert (await api.call("GET", f"/projects/{project_id}/invitations", ada_token)).json() == {"invitations": []}
+    expires_at = api.clock.now + DAY
+    short = await api.developers.create_access_token(acting(ada), "short", expires_at=expires_at)
+    created = await api.post(f"/projects/{project_id}/invitations", short.plaintext, None)
+    assert created["expires_at"] == iso8601(expires_at)
 
 
 async def test_a_project_keeps_an_owner(api: Api) -> None:

@@ -159,6 +159,14 @@ def test_unusable_files_change_nothing(run: Run, run_json: RunJson, database: Pa
     shutil.copy("copy.db", "changed.db")
     with closing(sqlite3.connect("changed.db")) as connection, connection:
         connection.execute("UPDATE schema_migrations SET checksum = 'other'")
+    # The schema differs from what the migrations create, although they are recorded.
+    for name, statement in (
+        ("trigger", "CREATE TRIGGER hostile AFTER INSERT ON metadata BEGIN DELETE FROM developers; END"),
+        ("dropped", "DROP TABLE project_members"),
+    ):
+        shutil.copy("copy.db", f"{name}.db")
+        with closing(sqlite3.connect(f"{name}.db")) as connection, connection:
+            connection.execute(statement)
     before = database.read_bytes()
     other_key = {"TAPROOF_MASTER_KEY": new_master_key(system_entropy)}
     cases: list[tuple[str, dict[str, str], str]] = [
@@ -168,6 +176,8 @@ def test_unusable_files_change_nothing(run: Run, run_json: RunJson, database: Pa
         ("foreign.db", {}, "is no database of Taproof"),
         ("newer.db", {}, "schema version 9999"),
         ("changed.db", {}, "has changed"),
+        ("trigger.db", {}, "Compare in it: hostile."),
+        ("dropped.db", {}, "project_members"),
         ("missing.db", {}, "There is no file missing.db"),
         ("taproof.db", {}, "is the database itself"),
         ("copy.db", other_key, "not the master key of the backup"),
@@ -189,7 +199,10 @@ def test_nothing_is_overwritten(run: Run, run_json: RunJson, database: Path) -> 
     run_json("backup", "copy.db")
     before = database.read_bytes(), Path("taproof.db.key").read_bytes()
     assert "already exists" in run("backup", "copy.db").stderr
-    for own in "taproof.db", "taproof.db.key", "./taproof.db":
+    Path("link.db").symlink_to("taproof.db")
+    Path("taproof.db.hard").hardlink_to("taproof.db.key")
+    absent = "taproof.db.token", "taproof.db-wal", "taproof.db-journal"
+    for own in "taproof.db", "taproof.db.key", "./taproof.db", "link.db", "taproof.db.hard", *absent:
         assert "belongs to the database itself" in run("backup", own, "--force").stderr
     assert (database.read_bytes(), Path("taproof.db.key").read_bytes()) == before
     assert "cannot be written" in run("backup", "no/such/place.db").stderr

@@ -116,7 +116,7 @@ class _Filling:
         event = Event(event_id, "webhook.test", self.values.projects[number], body, self.now)
         answer = self.encrypt(f"answer {number}", answer_associated_data(event_id, 1))
         assert await self.storage.deliveries.record_delivery(
-            event, Attempt(1, self.now, 5, 500, None, answer), "failed"
+            self.values.developer.id, event, Attempt(1, self.now, 5, 500, None, answer), "failed"
         )
 
 

@@ -136,8 +136,9 @@ def _back_up(path: Path, file: Path, *, replace: bool) -> "Content":
     from taproof.runtime.key_file import sync_directory
     from taproof.storage.sqlite.backup import beside, copy_to, discard, open_snapshot
 
-    own = [path, *beside(path), path.with_name(f"{path.name}.key")]
-    if any(each.exists() and file.exists() and each.samefile(file) for each in own):
+    own = [path, *beside(path), *(path.with_name(f"{path.name}{end}") for end in (".key", ".token"))]
+    # By name too: a process that does not find its own file creates it, or takes the backup for it.
+    if any(file.resolve() == each.resolve() or _is_same(file, each) for each in own):
         raise FileUnwritable(f"{file} belongs to the database itself. Choose another name for the backup.")
     if os.path.lexists(file) and not replace:
         raise file_in_the_way(file)
@@ -157,6 +158,10 @@ def _back_up(path: Path, file: Path, *, replace: bool) -> "Content":
         return content
     finally:
         discard(draft)
+
+
+def _is_same(file: Path, other: Path) -> bool:
+    return file.exists() and other.exists() and file.samefile(other)
 
 
 def _restore(settings: Settings, file: Path, path: Path, *, replace: bool) -> "tuple[Content, int]":

@@ -11,7 +11,7 @@ from typing import Final, Literal
 from taproof.core.accounts import Developer
 from taproof.core.clock import Clock, day_number
 from taproof.core.counts import DailyCounts, DailyUsers
-from taproof.service.project_access import member_project_ids
+from taproof.service.project_access import read_in_projects
 from taproof.storage.protocol import Storage
 
 Window = Literal[7, 30, 90]
@@ -61,12 +61,19 @@ class AnalyticsReader:
             InvalidRequest: the project id is malformed.
             ProjectNotFound: this developer has no such project.
         """
+        one_project = project_id is not None
+
+        async def read(project_ids: list[str]) -> Analytics:
+            return await self._read(developer, days, project_ids if one_project else None)
+
+        return await read_in_projects(self._storage, developer, project_id, read)
+
+    async def _read(self, developer: Developer, days: Window, project_ids: list[str] | None) -> Analytics:
         today = day_number(self._clock())
         first_day = today - days + 1
-        if project_id is None:
+        if project_ids is None:
             rows = await self._storage.counts.read_daily_totals(developer.id, first_day)
         else:
-            project_ids = await member_project_ids(self._storage, developer, project_id)
             rows = await self._storage.counts.read_daily_counts(project_ids, first_day)
         daily = {day: Day(day) for day in range(first_day, today + 1)}
         totals = dict.fromkeys(COUNTS, 0)
@@ -76,7 +83,7 @@ class AnalyticsReader:
                 totals[name] += getattr(row, name)
         # A user of several projects counts once for all of them, so the sum over the projects would be too high.
         users: Sequence[DailyCounts | DailyUsers] = rows
-        if project_id is None:
+        if project_ids is None:
             users = await self._storage.counts.read_daily_users(developer.id, first_day)
         for each in users:
             if each.day in daily:

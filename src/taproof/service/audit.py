@@ -19,7 +19,7 @@ from taproof.core.identifiers import ID_LENGTH, is_project_id, new_id
 from taproof.core.model import PageCursor
 from taproof.core.rights import AccessScope
 from taproof.service.paging import read_cursor, write_cursor
-from taproof.service.project_access import member_project_ids
+from taproof.service.project_access import read_in_projects
 from taproof.storage.protocol import Storage
 
 _NAMES: Final[Mapping[Via, str]] = {"command_line": "command line", "service": "Taproof"}
@@ -63,9 +63,8 @@ class AuditLog:
         """
         before = None if cursor is None else read_cursor(cursor, "aud")
         if project_id is not None:
-            (project_id,) = await member_project_ids(self._storage, developer, project_id)
-            found = await self._storage.audit.list_project_entries(project_id, before, limit + 1)
-            return _page(found, limit)
+            read = partial(self._storage.audit.list_project_entries, project_id, before, limit + 1)
+            return _page(await read_in_projects(self._storage, developer, project_id, lambda _: read()), limit)
         found = await self._storage.audit.list_audit_entries(developer.id, before, limit + 1)
         if len(found) <= limit:
             found += await self._marker(developer, before)

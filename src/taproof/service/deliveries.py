@@ -17,7 +17,7 @@ from taproof.core.identifiers import is_event_id, session_created_at
 from taproof.core.model import PageCursor, Project, Session
 from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor
-from taproof.service.project_access import read_project_for
+from taproof.service.project_access import read_project_for, reading_project
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data, new_event
 from taproof.storage.protocol import Storage
 
@@ -102,20 +102,21 @@ class Deliveries:
             ProjectNotFound: this developer has no such project.
         """
         before = None if cursor is None else read_cursor(cursor, "evt")
-        await read_project_for(self._storage, developer, project_id)
         page: list[DeliveryRecord] = []
         attempts, more = 0, True
-        while more and len(page) < limit and attempts < PAGE_ATTEMPTS:
-            wanted = min(_READ_AT_ONCE, limit - len(page))
-            found = await self._storage.deliveries.list_deliveries(project_id, event_type, state, before, wanted + 1)
-            more = len(found) > wanted
-            for record in found[:wanted]:
-                if page and attempts + len(record.attempts) > PAGE_ATTEMPTS:
-                    attempts, more = PAGE_ATTEMPTS, True
-                    break
-                page.append(record)
-                attempts += len(record.attempts)
-                before = PageCursor(record.created_at, record.event_id)
+        async with reading_project(self._storage, developer, project_id):
+            while more and len(page) < limit and attempts < PAGE_ATTEMPTS:
+                wanted = min(_READ_AT_ONCE, limit - len(page))
+                filters = (project_id, event_type, state)
+                found = await self._storage.deliveries.list_deliveries(*filters, before, wanted + 1)
+                more = len(found) > wanted
+                for record in found[:wanted]:
+                    if page and attempts + len(record.attempts) > PAGE_ATTEMPTS:
+                        attempts, more = PAGE_ATTEMPTS, True
+                        break
+                    page.append(record)
+                    attempts += len(record.attempts)
+                    before = PageCursor(record.created_at, record.event_id)
         next_cursor = write_cursor(*before) if more and before is not None else None
         seen = []
         for record in page:
@@ -141,15 +142,15 @@ class Deliveries:
         Raises:
             ProjectNotFound: the session does not belong to this developer's projects.
         """
-        await read_project_for(self._storage, developer, session.project_id)
         # An event has exactly the time of what caused it, because one transaction wrote both.
         ended_at = session.expires_at if session.status == "expired" else None
         times = dict.fromkeys([session.confirmed_at, session.cancelled_at, ended_at, session.reported_at])
-        found = [
-            await self._storage.deliveries.find_deliveries(session.project_id, at, session.id)
-            for at in times
-            if at is not None
-        ]
+        async with reading_project(self._storage, developer, session.project_id):
+            found = [
+                await self._storage.deliveries.find_deliveries(session.project_id, at, session.id)
+                for at in times
+                if at is not None
+            ]
         return [self._seen(record) for records in found for record in records]
 
     async def resend_delivery(self, actor: Actor, event_id: str) -> SeenDelivery:
@@ -212,7 +213,7 @@ class Deliveries:
             answer = await self._send(event, project)
         attempt = self._webhooks.new_attempt(event.id, 1, answer)
         state: DeliveryState = "delivered" if answer.delivered else "failed"
-        await self._storage.deliveries.record_delivery(event, attempt, state)
+        await self._storage.deliveries.record_delivery(developer.id, event, attempt, state)
         record = await self._storage.deliveries.read_delivery(developer.id, event.id)
         if record is None:
             raise ProjectNotFound

@@ -24,12 +24,12 @@ from taproof.core.identifiers import is_key, key_hash, new_id, new_key
 from taproof.core.model import Project
 from taproof.core.roles import Role, require_action
 from taproof.service.audit import audit_entry
-from taproof.service.project_access import read_project_for
+from taproof.service.project_access import read_project_for, reading_project
 from taproof.storage.protocol import Storage
 from taproof.storage.protocol.members import JoinOutcome
 
 LIFETIME: Final = 7 * DAY
-"""The lifetime of an invitation in ms."""
+"""The lifetime of an invitation in ms. It is shorter if the credential that creates the invitation expires earlier."""
 _INVITATION_ID: Final = re.compile(r"minv_[A-Za-z0-9]{1,40}")
 _DEVELOPER_ID: Final = re.compile(r"dev_[A-Za-z0-9]{1,40}")
 _REFUSALS: Final[Mapping[JoinOutcome, type[TaproofError]]] = {
@@ -65,8 +65,8 @@ class Members:
 
     async def list_members(self, developer: Developer, project_id: str) -> list[Member]:
         """Return the members of a project, in the order in which they joined."""
-        await read_project_for(self._storage, developer, project_id)
-        return await self._storage.members.list_members(project_id)
+        async with reading_project(self._storage, developer, project_id):
+            return await self._storage.members.list_members(project_id)
 
     async def update_role(self, actor: Actor, project_id: str, member_id: str, role: Role) -> Member:
         """Give a member another role, and return the member.
@@ -116,7 +116,7 @@ class Members:
             project_id,
             role,
             now,
-            now + LIFETIME,
+            min(now + LIFETIME, grant.expires_at or now + LIFETIME),
             actor.developer.email,
             actor.developer.id,
             grant.access_token_id,
@@ -131,8 +131,8 @@ class Members:
 
     async def list_invitations(self, developer: Developer, project_id: str) -> list[MemberInvitation]:
         """Return the open invitations of a project, newest first."""
-        await read_project_for(self._storage, developer, project_id)
-        return await self._storage.members.list_member_invitations(project_id, self._clock())
+        async with reading_project(self._storage, developer, project_id):
+            return await self._storage.members.list_member_invitations(project_id, self._clock())
 
     async def delete_invitation(self, actor: Actor, project_id: str, invitation_id: str) -> None:
         """Revoke an invitation.

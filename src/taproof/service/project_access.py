@@ -1,4 +1,12 @@
-"""Find the projects of a developer: those of which they are a member (`core/roles.py`)."""
+"""Find the projects of a developer: those of which they are a member (`core/roles.py`).
+
+A call that reads a project in several statements checks the membership before and after them. So a member who is
+removed meanwhile, on any node, gets nothing that was stored after the removal.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TypeVar
 
 from taproof.core.accounts import Developer
 from taproof.core.errors import InvalidRequest, ProjectNotFound
@@ -6,6 +14,8 @@ from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id
 from taproof.core.model import Project
 from taproof.core.roles import ProjectAction, require_action
 from taproof.storage.protocol import Storage
+
+Found = TypeVar("Found")
 
 
 async def read_project_for(
@@ -41,3 +51,33 @@ async def member_project_ids(storage: Storage, developer: Developer, project_id:
     if await storage.members.read_role(developer.id, project_id) is None:
         raise ProjectNotFound
     return [project_id]
+
+
+@contextlib.asynccontextmanager
+async def reading_project(
+    storage: Storage, developer: Developer, project_id: str, action: ProjectAction = "read"
+) -> AsyncIterator[Project]:
+    """Yield the project as `read_project_for` returns it, and check the role again at the end of the `with` block.
+
+    Raises:
+        InvalidRequest, ProjectNotFound, InsufficientRole: as for `read_project_for`.
+    """
+    yield await read_project_for(storage, developer, project_id, action)
+    await read_project_for(storage, developer, project_id, action)
+
+
+async def read_in_projects(
+    storage: Storage, developer: Developer, project_id: str | None, read: Callable[[list[str]], Awaitable[Found]]
+) -> Found:
+    """Return what `read` finds in all projects of a developer, or only in `project_id`.
+
+    It reads again if the developer was removed from one of them meanwhile.
+
+    Raises:
+        InvalidRequest, ProjectNotFound: as for `member_project_ids`.
+    """
+    while True:
+        project_ids = await member_project_ids(storage, developer, project_id)
+        found = await read(project_ids)
+        if set(project_ids) <= set(await member_project_ids(storage, developer, project_id)):
+            return found

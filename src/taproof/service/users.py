@@ -18,7 +18,7 @@ from taproof.core.model import PageCursor
 from taproof.core.roles import Role
 from taproof.service.erasure import BATCH, Erasure, checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
-from taproof.service.project_access import read_project_for
+from taproof.service.project_access import reading_project
 from taproof.service.webhooks import answer_associated_data
 from taproof.storage.protocol import Storage
 from taproof.storage.protocol.erasure import Row
@@ -65,8 +65,8 @@ class Users:
             InvalidRequest: the project id or the cursor is malformed.
             ProjectNotFound: this developer has no such project.
         """
-        await read_project_for(self._storage, developer, project_id)
-        return await self.list_users_of(project_id, limit=limit, cursor=cursor)
+        async with reading_project(self._storage, developer, project_id):
+            return await self.list_users_of(project_id, limit=limit, cursor=cursor)
 
     async def list_users_of(self, project_id: str, *, limit: int, cursor: str | None) -> UserPage:
         """Return a page of at most `limit` users of any project, for the operator.
@@ -88,8 +88,8 @@ class Users:
             ProjectNotFound: this developer has no such project.
         """
         checked_messenger_id(messenger_id)
-        await read_project_for(self._storage, developer, project_id)
-        return await self._storage.users.read_user(project_id, messenger_id)
+        async with reading_project(self._storage, developer, project_id):
+            return await self._storage.users.read_user(project_id, messenger_id)
 
     async def export_user(self, developer: Developer, messenger_id: str) -> dict[str, Any]:
         """Return all data about an account that `Erasure.erase_user` would erase, as JSON values.

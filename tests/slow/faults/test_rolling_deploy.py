@@ -16,7 +16,7 @@ from taproof.storage.migrate import Migration, migrations
 TABLES = (
     *("access_tokens", "bot_updates", "daily_counts", "daily_users", "deleted_projects", "developers", "leases"),
     *("metadata", "projects", "sessions", "user_days", "webhook_events", "invitations", "console_sessions"),
-    *("audit_entries", "project_members", "member_invitations"),
+    *("audit_entries", "project_members", "member_origins", "member_invitations"),
 )
 # A change that a later release may make to the busiest table, and a time in which it holds its locks.
 ADDED = """

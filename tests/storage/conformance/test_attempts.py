@@ -227,7 +227,9 @@ async def test_claim_deliveries_tells_whether_the_endpoint_fails(
         assert await storage.deliveries.finish_attempt(delivery, seed.attempt(1, None), state, seed.now)
     for test_state, after in (("failed", True), ("delivered", False)):
         test = seed.event(project, "webhook.test")
-        assert await storage.deliveries.record_delivery(test, seed.attempt(1, None), cast("DeliveryState", test_state))
+        assert await storage.deliveries.record_delivery(
+            project.developer_id, test, seed.attempt(1, None), cast("DeliveryState", test_state)
+        )
         await seed.due_event(project)
         (delivery,) = await other_node.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
         assert delivery.endpoint_fails == after

@@ -284,7 +284,7 @@ async def test_find_deliveries_keeps_to_the_session(storage: Storage, seed: "See
     session_id, _ = await decided(seed, project, "auth.confirmed", seed.now)
     await decided(seed, project, "auth.confirmed", seed.now)
     test = seed.event(project, "webhook.test")
-    assert await storage.deliveries.record_delivery(test, seed.attempt(), "failed")
+    assert await storage.deliveries.record_delivery(project.developer_id, test, seed.attempt(), "failed")
     record = await storage.deliveries.read_delivery(project.developer_id, test.id)
     assert record is not None
     assert record.session_id is None

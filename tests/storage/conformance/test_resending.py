@@ -38,7 +38,9 @@ async def with_deliveries(seed: "Seed") -> Project:
         for event_type in TYPES:
             for state in STATES:
                 event = seed.event(project, event_type, seed.now - number // 2)
-                assert await seed.storage.deliveries.record_delivery(event, seed.attempt(1, 200 + number), state)
+                assert await seed.storage.deliveries.record_delivery(
+                    project.developer_id, event, seed.attempt(1, 200 + number), state
+                )
     return project
 
 
@@ -51,7 +53,7 @@ async def test_record_delivery_keeps_event_and_attempt(storage: Storage, seed: "
     states: tuple[DeliveryState, ...] = ("delivered", "failed")
     for state in states:
         event, attempt = seed.event(project, "webhook.test"), seed.attempt(1, None)
-        assert await storage.deliveries.record_delivery(event, attempt, state)
+        assert await storage.deliveries.record_delivery(project.developer_id, event, attempt, state)
         assert await storage.deliveries.read_delivery(project.developer_id, event.id) == DeliveryRecord(
             event_id=event.id,
             project_id=project.id,
@@ -73,17 +75,26 @@ async def test_record_delivery_needs_the_project(storage: Storage, seed: "Seed")
     project = await seed.project(webhook_url=URL)
     event = seed.event(project, "webhook.test")
     await storage.projects.delete_project(project.developer_id, project.id)
-    assert not await storage.deliveries.record_delivery(event, seed.attempt(), "failed")
+    assert not await storage.deliveries.record_delivery(project.developer_id, event, seed.attempt(), "failed")
     other = await seed.project()
     same_id = Event(event.id, "webhook.test", other.id, b"encrypted", seed.now)
-    assert await storage.deliveries.record_delivery(same_id, seed.attempt(), "failed")
+    assert await storage.deliveries.record_delivery(other.developer_id, same_id, seed.attempt(), "failed")
+
+
+async def test_record_delivery_needs_a_member_who_may_send(storage: Storage, seed: "Seed") -> None:
+    """A member who was removed while a receiver was slow to answer changes nothing more."""
+    project = await seed.project(webhook_url=URL)
+    stranger = await seed.developer()
+    event = seed.event(project, "webhook.test")
+    assert not await storage.deliveries.record_delivery(stranger.id, event, seed.attempt(), "delivered")
+    assert await storage.deliveries.read_delivery(project.developer_id, event.id) is None
 
 
 async def test_record_delivery_counts_as_the_first_attempt(storage: Storage, seed: "Seed") -> None:
     """Sent again, it goes on from there, with the body that it had."""
     project = await seed.project(webhook_url=URL)
     event = seed.event(project, "webhook.test")
-    assert await storage.deliveries.record_delivery(event, seed.attempt(), "failed")
+    assert await storage.deliveries.record_delivery(project.developer_id, event, seed.attempt(), "failed")
     assert await storage.deliveries.resend_delivery(project.developer_id, event.id, seed.now)
     (delivery,) = await storage.deliveries.claim_deliveries(seed.now, seed.now + LEASE, 10)
     assert (delivery.event, delivery.attempt, delivery.stage) == (event, 2, 0)

@@ -246,7 +246,7 @@ async def test_purge_events_takes_the_attempts_along(storage: Storage, seed: "Se
     assert await seed.attempted(gone, "failed")
     assert await storage.deliveries.purge_events(seed.now + DAY, 10) == 1
     assert await storage.deliveries.read_delivery(project.developer_id, gone.event.id) is None
-    assert await storage.deliveries.record_delivery(gone.event, seed.attempt(1, 200), "delivered")
+    assert await storage.deliveries.record_delivery(project.developer_id, gone.event, seed.attempt(1, 200), "delivered")
     records = [await storage.deliveries.read_delivery(project.developer_id, each.event.id) for each in (gone, kept)]
     assert [record.attempts for record in records if record] == [(seed.attempt(1, 200),), (seed.attempt(),)]
 
@@ -269,7 +269,7 @@ async def test_purge_deleted_projects_takes_attempts_and_endpoint_along(storage:
     assert await storage.projects.read_project(doomed.id) == doomed
     assert await storage.deliveries.list_deliveries(doomed.id, None, None, None, 10) == []
     for event in events[:3]:
-        assert await storage.deliveries.record_delivery(event, seed.attempt(1, 200), "delivered")
+        assert await storage.deliveries.record_delivery(project.developer_id, event, seed.attempt(1, 200), "delivered")
         record = await storage.deliveries.read_delivery(ada.id, event.id)
         assert record is not None
         assert record.attempts == (seed.attempt(1, 200),)

@@ -17,7 +17,7 @@ from taproof.core.oidc.clients import (
 )
 from taproof.core.roles import ProjectAction
 from taproof.service.audit import audit_entry
-from taproof.service.project_access import read_project_for
+from taproof.service.project_access import read_project_for, reading_project
 from taproof.storage.protocol import Storage
 
 _PUBLIC: Final = 'This client has no secret, because its auth_method is "none".'
@@ -70,17 +70,17 @@ class OidcClients:
 
     async def list_clients(self, developer: Developer, project_id: str) -> list[OidcClient]:
         """Return the clients of a project, oldest first."""
-        await read_project_for(self._storage, developer, project_id)
-        return await self._storage.oidc_clients.list_clients(developer.id, project_id)
+        async with reading_project(self._storage, developer, project_id):
+            return await self._storage.oidc_clients.list_clients(developer.id, project_id)
 
     async def read_client(
         self, developer: Developer, project_id: str, client_id: str, action: ProjectAction = "read"
     ) -> OidcClient:
         """Return one client to a developer whose role permits `action`."""
-        await read_project_for(self._storage, developer, project_id, action)
-        if not is_client_id(client_id):
-            raise InvalidRequest("The client id must be oidc_ followed by 16 to 40 letters and digits.")
-        found = await self._storage.oidc_clients.read_client(client_id)
+        async with reading_project(self._storage, developer, project_id, action):
+            if not is_client_id(client_id):
+                raise InvalidRequest("The client id must be oidc_ followed by 16 to 40 letters and digits.")
+            found = await self._storage.oidc_clients.read_client(client_id)
         if found is None or found.client.project_id != project_id:
             raise ClientNotFound
         return found.client

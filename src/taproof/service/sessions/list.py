@@ -13,7 +13,7 @@ from taproof.core.identifiers import session_created_at, session_key
 from taproof.core.model import PageCursor, Session, Status
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.paging import read_cursor, write_cursor
-from taproof.service.project_access import member_project_ids
+from taproof.service.project_access import read_in_projects
 from taproof.storage.protocol import Storage
 
 _log = structlog.get_logger(__name__)
@@ -66,14 +66,17 @@ class SessionReader:
         before = None if cursor is None else read_cursor(cursor, "sess")
         if messenger_id is not None:
             checked_messenger_id(messenger_id)
-        project_ids = await member_project_ids(self._storage, developer, project_id)
         if until is not None:
             # "" sorts before every id, so the page begins with sessions created before `until`.
             end = PageCursor(until, "")
             before = end if before is None else min(before, end)
-        found = await self._storage.sessions.list_sessions(
-            project_ids, status, before, limit + 1, self._clock(), since=since or 0, messenger_id=messenger_id
-        )
+
+        async def read(project_ids: list[str]) -> list[Session]:
+            return await self._storage.sessions.list_sessions(
+                project_ids, status, before, limit + 1, self._clock(), since=since or 0, messenger_id=messenger_id
+            )
+
+        found = await read_in_projects(self._storage, developer, project_id, read)
         page = [self._opened(session) for session in found[:limit]]
         return SessionPage(page, write_cursor(page[-1].created_at, page[-1].id) if len(found) > limit else None)
 
@@ -84,15 +87,22 @@ class SessionReader:
             SessionNotFound: the session does not belong to this developer, or was erased.
         """
         created_at = session_created_at(session_id)
-        found = None
-        if created_at is not None:
-            project_ids = await member_project_ids(self._storage, developer, None)
-            found = await self._storage.sessions.read_session_by_id(project_ids, created_at, session_id, self._clock())
+
+        async def read(project_ids: list[str]) -> Session | None:
+            if created_at is None:
+                return None
+            now = self._clock()
+            found = await self._storage.sessions.read_session_by_id(project_ids, created_at, session_id, now)
+            if found is None:
+                return None
+            # `find_session` omits the prompt, which shows whether there was a match code.
+            asked = await self._storage.sessions.read_session(found.key)
+            return dataclasses.replace(found, prompt=None if asked is None else asked.prompt)
+
+        found = await read_in_projects(self._storage, developer, None, read)
         if found is None:
             raise SessionNotFound("There is no such session. List yours with GET /api/v1/dev/sessions.")
-        # `find_session` omits the prompt, which shows whether there was a match code.
-        asked = await self._storage.sessions.read_session(found.key)
-        return dataclasses.replace(self._opened(found), prompt=None if asked is None else asked.prompt)
+        return self._opened(found)
 
     async def read_session_by_token(self, developer: Developer, session_token: str) -> Session:
         """Return the session with this token, like `read_session` for an id.

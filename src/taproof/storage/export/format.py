@@ -89,9 +89,8 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "bot_username:text? encrypted_bot_token:bytes? bot_broken_at:int? "
         + " ".join(f"{flag}:small" for flag in PROJECT_FLAGS)
     ),
-    "project_members": _columns(
-        "project_id:text developer_id:text role:text created_at:int invited_by:text inviter_id:text? sign_in:text?"
-    ),
+    "project_members": _columns("project_id:text developer_id:text role:text created_at:int invited_by:text"),
+    "member_origins": _columns("project_id:text developer_id:text inviter_id:text sign_in:text"),
     "member_invitations": _columns(
         "id:text project_id:text code_hash:bytes role:text created_at:int expires_at:int invited_by:text "
         "inviter_id:text access_token_id:text? sign_in:text?"

@@ -174,12 +174,21 @@ CREATE TABLE project_members (
   role TEXT NOT NULL, -- owner, developer or viewer.
   created_at INTEGER NOT NULL,
   invited_by TEXT NOT NULL, -- The inviter's e-mail address; '' for the creator.
-  inviter_id TEXT, -- The inviter and the sign-in of the invitation that the member accepted.
-  sign_in TEXT,
   PRIMARY KEY (project_id, developer_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX project_members_by_developer ON project_members (developer_id, project_id, role);
-CREATE INDEX project_members_by_inviter ON project_members (inviter_id) WHERE inviter_id IS NOT NULL;
+
+-- The messenger sign-ins from which a membership derives: that of its invitation, and those of the inviter's membership.
+CREATE TABLE member_origins (
+  project_id TEXT NOT NULL,
+  developer_id TEXT NOT NULL,
+  inviter_id TEXT NOT NULL, -- The developer of the sign-in.
+  sign_in TEXT NOT NULL,
+  PRIMARY KEY (project_id, developer_id, inviter_id, sign_in)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX member_origins_by_inviter ON member_origins (inviter_id, sign_in);
+CREATE INDEX member_origins_by_sign_in ON member_origins (sign_in);
+CREATE INDEX member_origins_by_developer ON member_origins (developer_id);
 
 CREATE TABLE member_invitations (
   id TEXT PRIMARY KEY,
@@ -195,6 +204,7 @@ CREATE TABLE member_invitations (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX member_invitations_by_project ON member_invitations (project_id, created_at, id);
 CREATE INDEX member_invitations_by_inviter ON member_invitations (inviter_id);
+CREATE INDEX member_invitations_by_sign_in ON member_invitations (sign_in) WHERE sign_in IS NOT NULL;
 CREATE INDEX member_invitations_by_expiry ON member_invitations (expires_at);
 
 -- The applications that sign in with OpenID Connect. Their project's row is deleted in the same transaction.

@@ -20,7 +20,7 @@ These rules complete the order:
 - The acting credential is locked last, by the statement that adds the audit entry. A sign-in is locked after its
   developer.
 - A call for a project locks the caller's row in project_members before any table above, but after developers. A change
-  of members locks the owners' rows in developers, then all members of the project, and member_invitations last.
+  of members locks the developers that it depends on, then all members of the project, and member_invitations last.
 - A change that depends on the plan locks the developer before any project. removed_usage is written while the
   developer's rows in daily_users are locked.
 - No transaction waits for the audit log: entries are only added, and only housekeeping erases them.

@@ -73,8 +73,8 @@ class DeliveryStorage(Protocol):
     async def read_oldest_due(self, now: int) -> int | None:
         """Return the time since which the longest-waiting event is due at `now`; None if no event is due."""
 
-    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
-        """Store an event with its only attempt; False if its project does not exist.
+    async def record_delivery(self, developer_id: str, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
+        """Store an event that a member sent, with its only attempt; False if they are no member of its project.
 
         With "delivered", the endpoint no longer counts as failing.
         """

@@ -134,8 +134,10 @@ class DeliveryQueries(Queries[AnyDatabase]):
     async def purge_events(self, finished_before: int, limit: int) -> int:
         return await self._database.purge(PURGE_EVENTS, finished_before, limit)
 
-    async def record_delivery(self, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
+    async def record_delivery(self, developer_id: str, event: Event, attempt: Attempt, state: DeliveryState) -> bool:
         async def record(transaction: Transaction) -> bool:
+            if not await require_role(transaction, developer_id, event.project_id, "write"):
+                return False
             if not await transaction.add(RECORD_DELIVERY, *recorded_values(event, attempt, state)):
                 return False
             await transaction.add(ADD_ATTEMPT, *attempt_values(event.id, attempt))

@@ -23,9 +23,9 @@ from taproof.storage.queries.credentials import (
     end_console_sessions,
 )
 from taproof.storage.queries.database import AnyDatabase, Queries
-from taproof.storage.queries.members import DELETE_MEMBER_INVITATIONS_OF, settle_plans
+from taproof.storage.queries.members import settle_plans
 from taproof.storage.queries.projects import NAME_PROJECTS, erase_project
-from taproof.storage.queries.rights import DELETE_MEMBER, FIND_DEVELOPER, SET_OWNER, lock_members, require_sign_in
+from taproof.storage.queries.rights import FIND_DEVELOPER, SET_OWNER, end_membership, lock_members, require_sign_in
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import developer_from, developer_values, invitation_from, invitation_values
 
@@ -83,6 +83,8 @@ SELECT {DEVELOPER_COLUMNS} FROM developers d WHERE d.id IN (
   UNION SELECT s.developer_id FROM console_sessions s WHERE s.sign_in = $1
   UNION SELECT i.inviter_id FROM invitations i WHERE i.sign_in = $1
   UNION SELECT n.inviter_id FROM developers n WHERE n.sign_in = $1
+  UNION SELECT j.inviter_id FROM member_invitations j WHERE j.sign_in = $1
+  UNION SELECT o.inviter_id FROM member_origins o WHERE o.sign_in = $1
   UNION SELECT b.id FROM developers b WHERE b.bound_by = $1
   UNION SELECT m.id FROM developers m WHERE m.messenger_id = $2)
 ORDER BY CASE WHEN d.messenger_id = $2 THEN 1 ELSE 0 END LIMIT 1"""
@@ -111,12 +113,8 @@ _OF_SIGN_IN: Final = """inviter_id = $1 AND (sign_in = $2 OR (sign_in >= substr(
 DELETE_MEMBER_INVITATIONS_OF_SIGN_IN: Final = f"""
 DELETE FROM member_invitations WHERE {_OF_SIGN_IN} RETURNING project_id, id"""
 FIND_MEMBERS_OF_SIGN_IN: Final = f"""
-WITH RECURSIVE derived (project_id, developer_id) AS (
-  SELECT project_id, developer_id FROM project_members WHERE {_OF_SIGN_IN}
-  UNION SELECT m.project_id, m.developer_id FROM derived d
-  JOIN project_members m ON m.project_id = d.project_id AND m.inviter_id = d.developer_id
-)
-SELECT project_id, developer_id FROM derived WHERE developer_id <> $1 ORDER BY project_id, developer_id"""
+SELECT DISTINCT project_id, developer_id FROM member_origins WHERE {_OF_SIGN_IN} AND developer_id <> $1
+ORDER BY project_id, developer_id"""
 """Finds the members who joined by invitations made with this sign-in, and those whom they invited in turn."""
 
 READ_CREATION: Final = "SELECT created_at FROM projects WHERE id = $1"
@@ -130,6 +128,12 @@ ORDER BY project_id, developer_id"""
 DELETE_MEMBERSHIPS: Final = "DELETE FROM project_members WHERE developer_id = $1"
 DELETE_MEMBER_INVITATIONS_BY: Final = "DELETE FROM member_invitations WHERE inviter_id = $1 RETURNING project_id, id"
 DELETE_INVITATIONS_FOR: Final = "DELETE FROM invitations WHERE developer_id = $1"
+DELETE_ORIGINS_OF: Final = "DELETE FROM member_origins WHERE developer_id = $1"
+ADOPT_DEVELOPERS: Final = """
+UPDATE developers SET inviter_id = (SELECT d.inviter_id FROM developers d WHERE d.id = $1),
+  sign_in = (SELECT d.sign_in FROM developers d WHERE d.id = $1)
+WHERE inviter_id = $1"""
+"""Makes the developers whom a developer invited derive from that developer's own inviter and sign-in."""
 DELETE_DEVELOPER: Final = "DELETE FROM developers WHERE id = $1"
 
 
@@ -295,12 +299,14 @@ class DeveloperQueries(Queries[AnyDatabase]):
                 else:
                     await transaction.add(SET_OWNER, project_id, successor_id, now)
             await transaction.fetch(DELETE_MEMBERSHIPS, developer_id)
+            await transaction.fetch(DELETE_ORIGINS_OF, developer_id)
             await settle_plans(transaction, sorted(projects))
             await transaction.fetch(DELETE_MEMBER_INVITATIONS_BY, developer_id)
             await transaction.fetch(DELETE_INVITATIONS_OF, developer_id)
             await transaction.fetch(DELETE_INVITATIONS_FOR, developer_id)
             sessions = await end_console_sessions(transaction, developer_id)
             tokens = await transaction.fetch(DELETE_ACCESS_TOKENS, developer_id)
+            await transaction.fetch(ADOPT_DEVELOPERS, developer_id)
             await transaction.fetch(DELETE_DEVELOPER, developer_id)
             left = [ProjectItem(each, names[each]) for each in projects if ProjectItem(each, names[each]) not in alone]
             kept, deleted = ((), alone) if delete_projects else (alone, ())
@@ -314,13 +320,16 @@ class DeveloperQueries(Queries[AnyDatabase]):
 
 async def _end_memberships(transaction: Transaction, developer_id: str, sign_in: str) -> list[ProjectItem]:
     """Remove the members who joined through a sign-in. A project that loses its last owner gets this developer back."""
-    ended = [ProjectItem(*row) for row in await transaction.fetch(FIND_MEMBERS_OF_SIGN_IN, developer_id, sign_in)]
-    for project_id in sorted({each.project_id for each in ended}):
-        roles = await lock_members(transaction, project_id)
+    found = await transaction.fetch(FIND_MEMBERS_OF_SIGN_IN, developer_id, sign_in)
+    roles_in = {each: await lock_members(transaction, each) for each in sorted({row[0] for row in found})}
+    # Again, because those whom they invited may have joined before the locks.
+    found = await transaction.fetch(FIND_MEMBERS_OF_SIGN_IN, developer_id, sign_in)
+    ended = [ProjectItem(*row) for row in found]
+    for project_id, roles in roles_in.items():
         for each in ended:
-            if each.project_id == project_id and roles.pop(each.item, None) is not None:
-                await transaction.fetch(DELETE_MEMBER, *each)
-                await transaction.fetch(DELETE_MEMBER_INVITATIONS_OF, *each)
+            if each.project_id == project_id:
+                await end_membership(transaction, *each)
+                roles.pop(each.item)
         if "owner" not in roles.values():
             ((created_at,),) = await transaction.fetch(READ_CREATION, project_id)
             await transaction.add(SET_OWNER, project_id, developer_id, created_at)

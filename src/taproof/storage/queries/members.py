@@ -9,7 +9,14 @@ from taproof.storage.protocol.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT, Joi
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.plans import STOP_COLLECTING_IN_PROJECT
 from taproof.storage.queries.projects import COUNT_PROJECTS
-from taproof.storage.queries.rights import ADD_MEMBER, DELETE_MEMBER, FIND_DEVELOPER, FIND_ROLE, lock_members
+from taproof.storage.queries.rights import (
+    ADD_MEMBER,
+    DELETE_MEMBER_INVITATIONS_OF,
+    FIND_DEVELOPER,
+    FIND_ROLE,
+    end_membership,
+    lock_members,
+)
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import member_invitation_values
 
@@ -46,7 +53,13 @@ READ_MEMBER_INVITATION: Final = f"{_INVITATION} WHERE code_hash = $1 AND expires
 LIST_MEMBER_INVITATIONS: Final = f"""{_INVITATION}
 WHERE project_id = $1 AND expires_at > $2 ORDER BY created_at DESC, id DESC"""
 DELETE_MEMBER_INVITATION: Final = "DELETE FROM member_invitations WHERE project_id = $1 AND id = $2 RETURNING id"
-DELETE_MEMBER_INVITATIONS_OF: Final = "DELETE FROM member_invitations WHERE project_id = $1 AND inviter_id = $2"
+ADD_ORIGIN: Final = """
+INSERT INTO member_origins (project_id, developer_id, inviter_id, sign_in) VALUES ($1, $2, $3, $4)
+ON CONFLICT DO NOTHING"""
+INHERIT_ORIGINS: Final = """
+INSERT INTO member_origins (project_id, developer_id, inviter_id, sign_in)
+SELECT o.project_id, $1, o.inviter_id, o.sign_in FROM member_origins o WHERE o.project_id = $2 AND o.developer_id = $3
+ON CONFLICT DO NOTHING"""
 
 
 class MemberQueries(Queries[AnyDatabase]):
@@ -97,8 +110,7 @@ class MemberQueries(Queries[AnyDatabase]):
             if member_id not in roles:
                 return False
             _require_other_owner(roles, member_id)
-            await transaction.fetch(DELETE_MEMBER, project_id, member_id)
-            await transaction.fetch(DELETE_MEMBER_INVITATIONS_OF, project_id, member_id)
+            await end_membership(transaction, project_id, member_id)
             await settle_plans(transaction, [project_id])
             await transaction.add_entry(entry)
             return True
@@ -111,6 +123,9 @@ class MemberQueries(Queries[AnyDatabase]):
         values = (*member_invitation_values(invitation, code_hash), MEMBER_LIMIT)
 
         async def create(transaction: Transaction) -> bool:
+            # A report of the inviter's sign-in locks the inviter too. So it finds this invitation, or has ended the
+            # acting credential.
+            await transaction.lock(FIND_DEVELOPER, invitation.inviter_id)
             # With this lock, two calls cannot exceed the limit, and a removal of the inviter finds the invitation.
             roles = await lock_members(transaction, invitation.project_id)
             if invitation.inviter_id not in roles:
@@ -150,16 +165,19 @@ class MemberQueries(Queries[AnyDatabase]):
         self, code_hash: bytes, developer_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> JoinOutcome:
         async def accept(transaction: Transaction) -> JoinOutcome:
-            # Each removal of a member or invitation locks the members first, and a removal of a developer locks the
-            # developer. So nobody joins after the end of what this depends on.
-            if not await transaction.lock(FIND_DEVELOPER, developer_id):
-                return "gone"
-            found = await transaction.fetch(READ_MEMBER_INVITATION, code_hash, now)
-            roles = await lock_members(transaction, found[0][1]) if found else {}
             found = await transaction.fetch(READ_MEMBER_INVITATION, code_hash, now)
             if not found:
                 return "gone"
             invitation = MemberInvitation(*found[0])
+            # Each removal of a member or invitation locks the members first. A removal of a developer locks that
+            # developer, and a report of the inviter's sign-in the inviter. So nobody joins after the end of what this
+            # depends on.
+            for each in sorted({developer_id, invitation.inviter_id}):
+                if not await transaction.lock(FIND_DEVELOPER, each):
+                    return "gone"
+            roles = await lock_members(transaction, invitation.project_id)
+            if not await transaction.fetch(READ_MEMBER_INVITATION, code_hash, now):
+                return "gone"
             if developer_id in roles:
                 return "already_member"
             if len(roles) >= MEMBER_LIMIT:
@@ -168,8 +186,11 @@ class MemberQueries(Queries[AnyDatabase]):
             if memberships >= MEMBERSHIP_LIMIT:
                 return "too_many"
             await transaction.fetch(DELETE_MEMBER_INVITATION, invitation.project_id, invitation.id)
-            source = (invitation.invited_by, invitation.inviter_id, invitation.sign_in)
-            await transaction.add(ADD_MEMBER, invitation.project_id, developer_id, invitation.role, now, *source)
+            member = (invitation.project_id, developer_id)
+            await transaction.add(ADD_MEMBER, *member, invitation.role, now, invitation.invited_by)
+            await transaction.add(INHERIT_ORIGINS, developer_id, invitation.project_id, invitation.inviter_id)
+            if invitation.sign_in is not None:
+                await transaction.add(ADD_ORIGIN, *member, invitation.inviter_id, invitation.sign_in)
             await transaction.add_entry(entry)
             return "joined"
 

@@ -16,6 +16,7 @@ from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOI
 from taproof.storage.queries.oidc.clients import DELETE_CLIENTS
 from taproof.storage.queries.rights import (
     ADD_MEMBER,
+    DELETE_ALL_ORIGINS,
     DELETE_MEMBER_INVITATIONS,
     DELETE_MEMBERS,
     FIND_DEVELOPER,
@@ -115,7 +116,7 @@ class ProjectQueries(Queries[AnyDatabase]):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> bool:
-        creator = (project.id, project.developer_id, "owner", project.created_at, "", None, None)
+        creator = (project.id, project.developer_id, "owner", project.created_at, "")
 
         async def create(transaction: Transaction) -> bool | Literal["taken"]:
             await transaction.lock(FIND_DEVELOPER, project.developer_id)
@@ -248,6 +249,7 @@ async def erase_project(transaction: Transaction, project_id: str) -> None:
     for plan_and_creator in await transaction.fetch(DELETE_PROJECT, project_id):
         await transaction.fetch(DELETE_CLIENTS, project_id)
         await transaction.fetch(DELETE_MEMBERS, project_id)
+        await transaction.fetch(DELETE_ALL_ORIGINS, project_id)
         await transaction.fetch(DELETE_MEMBER_INVITATIONS, project_id)
         await transaction.add(REMEMBER_DELETED_PROJECT, project_id, *plan_and_creator)
 

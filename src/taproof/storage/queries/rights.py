@@ -18,14 +18,17 @@ FIND_ROLE: Final = "SELECT role FROM project_members WHERE project_id = $1 AND d
 
 LOCK_MEMBERS: Final = "SELECT developer_id, role FROM project_members WHERE project_id = $1 ORDER BY developer_id"
 ADD_MEMBER: Final = """
-INSERT INTO project_members (project_id, developer_id, role, created_at, invited_by, inviter_id, sign_in)
-VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (project_id, developer_id) DO NOTHING RETURNING project_id"""
+INSERT INTO project_members (project_id, developer_id, role, created_at, invited_by)
+VALUES ($1, $2, $3, $4, $5) ON CONFLICT (project_id, developer_id) DO NOTHING RETURNING project_id"""
 SET_OWNER: Final = """
 INSERT INTO project_members (project_id, developer_id, role, created_at, invited_by) VALUES ($1, $2, 'owner', $3, '')
 ON CONFLICT (project_id, developer_id) DO UPDATE SET role = 'owner'"""
 DELETE_MEMBER: Final = "DELETE FROM project_members WHERE project_id = $1 AND developer_id = $2"
+DELETE_ORIGINS: Final = "DELETE FROM member_origins WHERE project_id = $1 AND developer_id = $2"
 DELETE_MEMBERS: Final = "DELETE FROM project_members WHERE project_id = $1"
+DELETE_ALL_ORIGINS: Final = "DELETE FROM member_origins WHERE project_id = $1"
 DELETE_MEMBER_INVITATIONS: Final = "DELETE FROM member_invitations WHERE project_id = $1"
+DELETE_MEMBER_INVITATIONS_OF: Final = "DELETE FROM member_invitations WHERE project_id = $1 AND inviter_id = $2"
 
 SIGN_IN_STANDS: Final = "SELECT 1 FROM sessions WHERE day = $1 AND token_hash = $2 AND reported_at IS NULL"
 """Finds a sign-in that was not reported."""
@@ -85,7 +88,15 @@ async def require_role(transaction: Transaction, developer_id: str, project_id: 
 
 async def lock_members(transaction: Transaction, project_id: str) -> dict[str, Role]:
     """Lock all members of a project, so that no other change of its members runs; return their roles by id."""
+    await transaction.lock(LOCK_MEMBERS, project_id)
+    # Again, because a statement does not find the members who joined while it waited.
     return {row[0]: row[1] for row in await transaction.lock(LOCK_MEMBERS, project_id)}
+
+
+async def end_membership(transaction: Transaction, project_id: str, member_id: str) -> None:
+    """Remove a member of a project whose members are locked, and end the member's invitations."""
+    for statement in (DELETE_MEMBER, DELETE_ORIGINS, DELETE_MEMBER_INVITATIONS_OF):
+        await transaction.fetch(statement, project_id, member_id)
 
 
 async def change_as_member(

@@ -26,6 +26,10 @@ _STEP: Final = 1_000
 """Pages to copy between two reports of progress: four megabytes."""
 _PATIENCE: Final = 2 * SECOND
 _TABLES: Final = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+_SCHEMA: Final = r"""
+SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name <> 'schema_migrations'"""
+_NAME: Final = 60
+_NAMED: Final = 5
 _APPLIED: Final = "SELECT version, checksum FROM schema_migrations"
 _SINGLE_FILE: Final = "PRAGMA journal_mode = DELETE"
 
@@ -78,7 +82,8 @@ def verify(connection: apsw.Connection, path: Path) -> Content:
     """Check every page and index, and that a known release created the schema.
 
     Raises:
-        NotADatabase: the file is damaged, or belongs to another program or a newer release.
+        NotADatabase: the file is damaged, belongs to another program or a newer release, or has another schema, such as
+            a trigger that would run in the service.
         MigrationChanged: a release with a different history created the file.
     """
     tables = {name for (name,) in connection.execute(_TABLES)}
@@ -97,6 +102,16 @@ def verify(connection: apsw.Connection, path: Path) -> Content:
         )
     if not applied or any(migration.is_missing(applied) for migration in known if migration.version <= newest):
         raise NotADatabase(f"The database {path} is incomplete: some of its migrations were never applied.")
+    with contextlib.closing(apsw.Connection(":memory:")) as empty:
+        for migration in known:
+            if migration.version <= newest:
+                empty.execute(migration.sql).fetchall()
+        differing = set(empty.execute(_SCHEMA)) ^ set(connection.execute(_SCHEMA))
+    if differing:
+        names = ", ".join(sorted({" ".join(str(name).split())[:_NAME] for name, _ in differing})[:_NAMED])
+        raise NotADatabase(
+            f"The database {path} does not have the schema that its migrations create. Compare in it: {names}."
+        )
     return Content(newest, count_rows(connection))
 
 
