@@ -25,6 +25,7 @@ PROJECT_FIELDS = [
     "allowed_origins",
     "same_device",
     "return_urls",
+    "texts",
     "created_at",
     "sessions_count",
     "confirmed_count",

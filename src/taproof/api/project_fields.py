@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field, WithJsonSchema
 from taproof.api.schemas import Name, ProjectId, StrictRequest, Time
 from taproof.core.model import PROJECT_DEFAULTS, ProjectChanges, ProjectEvent, TurnOffReason
 from taproof.core.origins import ORIGIN_LENGTH, ORIGINS_LIMIT
+from taproof.core.project_texts import DEFAULT, LANGUAGES, TEXT_LIMITS
 from taproof.core.return_url import ENTRY_LENGTH, RETURN_URLS_LIMIT
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
@@ -121,6 +122,27 @@ ReturnUrls = Annotated[
         examples=[["https://app.example/return"]],
     ),
 ]
+Texts = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "propertyNames": {"enum": [DEFAULT, *LANGUAGES]},
+            "additionalProperties": {
+                "type": "object",
+                "properties": {key: {"type": "string", "maxLength": limit} for key, limit in TEXT_LIMITS.items()},
+                "additionalProperties": False,
+            },
+        }
+    ),
+    Field(
+        description="The project's own texts, by language; default is for every language without its own text. The "
+        "keys: prompt_title (first line of the messenger's question, at most 100 characters), button_label (the button "
+        "that opens the messenger, 40), confirmed, cancelled and expired (last line of these messages, 160). A change "
+        'replaces all texts; {} removes them, and "" removes one. They replace no sentence that protects the user.',
+        examples=[{"default": {"prompt_title": "Acme members area"}, "es": {"prompt_title": "Zona de socios de Acme"}}],
+    ),
+]
 BotToken = Annotated[
     str,
     WithJsonSchema({"type": "string", "maxLength": 117, "pattern": "^$|^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{30,100}$"}),
@@ -160,6 +182,7 @@ class CreateProject(_ProjectRequest):
     allowed_origins: AllowedOrigins = Field(default_factory=list)
     same_device: SameDevice = "off"
     return_urls: ReturnUrls = Field(default_factory=list)
+    texts: Texts = Field(default_factory=dict)
     bot_token: BotToken = ""
 
 
@@ -182,6 +205,7 @@ class UpdateProject(_ProjectRequest):
     allowed_origins: AllowedOrigins = Field(default_factory=list)
     same_device: SameDevice = Field(default_factory=lambda: "off")
     return_urls: ReturnUrls = Field(default_factory=list)
+    texts: Texts = Field(default_factory=dict)
     bot_token: BotToken = Field(default_factory=str)
 
     def new_bot_token(self) -> str | None:
@@ -225,6 +249,7 @@ class ProjectAnswer(BaseModel):
     allowed_origins: AllowedOrigins
     same_device: SameDevice
     return_urls: ReturnUrls
+    texts: Texts
     created_at: Time
     sessions_count: int = Field(description="All sessions that were ever started.", examples=[1200])
     confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])

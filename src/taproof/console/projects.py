@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.console import project_form
+from taproof.console import appearance_form, project_form
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, read_form
 from taproof.console.project_form import in_words
@@ -66,6 +66,7 @@ class ProjectPages:
             Route(project, on_project(self._overview, across_projects=True), methods=["GET"]),
             Route(f"{project}/settings", on_project(self._settings), methods=["GET"]),
             Route(f"{project}/settings", on_project(self._update), methods=["POST"]),
+            Route(f"{project}/appearance", on_project(self._set_appearance), methods=["POST"]),
             Route(f"{project}/bot", on_project(self._set_bot), methods=["POST"]),
             Route(f"{project}/bot/remove", on_project(self._remove_bot), methods=["POST"]),
             Route(f"{project}/regenerate", on_project(self._regenerate), methods=["POST"]),
@@ -121,6 +122,19 @@ class ProjectPages:
             )
         return self.pages.redirect(request, request.url.path, notice="Saved.")
 
+    async def _set_appearance(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        form = await read_form(request)
+        try:
+            changes = appearance_form.changes(form)
+            if changes != ProjectChanges():
+                await self.projects.update_project(visitor.actor, project.id, changes)
+        except InvalidRequest as error:
+            errors = {"appearance": appearance_form.in_words(error)}
+            appearance = appearance_form.typed(form)
+            return await self._show_settings(request, visitor, project, appearance=appearance, errors=errors)
+        notice = "Nothing was changed." if changes == ProjectChanges() else "Saved."
+        return self.pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
+
     async def _set_bot(self, request: Request, visitor: Visitor, project: Project) -> Response:
         token = (await read_form(request))["bot_token"]
         if not token:
@@ -173,12 +187,14 @@ class ProjectPages:
         *,
         typed: Mapping[str, Any] | None = None,
         was: Mapping[str, Any] | None = None,
+        appearance: Mapping[str, str] | None = None,
         errors: Mapping[str, str] = _NO_ERRORS,
         status: int = 400,
     ) -> Response:
         """Show the project's settings. After an error, show the input `typed` instead of the values `was`.
 
-        `errors` maps a form to its error. The forms are "settings", "bot", "regenerate" and "delete".
+        `appearance` is the input in the form for texts. `errors` maps a form to its error. The forms are "settings",
+        "appearance", "bot", "regenerate" and "delete".
         """
         kept = project_form.shown(project)
         needs_bot = project.bot_username is None or project.bot_broken_at is not None
@@ -186,6 +202,7 @@ class ProjectPages:
             "project": project,
             "typed": typed or kept,
             "was": was or kept,
+            "appearance": appearance or appearance_form.shown(project),
             "errors": errors,
             "new_bot_link": await self.managed_bots.suggest_bot(visitor.actor, project) if needs_bot else None,
             # Repeated at the top, because the other forms are far down the page.

@@ -190,6 +190,7 @@ class AuthorizationPages:
             bool(seen.request.redirect_uri),
             seen.hint,
             seen.return_required,
+            seen.client.texts,
         )
         page = self._pages.sign_in(view, self.language(request, seen.request.ui_locales))
         return page_answer(page, form_action=seen.request.redirect_uri or None)

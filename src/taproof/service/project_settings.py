@@ -11,6 +11,7 @@ from taproof.core.errors import InvalidRequest
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import read_origins
+from taproof.core.project_texts import NO_TEXTS, changed_texts, read_texts
 from taproof.core.return_code import SameDevice
 from taproof.core.return_url import read_return_urls
 from taproof.core.webhook_url import webhook_url_problem
@@ -69,6 +70,7 @@ class SettingsRules:
             allowed_origins=None if changes.allowed_origins is None else read_origins(changes.allowed_origins),
             webhook_events=None if changes.webhook_events is None else read_events(changes.webhook_events),
             return_urls=None if changes.return_urls is None else read_return_urls(changes.return_urls),
+            texts=None if changes.texts is None else read_texts(changes.texts),
         )
 
 
@@ -86,6 +88,8 @@ def audit_details(before: Project | None, changes: ProjectChanges) -> dict[str, 
         difference = _difference(before.return_urls, changes.return_urls)
         shown = {name: [url_origin(each) for each in difference[name]] for name in ("added", "removed")}
         details["return_urls"] = difference | shown
+    if changes.texts is not None:
+        details["texts"] = changed_texts(NO_TEXTS if before is None else before.texts, changes.texts)
     return details
 
 

@@ -128,6 +128,17 @@ def test_waiting_shows_the_link_and_the_time() -> None:
         assert page.all("bdi", id="time-left")[0]["data-seconds-left"] == str(max(seconds, 0))
 
 
+def test_the_projects_button_label() -> None:
+    """It replaces the label in its language, as text only, and no other words of the page."""
+    texts = {"default": {"button_label": "<b>Enter</b>", "confirmed": "No"}, "es": {"button_label": "Entrar"}}
+    labels = {"ru": "<b>Enter</b>", "es": "Entrar"}
+    for language, label in labels.items():
+        usual, own = (Page(PAGES.sign_in(a_view(texts=each), language)) for each in ({}, texts))
+        assert own.text == usual.text.replace(LANGUAGES[language].waiting.open_button, label)
+        assert label in own.isolated
+        assert own.all("b") == []
+
+
 def test_a_link_to_this_machine_has_no_code() -> None:
     """A phone cannot open the sandbox's link, so there is nothing to scan."""
     for link, is_drawn in (

@@ -8,7 +8,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 
 from taproof.core.model import Hint
 from taproof.core.names import isolated_name, visible_name
+from taproof.core.project_texts import ProjectTexts, own_text
 from taproof.core.webhook_url import is_loopback
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
@@ -54,6 +55,7 @@ class SignInView:
         application_url: whether there is a page of the application to go back to; the device grant has none.
         hint: what the sign-in waits for, in the state `waiting`.
         return_required: whether the sign-in must end in the browser in which it began. The page then shows no QR code.
+        texts: the project's own texts.
     """
 
     state: SignInState
@@ -68,6 +70,7 @@ class SignInView:
     application_url: bool = False
     hint: Hint = "waiting"
     return_required: bool = False
+    texts: ProjectTexts = field(default_factory=dict)
 
     @property
     def is_live(self) -> bool:
@@ -124,7 +127,8 @@ class Pages:
         """Return the sign-in page. The page reloads itself when its state changes."""
         names = {"project": view.project_name, "client": view.client_name}
         status = self.status_text(view.hint, view.match_code, language)
-        return self._render("sign_in.html", language, names, view=view, status=status)
+        label = visible_name(own_text(view.texts, language, "button_label"))
+        return self._render("sign_in.html", language, names, view=view, status=status, own_label=label)
 
     @staticmethod
     def status_text(hint: Hint, match_code: str | None, language: str) -> str:
