@@ -26,6 +26,7 @@ PROJECT_FIELDS = [
     "same_device",
     "return_urls",
     "texts",
+    "logo_url",
     "created_at",
     "sessions_count",
     "confirmed_count",

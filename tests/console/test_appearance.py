@@ -45,6 +45,23 @@ async def test_texts_are_set_shown_and_removed(visitor: Visitor, console: Instal
     assert " label=" not in (await visitor.get(f"{LIST}/{project.id}")).text
 
 
+async def test_a_logo_is_shown_under_its_own_policy(visitor: Visitor, console: Installation) -> None:
+    """The settings show it, and only they may load an image from its origin; the texts do not change with it."""
+    project, _ = await visitor.create_project()
+    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(texts=TEXTS))
+    page, action = form_of(project)
+    refused = await visitor.submit(page, action, logo_url="http://shop.example/logo.png")
+    assert "The logo's address must begin with https://" in refused.text
+    await visitor.submit(page, action, logo_url="https://cdn.shop.example/logo.png")
+    shown = await visitor.get(page)
+    assert shown.one(".//img[@src='https://cdn.shop.example/logo.png']").get("referrerpolicy") == "no-referrer"
+    policies = [each.response.headers["content-security-policy"] for each in (shown, await visitor.get(LIST))]
+    assert [" img-src 'self' data: https://cdn.shop.example;" in each for each in policies] == [True, False]
+    assert await texts_of(console, project) == TEXTS
+    await visitor.submit(page, action, logo_url="")
+    assert "cdn.shop.example" not in (await visitor.get(page)).html
+
+
 async def test_a_stale_form_keeps_newer_texts(visitor: Visitor, console: Installation) -> None:
     """A form that was opened before another change, and that the visitor did not touch, changes nothing."""
     project, _ = await visitor.create_project()

@@ -1,4 +1,4 @@
-"""The form for a project's own texts: its values, the input, and the resulting change."""
+"""The form for a project's own texts and its logo: its values, the input, and the resulting change."""
 
 import hashlib
 from typing import Any, Final
@@ -19,8 +19,10 @@ _IN_WORDS: Final = {
     **{f"texts.{DEFAULT}.{key}": label for key, label in _LABELS.items()},
     "texts: ": "Other languages: ",
     "texts.": "Other languages: ",
+    "logo_url": "The logo's address",
 }
 """The beginnings of API error sentences about a field, with the form's own wording."""
+_OTHERS: Final = ("other_languages", "was_texts", "logo_url", "was_logo_url")
 
 
 def shown(project: Project) -> dict[str, Any]:
@@ -33,16 +35,17 @@ def shown(project: Project) -> dict[str, Any]:
     ]
     own = project.texts.get(DEFAULT, {})
     texts = {key: own.get(key, "") for key in TEXT_LIMITS}
-    return {**texts, "other_languages": "\n".join(others), "was_texts": _digest(project.texts)}
+    logo = {"logo_url": project.logo_url, "was_logo_url": project.logo_url}
+    return {**texts, **logo, "other_languages": "\n".join(others), "was_texts": _digest(project.texts)}
 
 
 def typed(form: Form) -> dict[str, str]:
     """Return the input, to show it again."""
-    return {name: form[name] for name in (*TEXT_LIMITS, "other_languages", "was_texts")}
+    return {name: form[name] for name in (*TEXT_LIMITS, *_OTHERS)}
 
 
 def changes(form: Form) -> ProjectChanges:
-    """Return only what the visitor changed. Another page can have changed the texts meanwhile.
+    """Return only what the visitor changed. Another page can have changed the rest meanwhile.
 
     Raises:
         InvalidRequest: a line of the other languages cannot be read.
@@ -50,7 +53,10 @@ def changes(form: Form) -> ProjectChanges:
     texts = _read_lines(form["other_languages"])
     if own := {key: form[key] for key in TEXT_LIMITS if form[key]}:
         texts[DEFAULT] = own
-    return ProjectChanges(texts=None if _digest(texts) == form["was_texts"] else texts)
+    return ProjectChanges(
+        texts=None if _digest(texts) == form["was_texts"] else texts,
+        logo_url=None if form["logo_url"] == form["was_logo_url"] else form["logo_url"],
+    )
 
 
 def in_words(error: InvalidRequest) -> str:

@@ -11,6 +11,7 @@ from starlette.routing import Route
 from taproof.console import appearance_form, project_form
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, read_form
+from taproof.console.guard import content_security_policy
 from taproof.console.project_form import in_words
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import PageRenderer
@@ -23,6 +24,7 @@ from taproof.core.errors import (
     RateLimited,
     TooManyProjects,
 )
+from taproof.core.logo_url import logo_origin
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
 from taproof.http.errors import retry_after
@@ -208,7 +210,10 @@ class ProjectPages:
             # Repeated at the top, because the other forms are far down the page.
             "problem": next((error for form, error in errors.items() if form != "settings"), ""),
         }
-        return self.pages.render(request, "project_settings.html", context, status=status if errors else 200)
+        page = self.pages.render(request, "project_settings.html", context, status=status if errors else 200)
+        if project.logo_url:
+            page.headers["content-security-policy"] = content_security_policy(logo_origin(project.logo_url))
+        return page
 
 
 def _page_number(request: Request) -> int:

@@ -317,6 +317,8 @@ class Project:
     """URLs to which a sign-in may return, besides the pages of `allowed_origins`."""
     texts: ProjectTexts = field(default_factory=dict)
     """The project's own texts for its users: see `core.project_texts`."""
+    logo_url: str = ""
+    """The image that hosted pages show; "" for none."""
     plan: Plan | None = field(default=None, compare=False)
     """The plan of the developer `developer_id`; None if the project was not read for a member."""
     role: Role | None = field(default=None, compare=False)
@@ -347,6 +349,7 @@ class ProjectChanges:
     same_device: SameDevice | None = None
     return_urls: tuple[str, ...] | None = None
     texts: ProjectTexts | None = None
+    logo_url: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the fields that are not None."""
@@ -366,6 +369,7 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
     same_device="off",
     return_urls=(),
     texts=NO_TEXTS,
+    logo_url="",
 )
 """The default settings of a new project."""
 

@@ -47,6 +47,7 @@ def project(found: Project) -> dict[str, Any]:
         "same_device": found.same_device,
         "return_urls": list(found.return_urls),
         "texts": found.texts,
+        "logo_url": found.logo_url,
         "created_at": iso8601(found.created_at),
         "sessions_count": found.sessions_count,
         "confirmed_count": found.confirmed_count,

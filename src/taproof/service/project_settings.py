@@ -8,6 +8,7 @@ from taproof.core.accounts import Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.deliveries import read_events
 from taproof.core.errors import InvalidRequest
+from taproof.core.logo_url import logo_url_problem
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import read_origins
@@ -35,7 +36,7 @@ class SettingsRules:
     Args:
         address_rules: the addresses allowed in webhook URLs.
         webhook_ports: the ports allowed in webhook URLs.
-        allow_loopback_http: accept http:// webhook URLs to a loopback address, as the sandbox does.
+        allow_loopback_http: accept http:// webhook and logo URLs to a loopback address, as the sandbox does.
     """
 
     address_rules: AddressRules
@@ -62,6 +63,10 @@ class SettingsRules:
                 raise InvalidRequest(f"webhook_url {problem}.")
         if changes.same_device is not None and changes.same_device not in get_args(SameDevice):
             raise InvalidRequest("same_device must be off, offer or require.")
+        if changes.logo_url is not None:
+            problem = logo_url_problem(changes.logo_url, allow_loopback_http=self.allow_loopback_http)
+            if problem is not None:
+                raise InvalidRequest(f"logo_url {problem}.")
         if changes.collect_phone and plan == "free":
             raise InvalidRequest(NO_PHONES)
         return dataclasses.replace(
@@ -80,8 +85,9 @@ def audit_details(before: Project | None, changes: ProjectChanges) -> dict[str, 
     A URL may contain a secret, so only its origin is logged. Whole lists may be too long for an entry.
     """
     details = changes.given()
-    if changes.webhook_url is not None:
-        details["webhook_url"] = url_origin(changes.webhook_url)
+    for name in ("webhook_url", "logo_url"):
+        if details.get(name) is not None:
+            details[name] = url_origin(details[name])
     if before is not None and changes.allowed_origins is not None:
         details["allowed_origins"] = _difference(before.allowed_origins, changes.allowed_origins)
     if before is not None and changes.return_urls is not None:

@@ -116,9 +116,9 @@ session_and_developer_from = _with_developer(ConsoleSession, console_session_fro
 
 def sign_in_client_from(row: Row) -> SignInClient:
     """Return the client and its project's data, from a row of `READ_CLIENT`."""
-    *client, secret_hash, developer_id, project_name, is_active, public_access, same_device, texts = row
-    of_project = (developer_id, project_name, bool(is_active), bool(public_access), same_device, load_texts(texts))
-    return SignInClient(client_from(client), secret_hash, *of_project)
+    *client, secret_hash, developer_id, project_name, is_active, public_access, same_device, texts, logo_url = row
+    of_project = (developer_id, project_name, bool(is_active), bool(public_access), same_device)
+    return SignInClient(client_from(client), secret_hash, *of_project, load_texts(texts), logo_url)
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
@@ -252,15 +252,16 @@ def project_values(project: Project, secret_key_hash: bytes) -> Values:
     """Return the values of `CREATE_PROJECT`, without the limit."""
     named = (project.id, project.developer_id, project.name)
     lists = map(" ".join, (project.allowed_origins, project.webhook_events, project.return_urls))
-    return (*named, secret_key_hash, *_project_rest(project), *lists, project.same_device, dump_texts(project.texts))
+    own = (dump_texts(project.texts), project.logo_url)
+    return (*named, secret_key_hash, *_project_rest(project), *lists, project.same_device, *own)
 
 
 def change_values(changes: ProjectChanges) -> Values:
     """Return the first values of `UPDATE_PROJECT`."""
     lists = (changes.allowed_origins, changes.webhook_events, changes.return_urls)
     joined = (None if each is None else " ".join(each) for each in lists)
-    texts = None if changes.texts is None else dump_texts(changes.texts)
-    return (changes.name, changes.webhook_url, *_change_flags(changes), *joined, changes.same_device, texts)
+    own = (None if changes.texts is None else dump_texts(changes.texts), changes.logo_url)
+    return (changes.name, changes.webhook_url, *_change_flags(changes), *joined, changes.same_device, *own)
 
 
 def client_values(client: OidcClient) -> Values:

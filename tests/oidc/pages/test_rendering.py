@@ -285,6 +285,23 @@ def test_headers() -> None:
             Pages.headers(bad)
 
 
+def test_logos() -> None:
+    """Three pages show it. The policy allows its origin alone; a stored URL that has none extends no policy."""
+    logo = 'https://cdn.shop.example/a.png?"><script>'
+    pages = (
+        PAGES.sign_in(a_view(logo_url=logo), "en"),
+        PAGES.back_in_browser("auth_1", "Shop", "en", logo_url=logo),
+        PAGES.device_confirm("en", "WDJB-MJHT", "Shop", "TV", logo_url=logo),
+    )
+    shown = {"class": "logo", "src": logo, "alt": "", "referrerpolicy": "no-referrer"}
+    assert [Page(page).all("img", **{"class": "logo"}) for page in pages] == [[shown]] * 3
+    assert Page(EACH["waiting"]("en")).all("img", **{"class": "logo"}) == []
+    sources = {logo: " https://cdn.shop.example", "https://a b/; script-src *": "", "": ""}
+    for url, source in sources.items():
+        policy = dict(Pages.headers(logo_url=url))[b"content-security-policy"].decode()
+        assert f"; img-src 'self'{source}; connect-src" in policy
+
+
 def test_static_files() -> None:
     """Only the files of the folder are served, each with its type."""
     types = {"oidc.css": "text/css", "sign_in.js": "text/javascript", "form_post.js": "text/javascript"}

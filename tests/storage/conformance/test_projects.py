@@ -32,6 +32,7 @@ async def test_create_project_keeps_every_field(storage: Storage, seed: "Seed") 
         match_code=True,
         allowed_origins=("https://shop.example", "http://[::1]:3000"),
         texts={"default": {"confirmed": "\"Bye\" '☕'"}, "fa": {"expired": "می\u200cخواهم"}},
+        logo_url="https://shop.example/logo.png",
     )
     await storage.projects.create_project(project, b"k" * 32)
     assert await storage.projects.read_project("proj_other") == project
@@ -121,6 +122,7 @@ async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Sto
         ProjectChanges(allowed_origins=()),
         ProjectChanges(texts={"ru": {"prompt_title": "Клуб"}}),
         ProjectChanges(texts={}),
+        ProjectChanges(logo_url="https://shop.example/logo.png"),
         ProjectChanges("All", "https://example.net/", is_active=False, public_access=False, collect_phone=True),
     ],
 )

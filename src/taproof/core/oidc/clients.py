@@ -66,6 +66,7 @@ class SignInClient(NamedTuple):
     public_access: bool
     same_device: SameDevice
     texts: ProjectTexts = NO_TEXTS
+    logo_url: str = ""
 
     @property
     def has_access(self) -> bool:

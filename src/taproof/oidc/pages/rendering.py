@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from taproof.core.logo_url import logo_origin
 from taproof.core.model import Hint
 from taproof.core.names import isolated_name, visible_name
 from taproof.core.project_texts import ProjectTexts, own_text
@@ -56,6 +57,7 @@ class SignInView:
         hint: what the sign-in waits for, in the state `waiting`.
         return_required: whether the sign-in must end in the browser in which it began. The page then shows no QR code.
         texts: the project's own texts.
+        logo_url: the project's logo; "" for none.
     """
 
     state: SignInState
@@ -71,6 +73,7 @@ class SignInView:
     hint: Hint = "waiting"
     return_required: bool = False
     texts: ProjectTexts = field(default_factory=dict)
+    logo_url: str = ""
 
     @property
     def is_live(self) -> bool:
@@ -128,7 +131,9 @@ class Pages:
         names = {"project": view.project_name, "client": view.client_name}
         status = self.status_text(view.hint, view.match_code, language)
         label = visible_name(own_text(view.texts, language, "button_label"))
-        return self._render("sign_in.html", language, names, view=view, status=status, own_label=label)
+        return self._render(
+            "sign_in.html", language, names, view=view, status=status, own_label=label, logo_url=view.logo_url
+        )
 
     @staticmethod
     def status_text(hint: Hint, match_code: str | None, language: str) -> str:
@@ -148,10 +153,10 @@ class Pages:
             case _:
                 return texts.waiting.status
 
-    def back_in_browser(self, authorization_id: str, project_name: str, language: str) -> bytes:
+    def back_in_browser(self, authorization_id: str, project_name: str, language: str, *, logo_url: str = "") -> bytes:
         """Return the page to which the messenger leads. Its script sends the return code from the address."""
         names = {"project": project_name}
-        return self._render("return.html", language, names, authorization_id=authorization_id)
+        return self._render("return.html", language, names, authorization_id=authorization_id, logo_url=logo_url)
 
     def elsewhere(self, language: str, *, is_signed_in: bool = False) -> bytes:
         """Return this page for another browser than the one in which the sign-in began.
@@ -176,7 +181,9 @@ class Pages:
             "device_code.html", language, {}, user_code=user_code, problem=problem, example=_DEVICE_CODE_EXAMPLE
         )
 
-    def device_confirm(self, language: str, user_code: str, project_name: str, client_name: str) -> bytes:
+    def device_confirm(
+        self, language: str, user_code: str, project_name: str, client_name: str, *, logo_url: str = ""
+    ) -> bytes:
         """Return the question whether the code is shown on the user's own device (RFC 8628, section 5.4)."""
         names = {"project": project_name, "client": client_name}
         return self._render(
@@ -186,15 +193,17 @@ class Pages:
             user_code=user_code,
             project_name=project_name,
             client_name=client_name,
+            logo_url=logo_url,
         )
 
     @staticmethod
-    def headers(form_action_origin: str | None = None) -> list[tuple[bytes, bytes]]:
+    def headers(form_action_origin: str | None = None, logo_url: str = "") -> list[tuple[bytes, bytes]]:
         """Return the headers of every page.
 
         Args:
             form_action_origin: the redirect URI or its origin, for a page whose form leads there: directly
                 (`form_post`), or by a redirect (`sign_in`, to leave the sign-in).
+            logo_url: the logo on the page; "" for none. Images may come from its origin and from no other.
 
         Chromium applies form-action to every redirect after a form, and applications often redirect on to another
         origin. So the whole scheme is allowed. Also, a policy cannot name an IPv6 address such as `[::1]`.
@@ -208,8 +217,9 @@ class Pages:
             if match is None:
                 raise ValueError("The redirect URI has no scheme.")
             form_action += f" {match[0].lower()}"
+        images = f"'self' {logo_origin(logo_url)}".rstrip()
         policy = (
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+            f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; "
             f"form-action {form_action}; base-uri 'none'; frame-ancestors 'none'"
         )
         return [
