@@ -5,8 +5,10 @@ from html.parser import HTMLParser
 from typing import get_args
 
 import pytest
+from tests.core.logos import PNG
 from tests.oidc.pages.views import DEEPLINK, EACH, PAGES, REDIRECT_URI, a_view
 
+from taproof.core.brand import Brand, Logo
 from taproof.http.qr_code import qr_code_file
 from taproof.oidc.pages.rendering import Pages, SignInState
 from taproof.oidc.pages.texts.catalog import LANGUAGES
@@ -283,6 +285,19 @@ def test_headers() -> None:
     for bad in ("", "/cb", "; script-src *;:", " https://shop.example"):
         with pytest.raises(ValueError, match="no scheme"):
             Pages.headers(bad)
+
+
+def test_the_operators_brand() -> None:
+    """Each page shows the name as text and the logo below; without a brand, there is neither."""
+    branded = Pages(Brand("Acme <b>", Logo(PNG, "image/png")))
+    page = Page(branded.device_code("fa"))
+    assert "Acme <b>" in page.isolated
+    [icon] = page.all("link", rel="icon")
+    assert (icon["href"] or "").startswith("/oidc/static/logo?")
+    assert [each["src"] for each in page.all("img")] == [icon["href"]]
+    named = Page(Pages(Brand("Acme")).device_code("en"))
+    assert (named.all("img"), "Acme" in named.text) == ([], True)
+    assert (Page(PAGES.device_code("en")).all("footer"), PAGES.device_code("en").count(b"Taproof")) == ([], 0)
 
 
 def test_logos() -> None:

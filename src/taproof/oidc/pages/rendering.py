@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from taproof.core.brand import Brand
 from taproof.core.logo_url import logo_origin
 from taproof.core.model import Hint
 from taproof.core.names import isolated_name, visible_name
@@ -105,12 +106,21 @@ class Pages:
     """Renders the pages.
 
     Args:
+        brand: the operator's name and logo, shown below each page. The software's own name is not shown.
         base_path: the path of the OpenID endpoints.
         device_path: the path of the page on which users type the code of a device.
     """
 
-    def __init__(self, base_path: str = "/oidc", device_path: str = "/device") -> None:
+    def __init__(
+        self,
+        brand: Brand = Brand(),  # noqa: B008 — it cannot change.
+        base_path: str = "/oidc",
+        device_path: str = "/device",
+    ) -> None:
         self._base_path = base_path
+        self.brand: Final = brand
+        self.logo_path: Final = f"{base_path}/static/logo"
+        """The path of the operator's logo, if there is one."""
         self._environment = Environment(
             loader=PackageLoader("taproof.oidc.pages"),
             autoescape=True,
@@ -124,6 +134,9 @@ class Pages:
             "device_path": device_path,
             "static": self._static_url,
             "isolate": _NAME.format,
+            "brand": brand,
+            "has_brand": brand != Brand(),
+            "icon": self._icon_url(),
         }
 
     def sign_in(self, view: SignInView, language: str) -> bytes:
@@ -244,6 +257,12 @@ class Pages:
 
     def _static_url(self, name: str) -> str:
         return f"{self._base_path}/static/{name}?{_digest(name)}"
+
+    def _icon_url(self) -> str:
+        """Return the URL of the operator's logo, or of the software's."""
+        if self.brand.logo is None:
+            return self._static_url("icon.svg")
+        return f"{self.logo_path}?{hashlib.sha256(self.brand.logo.content).hexdigest()[:12]}"
 
     def _render(self, template: str, language: str, names: Mapping[str, str], **context: Any) -> bytes:
         own = {
