@@ -14,6 +14,7 @@ from tests.service.conftest import Node, acting
 from tests.whole_sign_in import OWN_ORIGIN
 
 from taproof.core.accounts import Developer
+from taproof.core.brand import Brand
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient, SigningAlg
@@ -60,6 +61,7 @@ class Provider:
     def __init__(self, node: Node) -> None:
         storage, encryptor, clock = node.storage, node.encryptor, node.clock
         self.node = node
+        self.brand = Brand()
         self.withdrawn = 0
         self.clients = OidcClients(storage, clock, system_entropy)
         self.keys = SigningKeys(storage, encryptor, clock, system_entropy)
@@ -93,7 +95,9 @@ class Provider:
             devices=self.devices,
             keys=self.keys,
         )
-        return OpenidProvider(services, self.node.clock, issuer=ISSUER, limits=limits, metrics=metrics)
+        return OpenidProvider(
+            services, self.node.clock, issuer=ISSUER, brand=self.brand, limits=limits, metrics=metrics
+        )
 
     def later(self, milliseconds: int) -> None:
         self.node.clock.now += milliseconds

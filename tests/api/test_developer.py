@@ -25,6 +25,8 @@ PROJECT_FIELDS = [
     "allowed_origins",
     "same_device",
     "return_urls",
+    "texts",
+    "logo_url",
     "created_at",
     "sessions_count",
     "confirmed_count",

@@ -43,6 +43,8 @@ REFUSED: dict[str, list[Any]] = {
     "telegram_environment": [CANARY, "testing"],
     "messenger_link_base": ["http://t.me/bot", "https://t.me/bot?canary-5c1b", CANARY],
     "geoip_file": [CANARY, "/nowhere/canary-5c1b.mmdb", "/"],
+    "console_name": ["x" * 41, "a\nb", "a\u202eb", "{canary-5c1b}", "\u3164"],
+    "console_logo": [CANARY, "/nowhere/canary-5c1b.png", "/", __file__],
     "webhook_allow": [CANARY, "private;loopback", "10.0.0.1/8", "private,lan", "fd00::/8%canary-5c1b", "fe80::1/200"],
     "webhook_ports": [CANARY, ",", "0", "65536", "443;8443", "443,https", "-1", "4.5"],
     "database_url": [

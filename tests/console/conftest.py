@@ -27,6 +27,7 @@ from tests.whole_sign_in import WholeSignIn
 from taproof.console.app import Console, ConsoleServices
 from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.core.accounts import Actor, Developer, Plan
+from taproof.core.brand import Brand
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
@@ -168,6 +169,7 @@ async def open_console(
     *,
     in_sandbox: bool = False,
     sandbox_developer: SandboxDeveloper | None = None,
+    brand: Brand = Brand(),  # noqa: B008 — it cannot change.
 ) -> AsyncIterator[Installation]:
     """Open a console with an empty database."""
     storage = SqliteStorage.open(directory / "taproof.db", START)
@@ -218,6 +220,7 @@ async def open_console(
         clock,
         system_entropy,
         base_url=BASE_URL,
+        brand=brand,
         version=version("taproof"),
         limits=limits,
         sandbox=in_sandbox,

@@ -97,6 +97,19 @@ async def test_the_page_in_a_requested_language(web: Web, shop: Shop) -> None:
         assert f'<html lang="{language}"' in shown.text
 
 
+async def test_the_projects_logo_and_label(web: Web, shop: Shop) -> None:
+    """The page shows both, and its policy allows the logo's origin alone, also on the page that leads back."""
+    await shop.change_project(
+        logo_url="https://cdn.shop.example/logo.png", texts={"default": {"button_label": "Enter the <shop>"}}
+    )
+    page = (await web.authorize(shop.request())).headers["location"]
+    for path in (page, f"{page}/return"):
+        shown = await web.get(path)
+        assert shown.text.count('src="https://cdn.shop.example/logo.png"') == 1
+        assert "img-src 'self' https://cdn.shop.example; " in shown.headers["content-security-policy"]
+    assert "<bdi>Enter the &lt;shop&gt;</bdi></a>" in (await web.get(page)).text
+
+
 async def test_form_post(web: Web, shop: Shop) -> None:
     """With form_post, a page posts code or error to the redirect URI, and is not stored (Form Post Response Mode)."""
     for response in (

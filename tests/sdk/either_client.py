@@ -41,6 +41,8 @@ PROJECT = {
     "allowed_origins": ["https://shop.example.com", "https://example.com"],
     "same_device": "offer",
     "return_urls": ["https://shop.example.com/app"],
+    "logo_url": "https://shop.example.com/logo.png",
+    "texts": {"default": {"prompt_title": "Members area"}},
     "webhook_events": ["auth.confirmed", "auth.reported"],
     "bot_username": "shop_bot",
     "bot_broken_at": "2026-11-20T22:44:03.127Z",

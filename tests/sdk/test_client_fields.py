@@ -67,6 +67,8 @@ def test_the_fields_of_a_project(client: EitherClient, server: ScriptedServer) -
     assert (project.phone_required, project.show_context, project.match_code) == (False, True, "on")
     assert project.allowed_origins == ("https://shop.example.com", "https://example.com")
     assert (project.same_device, project.return_urls) == ("offer", ("https://shop.example.com/app",))
+    assert project.logo_url == "https://shop.example.com/logo.png"
+    assert project.texts == {"default": {"prompt_title": "Members area"}}
     assert project.webhook_events == ("auth.confirmed", "auth.reported")
     assert (project.bot_username, project.bot_broken_at) == ("shop_bot", INSTANT)
     assert (project.webhook_failing_since, project.webhook_turned_off) == (None, None)
@@ -81,6 +83,8 @@ def test_a_project_without_a_required_field_is_refused(client: EitherClient, ser
         "allowed_origins",
         "same_device",
         "return_urls",
+        "texts",
+        "logo_url",
         "webhook_events",
     ):
         server.replies = [reply(200, {field: value for field, value in PROJECT.items() if field != name})]
@@ -130,6 +134,8 @@ def test_arguments_are_sent(client: EitherClient, server: ScriptedServer) -> Non
         "allowed_origins": ("https://shop.example.com",),
         "same_device": "require",
         "return_urls": ("https://shop.example.com/app",),
+        "logo_url": "https://shop.example.com/logo.png",
+        "texts": {"ru": {"confirmed": "Спасибо"}},
         "webhook_events": ("auth.reported",),
         "bot_token": BOT_TOKEN,
     }

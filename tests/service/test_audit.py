@@ -396,6 +396,20 @@ async def test_an_update_with_long_origins_writes_a_short_entry(node: "Node") ->
     assert told["removed"][0].startswith("https://aaaa")
 
 
+async def test_an_update_names_the_places_of_texts_and_the_origin_of_a_logo(node: "Node") -> None:
+    """All texts would be too long for an entry."""
+    actor, log = await new_log(node)
+    project, _ = await node.projects.create_project(
+        actor, ProjectChanges(name="Shop", texts={"en": {"expired": "Late"}, "ru": {"expired": "Поздно"}})
+    )
+    await log.only_new()
+    texts = {"en": {"expired": "Late"}, "default": {"expired": "Too late"}}
+    changes = ProjectChanges(texts=texts, logo_url="https://cdn.example/logo.png?key=secret")
+    await node.projects.update_project(actor, project.id, changes)
+    details = {"texts": ["default.expired", "ru.expired"], "logo_url": "https://cdn.example"}
+    assert json.loads((await log.only_new()).details) == details
+
+
 async def test_an_update_names_only_the_origins_of_return_urls(node: "Node") -> None:
     """A return URL may contain a secret, as a webhook URL may."""
     actor, log = await new_log(node)

@@ -8,8 +8,10 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import BaseModel, Field, WithJsonSchema
 
 from taproof.api.schemas import Name, ProjectId, StrictRequest, Time
+from taproof.core.logo_url import LOGO_URL_LIMIT
 from taproof.core.model import PROJECT_DEFAULTS, ProjectChanges, ProjectEvent, TurnOffReason
 from taproof.core.origins import ORIGIN_LENGTH, ORIGINS_LIMIT
+from taproof.core.project_texts import DEFAULT, LANGUAGES, TEXT_LIMITS
 from taproof.core.return_url import ENTRY_LENGTH, RETURN_URLS_LIMIT
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
@@ -22,6 +24,11 @@ _ORIGIN: Final = (
     r"^(https://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))(:[0-9]{1,5})?$"
 )
 _RETURN_URL: Final = _ORIGIN.removesuffix("$") + r'([/?][!"$-\[\]-~]*)?$'
+
+_LOGO_URL: Final = (
+    r"^$|^(https://[A-Za-z0-9._-]+\.[A-Za-z0-9_-]+|http://(localhost|127(\.[0-9]{1,3}){3}))(:[0-9]{1,5})?"
+    r'([/?][!"$-\[\]-~]*)?$'
+)
 
 
 def _default_events() -> list[str]:
@@ -121,6 +128,37 @@ ReturnUrls = Annotated[
         examples=[["https://app.example/return"]],
     ),
 ]
+Texts = Annotated[
+    dict[str, Any],
+    WithJsonSchema(
+        {
+            "type": "object",
+            "propertyNames": {"enum": [DEFAULT, *LANGUAGES]},
+            "additionalProperties": {
+                "type": "object",
+                "properties": {key: {"type": "string", "maxLength": limit} for key, limit in TEXT_LIMITS.items()},
+                "additionalProperties": False,
+            },
+        }
+    ),
+    Field(
+        description="The project's own texts, by language; default is for every language without its own text. The "
+        "keys: prompt_title (first line of the messenger's question, at most 100 characters), button_label (the button "
+        "that opens the messenger, 40), confirmed, cancelled and expired (last line of these messages, 160). A change "
+        'replaces all texts; {} removes them, and "" removes one. They replace no sentence that protects the user.',
+        examples=[{"default": {"prompt_title": "Acme members area"}, "es": {"prompt_title": "Zona de socios de Acme"}}],
+    ),
+]
+LogoUrl = Annotated[
+    str,
+    WithJsonSchema({"type": "string", "maxLength": LOGO_URL_LIMIT, "pattern": _LOGO_URL}),
+    Field(
+        description="The image that hosted pages show above their heading: https:// and a host name with a dot, or "
+        '"" for none. In sandbox mode, http:// to a loopback address is also allowed. The browsers of users load it '
+        "from there, without a Referer header.",
+        examples=["https://shop.example/logo.png"],
+    ),
+]
 BotToken = Annotated[
     str,
     WithJsonSchema({"type": "string", "maxLength": 117, "pattern": "^$|^[1-9][0-9]{0,15}:[A-Za-z0-9_-]{30,100}$"}),
@@ -160,6 +198,8 @@ class CreateProject(_ProjectRequest):
     allowed_origins: AllowedOrigins = Field(default_factory=list)
     same_device: SameDevice = "off"
     return_urls: ReturnUrls = Field(default_factory=list)
+    texts: Texts = Field(default_factory=dict)
+    logo_url: LogoUrl = ""
     bot_token: BotToken = ""
 
 
@@ -182,6 +222,8 @@ class UpdateProject(_ProjectRequest):
     allowed_origins: AllowedOrigins = Field(default_factory=list)
     same_device: SameDevice = Field(default_factory=lambda: "off")
     return_urls: ReturnUrls = Field(default_factory=list)
+    texts: Texts = Field(default_factory=dict)
+    logo_url: LogoUrl = Field(default_factory=str)
     bot_token: BotToken = Field(default_factory=str)
 
     def new_bot_token(self) -> str | None:
@@ -225,6 +267,8 @@ class ProjectAnswer(BaseModel):
     allowed_origins: AllowedOrigins
     same_device: SameDevice
     return_urls: ReturnUrls
+    texts: Texts
+    logo_url: LogoUrl
     created_at: Time
     sessions_count: int = Field(description="All sessions that were ever started.", examples=[1200])
     confirmed_count: int = Field(description="Sessions that were confirmed.", examples=[1050])

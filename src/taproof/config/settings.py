@@ -23,6 +23,8 @@ from taproof.config.values import (
     BotUpdates,
     ByPlan,
     CertificateFile,
+    ConsoleLogo,
+    ConsoleName,
     DatabaseUrl,
     Days,
     Host,
@@ -60,6 +62,7 @@ _TRIAL: Final = "Trying it out"
 _LISTEN: Final = "Network"
 _PROCESSES: Final = "Processes and nodes"
 _MESSENGER: Final = "The messenger"
+_CONSOLE: Final = "The console"
 _WEBHOOKS: Final = "Webhooks"
 _LIMITS: Final = "Abuse limits"
 _STORE: Final = "The store"
@@ -164,6 +167,15 @@ class Settings(BaseModel):
         _MESSENGER,
         "City or Country database (.mmdb) from MaxMind or DB-IP. With it, prompts show the approximate place of a "
         "request.",
+    )
+    console_name: ConsoleName = _setting(
+        _CONSOLE, "Name of the console, shown there and below the hosted sign-in pages.", default="Taproof"
+    )
+    console_logo: ConsoleLogo = _setting(
+        _CONSOLE,
+        "Logo of the console, also shown below the hosted sign-in pages: a square PNG or SVG file of at most 64 KiB, "
+        "read at the start.",
+        repr=False,
     )
     webhook_allow: AllowedAddresses = _setting(
         _WEBHOOKS,

@@ -13,11 +13,14 @@ from taproof.config.options import ValueForm
 from taproof.core import rate_limit
 from taproof.core.accounts import Plan
 from taproof.core.address_rules import RANGES, AddressRules
+from taproof.core.brand import LOGO_BYTES, Logo, read_logo
 from taproof.core.clock import HOUR, MINUTE, SECOND
+from taproof.core.names import text_problem
 from taproof.core.webhook_url import is_loopback
 
 _UNITS: Final = {"second": SECOND, "minute": MINUTE, "hour": HOUR}
 _HIGHEST_RATE: Final = 1_000_000
+_NAME_LIMIT: Final = 40
 
 
 def _text(read: Callable[[str], object]) -> BeforeValidator:
@@ -62,6 +65,21 @@ def _readable(value: str) -> str:
             return value
     except OSError as error:
         raise ValueError("cannot be read") from error
+
+
+def _logo(value: str) -> Logo:
+    """Return the image in a file. It is read once, so that all processes show the same one."""
+    try:
+        with Path(value).open("rb") as file:
+            return read_logo(file.read(LOGO_BYTES + 1))
+    except OSError as error:
+        raise ValueError("cannot be read") from error
+
+
+def _name(value: str) -> str:
+    if not value or text_problem(value, _NAME_LIMIT) is not None:
+        raise ValueError("not a name")
+    return value
 
 
 def _bot_token(value: str) -> str:
@@ -155,6 +173,14 @@ _File = Annotated[Path | None, _text(_readable)]
 CertificateFile = Annotated[_File, ValueForm("FILE", f"{_FILE} the certificate chain in PEM form")]
 PrivateKeyFile = Annotated[_File, ValueForm("FILE", f"{_FILE} the private key in PEM form")]
 LocationFile = Annotated[_File, ValueForm("FILE", f"{_FILE} an .mmdb database of cities or countries")]
+ConsoleName = Annotated[
+    str,
+    _text(_name),
+    ValueForm("NAME", f"must be one line of 1 to {_NAME_LIMIT} characters, without braces and invisible characters"),
+]
+ConsoleLogo = Annotated[
+    Logo | None, _text(_logo), ValueForm("FILE", f"{_FILE} a PNG or SVG image of at most {LOGO_BYTES // 1024} KiB")
+]
 BotToken = Annotated[
     SecretStr | None,
     _text(_bot_token),

@@ -23,7 +23,7 @@ from taproof.console.live import LiveSessions
 from taproof.console.members import MemberPages
 from taproof.console.projects import ProjectPages
 from taproof.console.quick_start import QuickStart
-from taproof.console.rendering import STATIC, PageRenderer
+from taproof.console.rendering import LOGO, STATIC, PageRenderer
 from taproof.console.sandbox_sign_in import SandboxDeveloper, SandboxSignInPages
 from taproof.console.sessions import SessionPages
 from taproof.console.sign_in import SignInPages
@@ -33,6 +33,7 @@ from taproof.console.try_it import TryItPages
 from taproof.console.users import UserPages
 from taproof.console.waiting import COOKIE_SECONDS
 from taproof.console.webhooks import WebhookPages
+from taproof.core.brand import Brand
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
@@ -93,6 +94,7 @@ class Console:
         clock: returns the time in ms.
         entropy: returns random bytes.
         base_url: the URL that clients use for this service.
+        brand: the operator's name and logo.
         version: the version of this release.
         limits: the rate limits for client addresses and developers.
         sandbox: whether the service runs in the sandbox.
@@ -107,6 +109,7 @@ class Console:
         entropy: Entropy,
         *,
         base_url: str,
+        brand: Brand = Brand(),  # noqa: B008 — it cannot change.
         version: str,
         limits: RateLimits,
         sandbox: bool = False,
@@ -114,7 +117,7 @@ class Console:
     ) -> None:
         access = Access(services.console_sessions, services.projects, limits.developers)
         pages = PageRenderer(
-            encryptor, clock, entropy, version, sandbox=sandbox, one_click=sandbox_developer is not None
+            encryptor, clock, entropy, version, brand, sandbox=sandbox, one_click=sandbox_developer is not None
         )
         started = EncryptedCookie("signin", COOKIE_SECONDS, encryptor, clock, entropy)
         # The command is run in a shell on the service's machine, which does not have the running service's options.
@@ -161,6 +164,8 @@ class Console:
             *(Route(f"/console/static/{file.name}", _static(file.name), name=file.name) for file in STATIC.iterdir()),
             *(route for page in each for route in page.routes()),
         ]
+        if brand.logo is not None:
+            routes.append(Route(LOGO, FixedAnswer(*brand.logo, _FOR_GOOD)))
         if sandbox_developer is not None:
             routes += SandboxSignInPages(access, pages, sandbox_developer).routes()
         app = Starlette(routes=routes)

@@ -16,14 +16,18 @@ from taproof.http.same_origin import is_same_origin
 
 ShowFailure = Callable[[Request, TaproofError, int], Awaitable[Response]]
 
+
+def content_security_policy(image_origin: str = "") -> str:
+    """Return the policy of a page. Images may also come from `image_origin`, if one is given."""
+    images = f"'self' data: {image_origin}".rstrip()
+    return (
+        f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    )
+
+
 SECURITY_HEADERS: Final = (
-    (
-        b"content-security-policy",
-        (
-            b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-            b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-        ),
-    ),
+    (b"content-security-policy", content_security_policy().encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     # Not no-referrer: browsers would then send `Origin: null` with forms, which `is_same_origin` refuses.

@@ -8,9 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.console import project_form
+from taproof.console import appearance_form, project_form
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import Form, read_form
+from taproof.console.guard import content_security_policy
 from taproof.console.project_form import in_words
 from taproof.console.quick_start import QuickStart
 from taproof.console.rendering import PageRenderer
@@ -23,6 +24,7 @@ from taproof.core.errors import (
     RateLimited,
     TooManyProjects,
 )
+from taproof.core.logo_url import logo_origin
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import isolated_name, visible_name
 from taproof.http.errors import retry_after
@@ -66,6 +68,7 @@ class ProjectPages:
             Route(project, on_project(self._overview, across_projects=True), methods=["GET"]),
             Route(f"{project}/settings", on_project(self._settings), methods=["GET"]),
             Route(f"{project}/settings", on_project(self._update), methods=["POST"]),
+            Route(f"{project}/appearance", on_project(self._set_appearance), methods=["POST"]),
             Route(f"{project}/bot", on_project(self._set_bot), methods=["POST"]),
             Route(f"{project}/bot/remove", on_project(self._remove_bot), methods=["POST"]),
             Route(f"{project}/regenerate", on_project(self._regenerate), methods=["POST"]),
@@ -121,6 +124,19 @@ class ProjectPages:
             )
         return self.pages.redirect(request, request.url.path, notice="Saved.")
 
+    async def _set_appearance(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        form = await read_form(request)
+        try:
+            changes = appearance_form.changes(form)
+            if changes != ProjectChanges():
+                await self.projects.update_project(visitor.actor, project.id, changes)
+        except InvalidRequest as error:
+            errors = {"appearance": appearance_form.in_words(error)}
+            appearance = appearance_form.typed(form)
+            return await self._show_settings(request, visitor, project, appearance=appearance, errors=errors)
+        notice = "Nothing was changed." if changes == ProjectChanges() else "Saved."
+        return self.pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
+
     async def _set_bot(self, request: Request, visitor: Visitor, project: Project) -> Response:
         token = (await read_form(request))["bot_token"]
         if not token:
@@ -173,12 +189,14 @@ class ProjectPages:
         *,
         typed: Mapping[str, Any] | None = None,
         was: Mapping[str, Any] | None = None,
+        appearance: Mapping[str, str] | None = None,
         errors: Mapping[str, str] = _NO_ERRORS,
         status: int = 400,
     ) -> Response:
         """Show the project's settings. After an error, show the input `typed` instead of the values `was`.
 
-        `errors` maps a form to its error. The forms are "settings", "bot", "regenerate" and "delete".
+        `appearance` is the input in the form for texts. `errors` maps a form to its error. The forms are "settings",
+        "appearance", "bot", "regenerate" and "delete".
         """
         kept = project_form.shown(project)
         needs_bot = project.bot_username is None or project.bot_broken_at is not None
@@ -186,12 +204,16 @@ class ProjectPages:
             "project": project,
             "typed": typed or kept,
             "was": was or kept,
+            "appearance": appearance or appearance_form.shown(project),
             "errors": errors,
             "new_bot_link": await self.managed_bots.suggest_bot(visitor.actor, project) if needs_bot else None,
             # Repeated at the top, because the other forms are far down the page.
             "problem": next((error for form, error in errors.items() if form != "settings"), ""),
         }
-        return self.pages.render(request, "project_settings.html", context, status=status if errors else 200)
+        page = self.pages.render(request, "project_settings.html", context, status=status if errors else 200)
+        if project.logo_url:
+            page.headers["content-security-policy"] = content_security_policy(logo_origin(project.logo_url))
+        return page
 
 
 def _page_number(request: Request) -> int:

@@ -6,6 +6,8 @@ from typing import Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from taproof.core.model import Project
+from taproof.core.names import visible_name
+from taproof.core.project_texts import DEFAULT, own_text
 from taproof.http.sdk_files import SdkRelease
 
 
@@ -28,7 +30,8 @@ class QuickStart:
     def __init__(self, base_url: str, release: SdkRelease) -> None:
         self._base_url = base_url
         self._release = release
-        # The templates are programs, not HTML: the page escapes them. They contain no user input.
+        # The templates are programs, not HTML: the page escapes them. The only user input is the button's
+        # label, which its template escapes.
         self._environment = Environment(
             loader=PackageLoader("taproof.console"),
             autoescape=False,  # noqa: S701 — see above.
@@ -52,6 +55,7 @@ class QuickStart:
             "has_match_code": project.match_code,
             "must_return": must_return,
             "release": self._release,
+            "label": visible_name(own_text(project.texts, DEFAULT, "button_label")),
         }
         titles = (_BUTTON if project.public_access else {}) | ({} if must_return else _TITLES)
         return [

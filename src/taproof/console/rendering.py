@@ -19,6 +19,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from taproof.console.access import SESSION_COOKIE, SIGN_IN, Visitor
 from taproof.console.encrypted_cookie import EncryptedCookie
+from taproof.core.brand import Brand
 from taproof.core.clock import SECOND, Clock, iso8601
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
@@ -28,6 +29,8 @@ from taproof.http.errors import STATUS_HEADERS
 from taproof.http.qr_code import qr_code
 
 STATIC: Final = files("taproof.console") / "static"
+LOGO: Final = "/console/logo"
+"""The path of the operator's logo, if there is one."""
 _FLASH_SECONDS: Final = 60
 """The lifetime of a notice for the next page. Browsers follow a redirect immediately."""
 _NO_FLASH: Final = {"notice": "", "problem": "", "secrets": [], "secrets_hint": ""}
@@ -41,6 +44,7 @@ class PageRenderer:
         clock: returns the time in ms.
         entropy: returns random bytes.
         version: the version of this release, for the page footer.
+        brand: the operator's name and logo.
         sandbox: whether the messenger is the sandbox's.
         one_click: whether the sign-in page offers to open the console as the sandbox's developer.
     """
@@ -51,6 +55,7 @@ class PageRenderer:
         clock: Clock,
         entropy: Entropy,
         version: str,
+        brand: Brand,
         *,
         sandbox: bool,
         one_click: bool = False,
@@ -66,7 +71,8 @@ class PageRenderer:
         )
         self._environment.filters |= {"shown": visible_name, "time": time_element, "number": number}
         own = {"static": static_url, "qr_code": qr_code, "version": version, "sandbox": sandbox}
-        own |= {"one_click": one_click}
+        own |= {"one_click": one_click, "console_name": brand.name, "console_icon": _icon_url(brand)}
+        self.console_name: Final = brand.name
         self._environment.globals |= own
 
     def render(
@@ -126,6 +132,13 @@ def static_url(name: str) -> str:
     """Return the URL of a file in `static/`. It changes with the content, so browsers can cache the file forever."""
     digest = hashlib.sha256((STATIC / name).read_bytes()).hexdigest()[:12]
     return f"/console/static/{name}?{digest}"
+
+
+def _icon_url(brand: Brand) -> str:
+    """Return the URL of the operator's logo, or of the software's."""
+    if brand.logo is None:
+        return static_url("icon.svg")
+    return f"{LOGO}?{hashlib.sha256(brand.logo.content).hexdigest()[:12]}"
 
 
 def time_element(instant: int) -> Markup:

@@ -211,7 +211,9 @@ class SignInPages:
             if sign_in.status == "pending":
                 context = {
                     "sign_in": sign_in,
-                    "title": "Sign in to Taproof" if purpose is CONSOLE else "Confirm in your messenger",
+                    "title": f"Sign in to {self.pages.console_name}"
+                    if purpose is CONSOLE
+                    else "Confirm in your messenger",
                     "intro": _INTRO[purpose],
                     "state_url": _STATE,
                     "cancel_url": _ACCEPT if "code" in kept else SIGN_IN,

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from taproof.core.accounts import Plan
+from taproof.core.project_texts import NO_TEXTS, ProjectTexts
 from taproof.core.return_code import SameDevice
 from taproof.core.roles import Role
 
@@ -102,7 +103,8 @@ class PromptDetails(NamedTuple):
     `bot_id` is the only bot that may show the session and accept its decision. `context` is a JSON object; None if
     nothing is known. `match_choices` are three codes, of which `match_code` is the right one; both are None without
     match codes. `collect_phone` is true if the project collects phone numbers and its developer's plan allows it.
-    `return_url` is the page to return to after Confirm, if there is one. `is_returning`: the user has confirmed, and
+    `return_url` is the page to return to after Confirm, if there is one. `texts` is the project's own texts as JSON.
+    `is_returning`: the user has confirmed, and
     the session waits for its return code. `is_blocked`: the user for whom the session was read has blocked its project.
     """
 
@@ -114,6 +116,7 @@ class PromptDetails(NamedTuple):
     phone_required: bool = True
     return_url: str | None = None
     return_required: bool = False
+    texts: str = "{}"
     is_returning: bool = False
     is_blocked: bool = False
 
@@ -312,6 +315,10 @@ class Project:
     """The policy for ending a sign-in in the browser in which it began."""
     return_urls: tuple[str, ...] = ()
     """URLs to which a sign-in may return, besides the pages of `allowed_origins`."""
+    texts: ProjectTexts = field(default_factory=dict)
+    """The project's own texts for its users: see `core.project_texts`."""
+    logo_url: str = ""
+    """The image that hosted pages show; "" for none."""
     plan: Plan | None = field(default=None, compare=False)
     """The plan of the developer `developer_id`; None if the project was not read for a member."""
     role: Role | None = field(default=None, compare=False)
@@ -341,6 +348,8 @@ class ProjectChanges:
     webhook_events: tuple[ProjectEvent, ...] | None = None
     same_device: SameDevice | None = None
     return_urls: tuple[str, ...] | None = None
+    texts: ProjectTexts | None = None
+    logo_url: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the fields that are not None."""
@@ -359,6 +368,8 @@ PROJECT_DEFAULTS: Final = ProjectChanges(
     webhook_events=("auth.confirmed", "auth.cancelled"),
     same_device="off",
     return_urls=(),
+    texts=NO_TEXTS,
+    logo_url="",
 )
 """The default settings of a new project."""
 

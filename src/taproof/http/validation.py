@@ -18,6 +18,7 @@ _MUST_BE: Final = {
     "allowed_origins": 'a list of strings, such as ["https://shop.example.com"]; [] allows any page',
     "return_urls": 'a list of strings, such as ["https://app.example.com/return"]',
     "webhook_events": 'a list of strings, such as ["auth.confirmed"]',
+    "texts": 'an object, such as {"default": {"prompt_title": "Members area"}}',
     "bot_token": 'a string: the token from @BotFather, or "" to use the service\'s own bot again',
 }
 """The expected values of fields for which the type name is not enough."""
@@ -36,6 +37,6 @@ def validation_sentence(errors: Sequence[Any]) -> str:
         return "The request has an unknown field. Compare it with /docs."
     if kind == "literal_error":
         return f"{field} must be {error['ctx']['expected'].replace(chr(39), '')}."
-    if kind in {"string_type", "list_type"} and field in _MUST_BE:
+    if kind in {"string_type", "list_type", "dict_type"} and field in _MUST_BE:
         return f"{field} must be {_MUST_BE[field]}."
     return _SENTENCES.get(kind, "{field} is not valid. Compare it with /docs.").format(field=field)

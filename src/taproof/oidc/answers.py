@@ -42,14 +42,19 @@ def json_answer(
 
 
 def page_answer(
-    page: bytes, status: int = 200, headers: RawHeaders | None = None, *, form_action: str | None = None
+    page: bytes,
+    status: int = 200,
+    headers: RawHeaders | None = None,
+    *,
+    form_action: str | None = None,
+    logo_url: str = "",
 ) -> Response:
-    """Return a page. `form_action` is the redirect URI to which one of its forms leads."""
+    """Return a page. `form_action` is the redirect URI to which one of its forms leads; `logo_url` is its image."""
     response = Response(page, status)
     response.raw_headers = [
         (b"content-type", b"text/html; charset=utf-8"),
         (b"content-length", b"%d" % len(page)),
-        *Pages.headers(form_action),
+        *Pages.headers(form_action, logo_url),
         *(headers or []),
     ]
     return response

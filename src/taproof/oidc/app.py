@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from taproof.core.brand import Brand
 from taproof.core.clock import Clock
 from taproof.core.errors import MethodNotAllowed, NotFound
 from taproof.http.fixed_answer import FixedAnswer
@@ -37,14 +38,22 @@ class OpenidProvider:
         services: the use cases.
         clock: returns the time in ms.
         issuer: the service's base URL.
+        brand: the operator's name and logo.
         limits: the rate limits of client addresses and projects.
         metrics: count new sessions.
     """
 
     def __init__(
-        self, services: ProviderServices, clock: Clock, *, issuer: str, limits: RateLimits, metrics: Metrics
+        self,
+        services: ProviderServices,
+        clock: Clock,
+        *,
+        issuer: str,
+        brand: Brand,
+        limits: RateLimits,
+        metrics: Metrics,
     ) -> None:
-        pages = Pages()
+        pages = Pages(brand)
         self._sign_in_pages = AuthorizationPages(
             services.requests, services.sign_ins, pages, issuer, clock, limits=limits, metrics=metrics
         )
@@ -106,4 +115,8 @@ def _static_files(pages: Pages) -> list[BaseRoute]:
             *("return.js", "elsewhere.js"),
         )
     )
-    return [Route(f"/oidc/static/{name}", FixedAnswer(*file, _FOREVER)) for name, file in found if file is not None]
+    routes: list[BaseRoute] = [
+        Route(f"/oidc/static/{name}", FixedAnswer(*file, _FOREVER)) for name, file in found if file is not None
+    ]
+    logo = pages.brand.logo
+    return routes if logo is None else [*routes, Route(pages.logo_path, FixedAnswer(*logo, _FOREVER))]

@@ -190,9 +190,11 @@ class AuthorizationPages:
             bool(seen.request.redirect_uri),
             seen.hint,
             seen.return_required,
+            seen.client.texts,
+            seen.client.logo_url,
         )
         page = self._pages.sign_in(view, self.language(request, seen.request.ui_locales))
-        return page_answer(page, form_action=seen.request.redirect_uri or None)
+        return page_answer(page, form_action=seen.request.redirect_uri or None, logo_url=view.logo_url)
 
     async def _draw_link(self, request: Request) -> Response:
         """Return the QR code of the link, for browsers without scripts."""
@@ -257,8 +259,9 @@ class AuthorizationPages:
             return page_answer(page, 200 if is_signed_in else 404)
         seen, _ = found
         language = self.language(request, seen.request.ui_locales)
-        page = self._pages.back_in_browser(seen.authorization.id, seen.client.project_name, language)
-        return page_answer(page, form_action=seen.request.redirect_uri or None)
+        logo = seen.client.logo_url
+        page = self._pages.back_in_browser(seen.authorization.id, seen.client.project_name, language, logo_url=logo)
+        return page_answer(page, form_action=seen.request.redirect_uri or None, logo_url=logo)
 
     async def _finish_return(self, request: Request) -> Response:
         found = await self._find_for_form(request)

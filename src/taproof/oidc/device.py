@@ -78,9 +78,12 @@ class DevicePages:
             return self._form(request, typed, "unknown", 404)
         language = self._sign_in_pages.language(request)
         shown = show_user_code(found.user_code or "")
-        return page_answer(self._pages.device_confirm(language, shown, client.project_name, client.client.name))
+        names = (client.project_name, client.client.name)
+        page = self._pages.device_confirm(language, shown, *names, logo_url=client.logo_url)
+        return page_answer(page, logo_url=client.logo_url)
 
     def _show_refusal(self, request: Request, client: SignInClient) -> Response:
         """Show that the device was refused: no sign-in was started, so the page has no authorization."""
-        view = SignInView("cancelled", "", client.project_name, client.client.name)
-        return page_answer(self._pages.sign_in(view, self._sign_in_pages.language(request)))
+        view = SignInView("cancelled", "", client.project_name, client.client.name, logo_url=client.logo_url)
+        page = self._pages.sign_in(view, self._sign_in_pages.language(request))
+        return page_answer(page, logo_url=client.logo_url)

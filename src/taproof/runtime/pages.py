@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taproof.config.settings import Settings
+from taproof.core.brand import Brand
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
 from taproof.runtime.services import Services
@@ -62,6 +63,7 @@ class Pages:
         self._settings = settings
         self._services = services
         self._sandbox_developer = sandbox_developer
+        self._brand = Brand(settings.console_name, settings.console_logo)
         self._made_developer_api = functools.cache(self._make_developer_api)
         self._made_console = functools.cache(self._make_console)
         self._made_openid = functools.cache(self._make_openid)
@@ -121,6 +123,7 @@ class Pages:
             system_clock,
             system_entropy,
             base_url=self._settings.base_url,
+            brand=self._brand,
             version=version("taproof"),
             limits=services.limits,
             sandbox=self._settings.sandbox,
@@ -135,6 +138,7 @@ class Pages:
             services.openid,
             system_clock,
             issuer=self._settings.base_url,
+            brand=self._brand,
             limits=services.limits,
             metrics=services.metrics,
         )

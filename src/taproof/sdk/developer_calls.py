@@ -61,6 +61,8 @@ def create_project(
     allowed_origins: Collection[str] | None = None,
     same_device: Literal["off", "offer", "require"] | None = None,
     return_urls: Collection[str] | None = None,
+    texts: Mapping[str, Mapping[str, str]] | None = None,
+    logo_url: str | None = None,
     webhook_events: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[CreatedProject]:
@@ -83,6 +85,9 @@ def create_project(
             messenger leads the user back to `return_url`; with "require", there is no other way. Both need
             `allowed_origins` or `return_urls`.
         return_urls: exact URLs that are allowed as `return_url`, for apps; pages of `allowed_origins` need no entry.
+        texts: texts for the project's users, by language, then by key, such as
+            {"default": {"prompt_title": "Members area"}}. A change replaces all of them.
+        logo_url: the https:// address of the image that hosted pages show; "" for none.
         webhook_events: the events sent to `webhook_url`; "auth.confirmed" and "auth.cancelled" by default, with
             "auth.expired" and "auth.reported" to choose from.
         bot_token: the token of the project's own bot, from @BotFather. It is not shown again.
@@ -98,6 +103,8 @@ def create_project(
         "allowed_origins": _listed("allowed_origins", allowed_origins),
         "same_device": same_device,
         "return_urls": _listed("return_urls", return_urls),
+        "texts": texts,
+        "logo_url": logo_url,
         "webhook_events": _listed("webhook_events", webhook_events),
         "bot_token": bot_token,
     }
@@ -124,6 +131,8 @@ def update_project(
     allowed_origins: Collection[str] | None = None,
     same_device: Literal["off", "offer", "require"] | None = None,
     return_urls: Collection[str] | None = None,
+    texts: Mapping[str, Mapping[str, str]] | None = None,
+    logo_url: str | None = None,
     webhook_events: Collection[str] | None = None,
     bot_token: str | None = None,
 ) -> Call[Project]:
@@ -144,6 +153,8 @@ def update_project(
         "allowed_origins": _listed("allowed_origins", allowed_origins),
         "same_device": same_device,
         "return_urls": _listed("return_urls", return_urls),
+        "texts": texts,
+        "logo_url": logo_url,
         "webhook_events": _listed("webhook_events", webhook_events),
         "bot_token": bot_token,
     }

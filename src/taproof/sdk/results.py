@@ -55,6 +55,8 @@ class Project:
         allowed_origins: the only sites whose pages can start sign-ins; () for any site.
         same_device: whether a sign-in must end in the browser in which it began: "off", "offer" or "require".
         return_urls: the URLs allowed as `return_url`, besides pages of `allowed_origins`.
+        texts: the project's own texts, by language, then by key.
+        logo_url: the image that hosted pages show; "" for none.
         webhook_events: the events that are sent to `webhook_url`.
         bot_username: the username of the project's own bot; None if it uses the service's bot.
         bot_broken_at: the time when the project's own bot stopped working, such as after its token was revoked; None
@@ -79,6 +81,8 @@ class Project:
     allowed_origins: tuple[str, ...]
     same_device: str
     return_urls: tuple[str, ...]
+    texts: dict[str, dict[str, str]]
+    logo_url: str
     webhook_events: tuple[str, ...]
     bot_username: str | None
     bot_broken_at: datetime | None

@@ -46,6 +46,8 @@ def project(found: Project) -> dict[str, Any]:
         "allowed_origins": list(found.allowed_origins),
         "same_device": found.same_device,
         "return_urls": list(found.return_urls),
+        "texts": found.texts,
+        "logo_url": found.logo_url,
         "created_at": iso8601(found.created_at),
         "sessions_count": found.sessions_count,
         "confirmed_count": found.confirmed_count,

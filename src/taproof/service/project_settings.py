@@ -8,9 +8,11 @@ from taproof.core.accounts import Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.deliveries import read_events
 from taproof.core.errors import InvalidRequest
+from taproof.core.logo_url import logo_url_problem
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import read_origins
+from taproof.core.project_texts import NO_TEXTS, changed_texts, read_texts
 from taproof.core.return_code import SameDevice
 from taproof.core.return_url import read_return_urls
 from taproof.core.webhook_url import webhook_url_problem
@@ -34,7 +36,7 @@ class SettingsRules:
     Args:
         address_rules: the addresses allowed in webhook URLs.
         webhook_ports: the ports allowed in webhook URLs.
-        allow_loopback_http: accept http:// webhook URLs to a loopback address, as the sandbox does.
+        allow_loopback_http: accept http:// webhook and logo URLs to a loopback address, as the sandbox does.
     """
 
     address_rules: AddressRules
@@ -61,6 +63,10 @@ class SettingsRules:
                 raise InvalidRequest(f"webhook_url {problem}.")
         if changes.same_device is not None and changes.same_device not in get_args(SameDevice):
             raise InvalidRequest("same_device must be off, offer or require.")
+        if changes.logo_url is not None:
+            problem = logo_url_problem(changes.logo_url, allow_loopback_http=self.allow_loopback_http)
+            if problem is not None:
+                raise InvalidRequest(f"logo_url {problem}.")
         if changes.collect_phone and plan == "free":
             raise InvalidRequest(NO_PHONES)
         return dataclasses.replace(
@@ -69,6 +75,7 @@ class SettingsRules:
             allowed_origins=None if changes.allowed_origins is None else read_origins(changes.allowed_origins),
             webhook_events=None if changes.webhook_events is None else read_events(changes.webhook_events),
             return_urls=None if changes.return_urls is None else read_return_urls(changes.return_urls),
+            texts=None if changes.texts is None else read_texts(changes.texts),
         )
 
 
@@ -78,14 +85,17 @@ def audit_details(before: Project | None, changes: ProjectChanges) -> dict[str, 
     A URL may contain a secret, so only its origin is logged. Whole lists may be too long for an entry.
     """
     details = changes.given()
-    if changes.webhook_url is not None:
-        details["webhook_url"] = url_origin(changes.webhook_url)
+    for name in ("webhook_url", "logo_url"):
+        if details.get(name) is not None:
+            details[name] = url_origin(details[name])
     if before is not None and changes.allowed_origins is not None:
         details["allowed_origins"] = _difference(before.allowed_origins, changes.allowed_origins)
     if before is not None and changes.return_urls is not None:
         difference = _difference(before.return_urls, changes.return_urls)
         shown = {name: [url_origin(each) for each in difference[name]] for name in ("added", "removed")}
         details["return_urls"] = difference | shown
+    if changes.texts is not None:
+        details["texts"] = changed_texts(NO_TEXTS if before is None else before.texts, changes.texts)
     return details
 
 

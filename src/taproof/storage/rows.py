@@ -31,6 +31,7 @@ from taproof.core.model import (
     SignInProject,
 )
 from taproof.core.oidc.clients import OidcClient, SignInClient
+from taproof.core.project_texts import dump_texts, load_texts
 from taproof.core.rights import read_scopes, scopes_text
 from taproof.core.session_state import visible_status
 
@@ -94,6 +95,7 @@ project_from = _reader(
     allowed_origins=lambda text: tuple(text.split()),
     webhook_events=lambda text: tuple(text.split()),
     return_urls=lambda text: tuple(text.split()),
+    texts=load_texts,
 )
 _SIGN_IN_FLAGS: Final = ("is_active", "public_access", "show_context", "match_code", "requires_phone")
 sign_in_project_from = _reader(SignInProject, **dict.fromkeys(_SIGN_IN_FLAGS, bool))
@@ -114,9 +116,9 @@ session_and_developer_from = _with_developer(ConsoleSession, console_session_fro
 
 def sign_in_client_from(row: Row) -> SignInClient:
     """Return the client and its project's data, from a row of `READ_CLIENT`."""
-    *client, secret_hash, developer_id, project_name, is_active, public_access, same_device = row
+    *client, secret_hash, developer_id, project_name, is_active, public_access, same_device, texts, logo_url = row
     of_project = (developer_id, project_name, bool(is_active), bool(public_access), same_device)
-    return SignInClient(client_from(client), secret_hash, *of_project)
+    return SignInClient(client_from(client), secret_hash, *of_project, load_texts(texts), logo_url)
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
@@ -135,12 +137,14 @@ def session_from(row: Row, now: int | None = None) -> Session:
     identity = None if messenger_id is None else MessengerIdentity(messenger_id, name, username)
     prompt = None
     if of_prompt:
-        bot_id, context, code, choices, collect_phone, phone_required, return_url, *flags = of_prompt
-        return_required, is_blocked = map(bool, flags)
+        bot_id, context, code, choices, collect_phone, phone_required, return_url, *rest = of_prompt
+        return_required, texts, is_blocked = rest
         prompt = PromptDetails(
-            *(bot_id, context, code, choices, bool(collect_phone), bool(phone_required), return_url, return_required),
+            *(bot_id, context, code, choices, bool(collect_phone), bool(phone_required), return_url),
+            return_required=bool(return_required),
+            texts=texts,
             is_returning=is_returning,
-            is_blocked=is_blocked,
+            is_blocked=bool(is_blocked),
         )
     named = (SessionKey(day, token_hash), session_id, project_id, project_name)
     moves = (opened_at, opener_id, confirmed_at, cancelled_at, used_at)
@@ -247,15 +251,17 @@ def console_session_values(session: ConsoleSession, token_hash: bytes) -> Values
 def project_values(project: Project, secret_key_hash: bytes) -> Values:
     """Return the values of `CREATE_PROJECT`, without the limit."""
     named = (project.id, project.developer_id, project.name)
-    texts = map(" ".join, (project.allowed_origins, project.webhook_events, project.return_urls))
-    return (*named, secret_key_hash, *_project_rest(project), *texts, project.same_device)
+    lists = map(" ".join, (project.allowed_origins, project.webhook_events, project.return_urls))
+    own = (dump_texts(project.texts), project.logo_url)
+    return (*named, secret_key_hash, *_project_rest(project), *lists, project.same_device, *own)
 
 
 def change_values(changes: ProjectChanges) -> Values:
     """Return the first values of `UPDATE_PROJECT`."""
     lists = (changes.allowed_origins, changes.webhook_events, changes.return_urls)
-    texts = (None if each is None else " ".join(each) for each in lists)
-    return (changes.name, changes.webhook_url, *_change_flags(changes), *texts, changes.same_device)
+    joined = (None if each is None else " ".join(each) for each in lists)
+    own = (None if changes.texts is None else dump_texts(changes.texts), changes.logo_url)
+    return (changes.name, changes.webhook_url, *_change_flags(changes), *joined, changes.same_device, *own)
 
 
 def client_values(client: OidcClient) -> Values:

@@ -12,6 +12,7 @@ from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import LANGUAGES, Texts
 
 EN = LANGUAGES["en"]
+EXPIRED = f"{EN.expired}\n\n{EN.expired_next}"
 HELP = f"{EN.help}\n\n{commands_help(EN.control)}"
 
 
@@ -76,7 +77,7 @@ async def test_expired_link_is_explained(
     clock.now += 10 * MINUTE
     await intake.handle(phone.message(f"/start {session_token}"))
     [sent] = api.of("sendMessage")
-    assert sent["text"] == EN.expired.format(project=ACME)
+    assert sent["text"] == EXPIRED.format(project=ACME)
     assert "reply_markup" not in sent
 
 

@@ -37,6 +37,7 @@ from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]
+CONFIRMED = f"{EN.confirmed}\n\n{EN.confirmed_next}"
 ADA = MessengerIdentity("11", "Ada", "")
 BLIND = 10_000
 MOST = 0.348
@@ -224,7 +225,7 @@ async def test_right_number_confirms(
     right, _, _ = await opened(phone, intake, api, created)
     await intake.handle(phone.tap(right))
     assert (await phone.session(created.session_token)).identity == MessengerIdentity("11", "Ada Love", "ada")
-    assert api.of("editMessageText")[0]["text"] == EN.confirmed.format(project=ACME, when=WHEN)
+    assert api.of("editMessageText")[0]["text"] == CONFIRMED.format(project=ACME, when=WHEN)
 
 
 async def test_wrong_number_cancels_and_says_so(

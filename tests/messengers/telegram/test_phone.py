@@ -22,6 +22,8 @@ from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]
+CONFIRMED = f"{EN.confirmed}\n\n{EN.confirmed_next}"
+EXPIRED = f"{EN.expired}\n\n{EN.expired_next}"
 GONE = {"remove_keyboard": True}
 OTHER_BOT = 7_000_000_002
 
@@ -54,7 +56,7 @@ async def test_where_it_is_optional_the_user_may_go_on_without(asking: Asking, a
     session = await asking.phone.session(session_token)
     assert session.identity == MessengerIdentity("11", "Ada Love", "ada")
     assert session.encrypted_phone is None
-    assert api.of("editMessageText")[-1]["text"] == EN.confirmed.format(project=ACME, when=WHEN)
+    assert api.of("editMessageText")[-1]["text"] == CONFIRMED.format(project=ACME, when=WHEN)
     assert (asking.texts()[-1], api.of("sendMessage")[-1]["reply_markup"]) == (EN.phone.over, GONE)
 
 
@@ -112,7 +114,7 @@ async def test_the_number_goes_to_the_last_project_that_asked(asking: Asking) ->
     # Sent once more it is not for another project; that one asks for it when its link is opened again.
     await asking.intake.handle(asking.contact())
     assert (await asking.phone.session(second)).status == "pending"
-    assert asking.texts()[-1] == EN.confirmed.format(project=ACME, when=WHEN)
+    assert asking.texts()[-1] == CONFIRMED.format(project=ACME, when=WHEN)
     await asking.intake.handle(asking.phone.message(f"/start {second}"))
     await asking.intake.handle(asking.contact())
     assert await asking.number(second) == NUMBER
@@ -182,7 +184,7 @@ async def test_own_contact_confirms(number: str, asking: Asking, api: ScriptedAp
     assert session.status == "confirmed"
     assert await asking.number(session_token) == NUMBER
     sent = api.of("sendMessage")[-1]
-    assert (sent["text"], sent["reply_markup"]) == (EN.confirmed.format(project=ACME, when=WHEN), GONE)
+    assert (sent["text"], sent["reply_markup"]) == (CONFIRMED.format(project=ACME, when=WHEN), GONE)
 
 
 async def test_contact_too_late(asking: Asking, clock: HandClock) -> None:
@@ -192,7 +194,7 @@ async def test_contact_too_late(asking: Asking, clock: HandClock) -> None:
     await asking.intake.handle(asking.contact())
     assert (await asking.phone.session(session_token)).identity is None
     assert await asking.number(session_token) is None
-    assert asking.texts()[-1] == EN.expired.format(project=ACME)
+    assert asking.texts()[-1] == EXPIRED.format(project=ACME)
 
 
 async def test_own_contact_that_is_no_number(asking: Asking) -> None:

@@ -20,6 +20,7 @@ from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.texts.catalog import LANGUAGES
 
 EN = LANGUAGES["en"]
+CONFIRMED = f"{EN.confirmed}\n\n{EN.confirmed_next}"
 
 
 class Killed(BaseException):
@@ -115,7 +116,7 @@ async def test_outcome_is_shown_although_the_messenger_failed_first(asking: Aski
     assert await asking.intake.handle(update) == "unanswered"
     assert (await asking.phone.session(session_token)).status == "confirmed"
     assert await asking.intake.handle(update) == "done"
-    assert asking.texts()[-1] == EN.confirmed.format(project=ACME, when=WHEN)
+    assert asking.texts()[-1] == CONFIRMED.format(project=ACME, when=WHEN)
 
 
 async def test_contact_that_is_handled_twice_confirms_once(asking: Asking, api: ScriptedApi) -> None:
@@ -147,7 +148,7 @@ async def test_plan_that_ends_while_the_contact_is_handled(asking: Asking, monke
     assert await asking.intake.handle(asking.contact()) == "done"
     assert (await asking.phone.session(session_token)).status == "confirmed"
     assert await asking.number(session_token) is None
-    assert asking.texts()[-1] == EN.confirmed.format(project=ACME, when=WHEN)
+    assert asking.texts()[-1] == CONFIRMED.format(project=ACME, when=WHEN)
 
 
 async def test_no_number_reaches_a_log(

@@ -76,6 +76,34 @@ def test_no_name_breaks_out(subtests: pytest.Subtests) -> None:
                 assert re.fullmatch(r"<code>\u2068[^<>\n\u2066-\u2069\u202a-\u202e]+\u2069</code>", found[1])
 
 
+def test_own_texts_stand_beside_the_services(subtests: pytest.Subtests) -> None:
+    """A project's text is set apart like its name. Every sentence that protects the user stays, word for word."""
+    texts = {
+        "default": {"prompt_title": "t.me/evil <b>", "confirmed": "@evil & Co", "cancelled": "</code>", "expired": "&"},
+        "ar": {"prompt_title": "منطقة الأعضاء", "confirmed": "شكرا"},
+    }
+    shown = {
+        "opened": "<code>\u2068t.me/evil &lt;b&gt;\u2069</code>",
+        "confirmed": "<code>\u2068@evil &amp; Co\u2069</code>",
+        "cancelled": "<code>\u2068&lt;/code&gt;\u2069</code>",
+        "expired": "<code>\u2068&amp;\u2069</code>",
+    }
+    arabic = {"opened": "<code>\u2068منطقة الأعضاء\u2069</code>", "confirmed": "<code>\u2068شكرا\u2069</code>"}
+    for outcome in (*shown, "withdrawn", "mismatched", "returning"):
+        for language, of_language in LANGUAGES.items():
+            with subtests.test(outcome=outcome, language=language):
+                usual, own = (
+                    opened_reply(of_language, SeenSession(outcome, "Acme", 0, 1, texts=each), SESSION_TOKEN, 0)  # type: ignore[arg-type]
+                    for each in ({}, texts)
+                )
+                text = {**shown, **(arabic if language == "ar" else {})}.get(outcome)
+                advice = {"confirmed": of_language.confirmed_next, "expired": of_language.expired_next}.get(outcome)
+                kept = usual.text.removesuffix(f"\n\n{advice}")
+                expected = {"opened": f"{text}\n\n{kept}"}.get(outcome, f"{kept}\n\n{text}" if text else kept)
+                assert own.text == expected
+                assert own.buttons == usual.buttons
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("outcome", ["confirmed", "cancelled", "withdrawn"])
 def test_decision_is_shown_with_its_time(language: str, outcome: str) -> None:

@@ -23,6 +23,8 @@ from taproof.messengers.texts.catalog import LANGUAGES
 from taproof.storage.sqlite.store import SqliteStorage
 
 EN = LANGUAGES["en"]
+CONFIRMED = f"{EN.confirmed}\n\n{EN.confirmed_next}"
+EXPIRED = f"{EN.expired}\n\n{EN.expired_next}"
 
 
 # ---- taps
@@ -36,7 +38,7 @@ async def test_confirm(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> 
     assert session.status == "confirmed"
     assert session.identity == MessengerIdentity("11", "Ada Love", "ada")
     [edit] = api.of("editMessageText")
-    assert edit["text"] == EN.confirmed.format(project=ACME, when=WHEN)
+    assert edit["text"] == CONFIRMED.format(project=ACME, when=WHEN)
     assert (edit["chat_id"], edit["message_id"]) == (11, 501)
     assert "reply_markup" not in edit
     [answer] = api.of("answerCallbackQuery")
@@ -79,7 +81,7 @@ async def test_stale_tap_says_what_became_of_it(
     await intake.handle(phone.tap(f"{first}:{session_token}"))
     clock.now += 3 * MINUTE
     await intake.handle(phone.tap(f"{second}:{session_token}"))
-    outcome, notice = (EN.confirmed, EN.confirmed_notice) if first == "c" else (EN.cancelled, EN.cancelled_notice)
+    outcome, notice = (CONFIRMED, EN.confirmed_notice) if first == "c" else (EN.cancelled, EN.cancelled_notice)
     assert api.of("editMessageText")[-1]["text"] == outcome.format(project=ACME, when=WHEN)
     assert api.of("answerCallbackQuery")[-1]["text"] == notice.format(when=WHEN)
 
@@ -92,7 +94,7 @@ async def test_tap_at_the_edge_does_not_confirm(
     clock.now += 10 * MINUTE
     await intake.handle(phone.tap(f"c:{session_token}"))
     assert (await phone.session(session_token)).identity is None
-    assert api.of("editMessageText")[0]["text"] == EN.expired.format(project=ACME)
+    assert api.of("editMessageText")[0]["text"] == EXPIRED.format(project=ACME)
     assert api.of("answerCallbackQuery")[0]["text"] == EN.expired_notice
 
 

@@ -5,8 +5,10 @@ from html.parser import HTMLParser
 from typing import get_args
 
 import pytest
+from tests.core.logos import PNG
 from tests.oidc.pages.views import DEEPLINK, EACH, PAGES, REDIRECT_URI, a_view
 
+from taproof.core.brand import Brand, Logo
 from taproof.http.qr_code import qr_code_file
 from taproof.oidc.pages.rendering import Pages, SignInState
 from taproof.oidc.pages.texts.catalog import LANGUAGES
@@ -126,6 +128,17 @@ def test_waiting_shows_the_link_and_the_time() -> None:
         page = Page(PAGES.sign_in(a_view(seconds_left=seconds), "en"))
         assert f"Time left: {minutes}" in page.text
         assert page.all("bdi", id="time-left")[0]["data-seconds-left"] == str(max(seconds, 0))
+
+
+def test_the_projects_button_label() -> None:
+    """It replaces the label in its language, as text only, and no other words of the page."""
+    texts = {"default": {"button_label": "<b>Enter</b>", "confirmed": "No"}, "es": {"button_label": "Entrar"}}
+    labels = {"ru": "<b>Enter</b>", "es": "Entrar"}
+    for language, label in labels.items():
+        usual, own = (Page(PAGES.sign_in(a_view(texts=each), language)) for each in ({}, texts))
+        assert own.text == usual.text.replace(LANGUAGES[language].waiting.open_button, label)
+        assert label in own.isolated
+        assert own.all("b") == []
 
 
 def test_a_link_to_this_machine_has_no_code() -> None:
@@ -272,6 +285,36 @@ def test_headers() -> None:
     for bad in ("", "/cb", "; script-src *;:", " https://shop.example"):
         with pytest.raises(ValueError, match="no scheme"):
             Pages.headers(bad)
+
+
+def test_the_operators_brand() -> None:
+    """Each page shows the name as text and the logo below; without a brand, there is neither."""
+    branded = Pages(Brand("Acme <b>", Logo(PNG, "image/png")))
+    page = Page(branded.device_code("fa"))
+    assert "Acme <b>" in page.isolated
+    [icon] = page.all("link", rel="icon")
+    assert (icon["href"] or "").startswith("/oidc/static/logo?")
+    assert [each["src"] for each in page.all("img")] == [icon["href"]]
+    named = Page(Pages(Brand("Acme")).device_code("en"))
+    assert (named.all("img"), "Acme" in named.text) == ([], True)
+    assert (Page(PAGES.device_code("en")).all("footer"), PAGES.device_code("en").count(b"Taproof")) == ([], 0)
+
+
+def test_logos() -> None:
+    """Three pages show it. The policy allows its origin alone; a stored URL that has none extends no policy."""
+    logo = 'https://cdn.shop.example/a.png?"><script>'
+    pages = (
+        PAGES.sign_in(a_view(logo_url=logo), "en"),
+        PAGES.back_in_browser("auth_1", "Shop", "en", logo_url=logo),
+        PAGES.device_confirm("en", "WDJB-MJHT", "Shop", "TV", logo_url=logo),
+    )
+    shown = {"class": "logo", "src": logo, "alt": "", "referrerpolicy": "no-referrer"}
+    assert [Page(page).all("img", **{"class": "logo"}) for page in pages] == [[shown]] * 3
+    assert Page(EACH["waiting"]("en")).all("img", **{"class": "logo"}) == []
+    sources = {logo: " https://cdn.shop.example", "https://a b/; script-src *": "", "": ""}
+    for url, source in sources.items():
+        policy = dict(Pages.headers(logo_url=url))[b"content-security-policy"].decode()
+        assert f"; img-src 'self'{source}; connect-src" in policy
 
 
 def test_static_files() -> None:

@@ -19,7 +19,8 @@ SECRET: Final = ClientSecret(b"n" * 32, "ocs_nnnn…nnnn")
 
 def found(client: OidcClient, project: Project, secret_hash: bytes | None = b"h" * 32) -> SignInClient:
     """Return what `read_client` answers for a client of `Seed.client`."""
-    settings = (project.is_active, project.public_access, project.same_device)
+    own = (project.texts, project.logo_url)
+    settings = (project.is_active, project.public_access, project.same_device, *own)
     return SignInClient(client, secret_hash, project.developer_id, project.name, *settings)
 
 
@@ -70,7 +71,9 @@ async def test_read_client_knows_its_project(storage: Storage, seed: "Seed") -> 
     ids = (client.id, "oidc_gone", of_other.id, "oidc_\0", client.id)
     answers = await asyncio.gather(*(storage.oidc_clients.read_client(each) for each in ids))
     assert answers == [found(client, project), None, found(of_other, other), None, found(client, project)]
-    changes = ProjectChanges(name="New name", is_active=False)
+    changes = ProjectChanges(
+        name="New name", is_active=False, texts={"tr": {"button_label": "Giriş"}}, logo_url="https://a.example/"
+    )
     changed = await storage.projects.update_project(project.developer_id, project.id, changes, seed.now)
     assert changed is not None
     assert await storage.oidc_clients.read_client(client.id) == found(client, changed)

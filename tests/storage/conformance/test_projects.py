@@ -31,6 +31,8 @@ async def test_create_project_keeps_every_field(storage: Storage, seed: "Seed") 
         show_context=False,
         match_code=True,
         allowed_origins=("https://shop.example", "http://[::1]:3000"),
+        texts={"default": {"confirmed": "\"Bye\" '☕'"}, "fa": {"expired": "می\u200cخواهم"}},
+        logo_url="https://shop.example/logo.png",
     )
     await storage.projects.create_project(project, b"k" * 32)
     assert await storage.projects.read_project("proj_other") == project
@@ -118,6 +120,9 @@ async def test_list_projects_is_oldest_first_and_the_developers_own(storage: Sto
         ProjectChanges(phone_required=False, show_context=False, match_code=True),
         ProjectChanges(allowed_origins=("https://shop.example", "https://other.example:8443")),
         ProjectChanges(allowed_origins=()),
+        ProjectChanges(texts={"ru": {"prompt_title": "Клуб"}}),
+        ProjectChanges(texts={}),
+        ProjectChanges(logo_url="https://shop.example/logo.png"),
         ProjectChanges("All", "https://example.net/", is_active=False, public_access=False, collect_phone=True),
     ],
 )
@@ -126,7 +131,10 @@ async def test_update_project_changes_only_what_is_given(
 ) -> None:
     """None leaves a field alone; False and "" are values. The answer is what is stored, counts included."""
     ada = await seed.developer(plan="pro")
-    project = await seed.project(ada, webhook_url="https://example.com/")
+    made = await seed.project(ada, webhook_url="https://example.com/")
+    texts = {"en": {"expired": "Late"}}
+    project = await storage.projects.update_project(ada.id, made.id, ProjectChanges(texts=texts), seed.now)
+    assert project == replace(made, texts=texts)
     await seed.session(project)
     given = {name: value for name in ProjectChanges.__slots__ if (value := getattr(changes, name)) is not None}
     expected = replace(project, sessions_count=1, **given)

@@ -54,7 +54,7 @@ async def test_read_sign_in_project_says_what_a_new_session_needs(storage: Stora
 
 
 async def test_read_session_alone_tells_what_the_bot_needs(storage: Storage, seed: "Seed") -> None:
-    """Bot, context and match codes are those of the session; phone settings those of the project and the plan now."""
+    """Bot, context and match codes are those of the session; phone settings and texts are the project's."""
     ada = await seed.developer(plan="pro")
     project = await seed.project(ada)
     new = replace(
@@ -66,11 +66,19 @@ async def test_read_session_alone_tells_what_the_bot_needs(storage: Storage, see
     )
     assert await storage.sessions.create_session(new, public=True)
     await storage.projects.update_project(
-        ada.id, project.id, ProjectChanges(collect_phone=True, phone_required=False), seed.now
+        ada.id,
+        project.id,
+        ProjectChanges(collect_phone=True, phone_required=False, texts={"ru": {"expired": "Поздно"}}),
+        seed.now,
     )
     session = await storage.sessions.read_session(new.key)
     assert session is not None
-    expected = PromptDetails(123456789012, '{"domain":"x"}', "42", "17 42 88", collect_phone=True, phone_required=False)
+    expected = PromptDetails(
+        *(123456789012, '{"domain":"x"}', "42", "17 42 88"),
+        collect_phone=True,
+        phone_required=False,
+        texts='{"ru": {"expired": "Поздно"}}',
+    )
     assert session.prompt == expected
     (listed,) = await storage.sessions.list_sessions([project.id], None, None, 5, seed.now)
     assert listed.prompt is None

@@ -8,6 +8,7 @@ from taproof.core.clock import HOUR, SECOND
 from taproof.core.errors import InvalidRequest
 from taproof.core.names import name_problem
 from taproof.core.oidc.redirect_uris import read_redirect_uris
+from taproof.core.project_texts import NO_TEXTS, ProjectTexts
 from taproof.core.return_code import SameDevice
 
 AuthMethod = Literal["basic", "post", "none"]
@@ -64,6 +65,8 @@ class SignInClient(NamedTuple):
     is_active: bool
     public_access: bool
     same_device: SameDevice
+    texts: ProjectTexts = NO_TEXTS
+    logo_url: str = ""
 
     @property
     def has_access(self) -> bool:

@@ -4,6 +4,7 @@ from typing import Final
 
 from taproof.core.clock import MINUTE, SECOND
 from taproof.core.names import isolated_name
+from taproof.core.project_texts import own_text
 from taproof.core.request_context import RequestContext
 from taproof.messengers.browsers import UNKNOWN_BROWSER, Browser
 from taproof.messengers.telegram.chat import Reply
@@ -50,6 +51,8 @@ def opened_reply(
         choose=choose,
         cancel=texts.cancel_button,
     )
+    # The project's title stands above the question, which says what Confirm does, and does not replace it.
+    text = _paragraphs(_own_text(texts, seen, "prompt_title"), text)
     return Reply(text, _buttons(texts, session_token, seen.choices), is_protected=seen.has_link_back)
 
 
@@ -106,7 +109,20 @@ def outcome_reply(texts: Texts, seen: SeenSession, session_token: str) -> Reply:
     project = shown_text(seen.project_name)
     back = texts.back_button.format(project=project)
     text = template.format(project=project, when=_when(seen), back=back)
+    if seen.outcome in {"confirmed", "cancelled", "expired"}:
+        usual = {"confirmed": texts.confirmed_next, "expired": texts.expired_next}.get(seen.outcome, "")
+        text = _paragraphs(text, _own_text(texts, seen, seen.outcome) or usual)
     return Reply(text, _outcome_buttons(texts, seen, session_token), is_protected=seen.has_link_back)
+
+
+def _own_text(texts: Texts, seen: SeenSession, key: str) -> str:
+    """Return the project's own text for HTML; "" if it has none."""
+    text = own_text(seen.texts, texts.language, key)
+    return shown_text(text) if text else ""
+
+
+def _paragraphs(*each: str) -> str:
+    return "\n\n".join(filter(None, each))
 
 
 def _outcome_buttons(texts: Texts, seen: SeenSession, session_token: str) -> InlineKeyboardMarkup | None:

@@ -100,6 +100,8 @@ class Texts:
     characters. `{n}` is 5 to 119 in `seconds_ago`, and at least 2 in `minutes_ago`.
     """
 
+    language: str
+    """Its key in `LANGUAGES`."""
     confirm_button: str
     cancel_button: str
     back_button: Annotated[str, "project"]
@@ -112,6 +114,8 @@ class Texts:
     seconds_ago: Annotated[str, "n"]
     minutes_ago: Annotated[str, "n"]
     confirmed: Annotated[str, "project", "when"]
+    confirmed_next: str
+    """Follows `confirmed`, unless the project has a text of its own; so does `expired_next` for `expired`."""
     returning: Annotated[str, "project", "back"]
     """For a session that was confirmed and requires the user to return. `{back}` is the label of the button."""
     cancelled: Annotated[str, "project", "when"]
@@ -119,6 +123,7 @@ class Texts:
     """For a request that the website or app cancelled, and not the user."""
     mismatched: Annotated[str, "project", "when"]
     expired: Annotated[str, "project"]
+    expired_next: str
     confirmed_notice: Annotated[str, "when"]
     returning_notice: str
     cancelled_notice: Annotated[str, "when"]

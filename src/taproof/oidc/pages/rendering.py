@@ -8,7 +8,7 @@ import functools
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -16,8 +16,11 @@ from urllib.parse import urlsplit
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from taproof.core.brand import Brand
+from taproof.core.logo_url import logo_origin
 from taproof.core.model import Hint
 from taproof.core.names import isolated_name, visible_name
+from taproof.core.project_texts import ProjectTexts, own_text
 from taproof.core.webhook_url import is_loopback
 from taproof.oidc.pages.texts.catalog import LANGUAGES
 
@@ -54,6 +57,8 @@ class SignInView:
         application_url: whether there is a page of the application to go back to; the device grant has none.
         hint: what the sign-in waits for, in the state `waiting`.
         return_required: whether the sign-in must end in the browser in which it began. The page then shows no QR code.
+        texts: the project's own texts.
+        logo_url: the project's logo; "" for none.
     """
 
     state: SignInState
@@ -68,6 +73,8 @@ class SignInView:
     application_url: bool = False
     hint: Hint = "waiting"
     return_required: bool = False
+    texts: ProjectTexts = field(default_factory=dict)
+    logo_url: str = ""
 
     @property
     def is_live(self) -> bool:
@@ -99,12 +106,21 @@ class Pages:
     """Renders the pages.
 
     Args:
+        brand: the operator's name and logo, shown below each page. The software's own name is not shown.
         base_path: the path of the OpenID endpoints.
         device_path: the path of the page on which users type the code of a device.
     """
 
-    def __init__(self, base_path: str = "/oidc", device_path: str = "/device") -> None:
+    def __init__(
+        self,
+        brand: Brand = Brand(),  # noqa: B008 — it cannot change.
+        base_path: str = "/oidc",
+        device_path: str = "/device",
+    ) -> None:
         self._base_path = base_path
+        self.brand: Final = brand
+        self.logo_path: Final = f"{base_path}/static/logo"
+        """The path of the operator's logo, if there is one."""
         self._environment = Environment(
             loader=PackageLoader("taproof.oidc.pages"),
             autoescape=True,
@@ -118,13 +134,19 @@ class Pages:
             "device_path": device_path,
             "static": self._static_url,
             "isolate": _NAME.format,
+            "brand": brand,
+            "has_brand": brand != Brand(),
+            "icon": self._icon_url(),
         }
 
     def sign_in(self, view: SignInView, language: str) -> bytes:
         """Return the sign-in page. The page reloads itself when its state changes."""
         names = {"project": view.project_name, "client": view.client_name}
         status = self.status_text(view.hint, view.match_code, language)
-        return self._render("sign_in.html", language, names, view=view, status=status)
+        label = visible_name(own_text(view.texts, language, "button_label"))
+        return self._render(
+            "sign_in.html", language, names, view=view, status=status, own_label=label, logo_url=view.logo_url
+        )
 
     @staticmethod
     def status_text(hint: Hint, match_code: str | None, language: str) -> str:
@@ -144,10 +166,10 @@ class Pages:
             case _:
                 return texts.waiting.status
 
-    def back_in_browser(self, authorization_id: str, project_name: str, language: str) -> bytes:
+    def back_in_browser(self, authorization_id: str, project_name: str, language: str, *, logo_url: str = "") -> bytes:
         """Return the page to which the messenger leads. Its script sends the return code from the address."""
         names = {"project": project_name}
-        return self._render("return.html", language, names, authorization_id=authorization_id)
+        return self._render("return.html", language, names, authorization_id=authorization_id, logo_url=logo_url)
 
     def elsewhere(self, language: str, *, is_signed_in: bool = False) -> bytes:
         """Return this page for another browser than the one in which the sign-in began.
@@ -172,7 +194,9 @@ class Pages:
             "device_code.html", language, {}, user_code=user_code, problem=problem, example=_DEVICE_CODE_EXAMPLE
         )
 
-    def device_confirm(self, language: str, user_code: str, project_name: str, client_name: str) -> bytes:
+    def device_confirm(
+        self, language: str, user_code: str, project_name: str, client_name: str, *, logo_url: str = ""
+    ) -> bytes:
         """Return the question whether the code is shown on the user's own device (RFC 8628, section 5.4)."""
         names = {"project": project_name, "client": client_name}
         return self._render(
@@ -182,15 +206,17 @@ class Pages:
             user_code=user_code,
             project_name=project_name,
             client_name=client_name,
+            logo_url=logo_url,
         )
 
     @staticmethod
-    def headers(form_action_origin: str | None = None) -> list[tuple[bytes, bytes]]:
+    def headers(form_action_origin: str | None = None, logo_url: str = "") -> list[tuple[bytes, bytes]]:
         """Return the headers of every page.
 
         Args:
             form_action_origin: the redirect URI or its origin, for a page whose form leads there: directly
                 (`form_post`), or by a redirect (`sign_in`, to leave the sign-in).
+            logo_url: the logo on the page; "" for none. Images may come from its origin and from no other.
 
         Chromium applies form-action to every redirect after a form, and applications often redirect on to another
         origin. So the whole scheme is allowed. Also, a policy cannot name an IPv6 address such as `[::1]`.
@@ -204,8 +230,9 @@ class Pages:
             if match is None:
                 raise ValueError("The redirect URI has no scheme.")
             form_action += f" {match[0].lower()}"
+        images = f"'self' {logo_origin(logo_url)}".rstrip()
         policy = (
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+            f"default-src 'none'; script-src 'self'; style-src 'self'; img-src {images}; connect-src 'self'; "
             f"form-action {form_action}; base-uri 'none'; frame-ancestors 'none'"
         )
         return [
@@ -230,6 +257,12 @@ class Pages:
 
     def _static_url(self, name: str) -> str:
         return f"{self._base_path}/static/{name}?{_digest(name)}"
+
+    def _icon_url(self) -> str:
+        """Return the URL of the operator's logo, or of the software's."""
+        if self.brand.logo is None:
+            return self._static_url("icon.svg")
+        return f"{self.logo_path}?{hashlib.sha256(self.brand.logo.content).hexdigest()[:12]}"
 
     def _render(self, template: str, language: str, names: Mapping[str, str], **context: Any) -> bytes:
         own = {

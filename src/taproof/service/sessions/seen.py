@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from taproof.core.model import PromptDetails, Session, Status
+from taproof.core.project_texts import ProjectTexts, load_texts
 from taproof.core.request_context import NOTHING_KNOWN, RequestContext, load_context
 from taproof.core.session_state import visible_status
 
@@ -43,7 +44,7 @@ class SeenSession:
     developer who reported the session was signed out there. `return_link`: the link back to the browser in which
     the sign-in began, with the return code. It is known only to the call that made the code. `has_link_back`: the
     session's messages have that link after Confirm, so nobody may forward them. `session_token`: the session that a
-    contact belongs to; "" if the caller named the session.
+    contact belongs to; "" if the caller named the session. `texts`: the project's own texts.
     """
 
     outcome: DecisionOutcome
@@ -62,6 +63,7 @@ class SeenSession:
     return_link: str | None = field(default=None, repr=False)
     has_link_back: bool = False
     session_token: str = field(default="", repr=False)
+    texts: ProjectTexts = field(default_factory=dict)
 
 
 UNKNOWN = SeenSession("unknown")
@@ -103,4 +105,5 @@ def seen_as(outcome: DecisionOutcome, session: Session) -> SeenSession:
         choices=tuple((details.match_choices or "").split()),
         phone_required=details.phone_required,
         has_link_back=details.return_url is not None,
+        texts=load_texts(details.texts),
     )

@@ -85,7 +85,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
         "id:text developer_id:text creator_id:text name:text secret_key_hash:bytes secret_key_preview:text "
         "encrypted_webhook_secret:bytes webhook_url:text created_at:int encrypted_next_webhook_secret:bytes? "
         "next_webhook_secret_at:int? secrets_version:small allowed_origins:text webhook_events:text same_device:text "
-        "return_urls:text bot_id:int? "
+        "return_urls:text texts:text logo_url:text bot_id:int? "
         "bot_username:text? encrypted_bot_token:bytes? bot_broken_at:int? "
         + " ".join(f"{flag}:small" for flag in PROJECT_FLAGS)
     ),

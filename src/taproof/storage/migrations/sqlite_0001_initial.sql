@@ -158,6 +158,8 @@ CREATE TABLE projects (
   webhook_events TEXT NOT NULL DEFAULT 'auth.confirmed auth.cancelled', -- Separated by spaces.
   same_device TEXT NOT NULL DEFAULT 'off', -- off, offer or require.
   return_urls TEXT NOT NULL DEFAULT '', -- Separated by spaces.
+  texts TEXT NOT NULL DEFAULT '{}', -- A JSON object: texts by language, then by key.
+  logo_url TEXT NOT NULL DEFAULT '',
   bot_id INTEGER, -- The project bot; null without one.
   bot_username TEXT,
   encrypted_bot_token BLOB,

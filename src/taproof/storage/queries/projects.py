@@ -27,9 +27,18 @@ from taproof.storage.queries.rights import (
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import change_values, project_from, project_values
 
+_SETTINGS: Final = (
+    *PROJECT_FLAGS,
+    "allowed_origins",
+    "webhook_events",
+    "return_urls",
+    "same_device",
+    "texts",
+    "logo_url",
+)
 _COLUMNS: Final = (
     *("id", "developer_id", "name", "secret_key_hash", "secret_key_preview", "encrypted_webhook_secret", "webhook_url"),
-    *("created_at", *PROJECT_FLAGS, "allowed_origins", "webhook_events", "return_urls", "same_device"),
+    *("created_at", *_SETTINGS),
 )
 _COLLECT: Final = f"${_COLUMNS.index('collect_phone') + 1}"
 CREATE_PROJECT: Final = f"""
@@ -45,7 +54,7 @@ _COUNTED: Final = f"""{_PROJECT},
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
   p.encrypted_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at, p.webhook_events,
-  p.same_device, p.return_urls"""
+  p.same_device, p.return_urls, p.texts, p.logo_url"""
 READ_PROJECT: Final = f"""{_COUNTED}
 FROM projects p LEFT JOIN webhook_endpoints w ON w.project_id = p.id WHERE p.id = $1"""
 _MEMBER_PROJECT: Final = f"""{_COUNTED},
@@ -68,9 +77,7 @@ SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p
   CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END,
   p.same_device, p.return_urls
 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = $1"""
-_CHANGED: Final = (
-    *("name", "webhook_url", *PROJECT_FLAGS, "allowed_origins", "webhook_events", "return_urls", "same_device"),
-)
+_CHANGED: Final = ("name", "webhook_url", *_SETTINGS)
 LOCK_PROJECTS: Final = "SELECT id FROM projects WHERE id = $1 OR id = $2 ORDER BY id"
 FIND_DEVELOPER_OF_PROJECT: Final = """
 SELECT 1 FROM developers WHERE id = (SELECT p.developer_id FROM projects p WHERE p.id = $1)"""

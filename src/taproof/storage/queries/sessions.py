@@ -28,7 +28,7 @@ SESSION_COLUMNS: Final = """
 OF_SESSIONS: Final = "FROM sessions s JOIN projects p ON p.id = s.project_id"
 PROMPT_COLUMNS: Final = """
   s.bot_id, s.context, s.match_code, s.match_choices, CASE WHEN d.plan <> 'free' THEN p.collect_phone ELSE 0 END,
-  p.phone_required, s.return_url, s.return_required,
+  p.phone_required, s.return_url, s.return_required, p.texts,
   EXISTS (SELECT 1 FROM blocks b WHERE b.messenger_id = {viewer} AND b.project_id = s.project_id)"""
 READ_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS}, {PROMPT_COLUMNS.format(viewer="$1")}

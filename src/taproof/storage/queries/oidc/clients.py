@@ -22,7 +22,7 @@ INSERT INTO oidc_clients ({", ".join(_COLUMNS)}, secret_hash)
 SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 2))}
 WHERE (SELECT COUNT(*) FROM oidc_clients WHERE project_id = $2) < ${len(_COLUMNS) + 2} RETURNING id"""
 SIGN_IN_CLIENT: Final = f"""{_CLIENT}, c.secret_hash, p.developer_id, p.name, p.is_active, p.public_access,
-  p.same_device
+  p.same_device, p.texts, p.logo_url
 FROM oidc_clients c JOIN projects p ON p.id = c.project_id"""
 READ_CLIENT: Final = f"{SIGN_IN_CLIENT} WHERE c.id = $1"
 LIST_CLIENTS: Final = f"""{_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id

@@ -1,0 +1,89 @@
+"""The form for a project's own texts and its logo: its values, the input, and the resulting change."""
+
+import hashlib
+from typing import Any, Final
+
+from taproof.console.forms import Form
+from taproof.core.errors import InvalidRequest
+from taproof.core.model import Project, ProjectChanges
+from taproof.core.project_texts import DEFAULT, TEXT_LIMITS, ProjectTexts, dump_texts
+
+_LABELS: Final = {
+    "prompt_title": "The prompt title",
+    "button_label": "The button label",
+    "confirmed": "The text after Confirm",
+    "cancelled": "The text after Cancel",
+    "expired": "The text of an expired request",
+}
+_IN_WORDS: Final = {
+    **{f"texts.{DEFAULT}.{key}": label for key, label in _LABELS.items()},
+    "texts: ": "Other languages: ",
+    "texts.": "Other languages: ",
+    "logo_url": "The logo's address",
+}
+"""The beginnings of API error sentences about a field, with the form's own wording."""
+_OTHERS: Final = ("other_languages", "was_texts", "logo_url", "was_logo_url")
+
+
+def shown(project: Project) -> dict[str, Any]:
+    """Return the form values for a project."""
+    others = [
+        f"{language}.{key}: {text}"
+        for language, texts in project.texts.items()
+        if language != DEFAULT
+        for key, text in texts.items()
+    ]
+    own = project.texts.get(DEFAULT, {})
+    texts = {key: own.get(key, "") for key in TEXT_LIMITS}
+    logo = {"logo_url": project.logo_url, "was_logo_url": project.logo_url}
+    return {**texts, **logo, "other_languages": "\n".join(others), "was_texts": _digest(project.texts)}
+
+
+def typed(form: Form) -> dict[str, str]:
+    """Return the input, to show it again."""
+    return {name: form[name] for name in (*TEXT_LIMITS, *_OTHERS)}
+
+
+def changes(form: Form) -> ProjectChanges:
+    """Return only what the visitor changed. Another page can have changed the rest meanwhile.
+
+    Raises:
+        InvalidRequest: a line of the other languages cannot be read.
+    """
+    texts = _read_lines(form["other_languages"])
+    if own := {key: form[key] for key in TEXT_LIMITS if form[key]}:
+        texts[DEFAULT] = own
+    return ProjectChanges(
+        texts=None if _digest(texts) == form["was_texts"] else texts,
+        logo_url=None if form["logo_url"] == form["was_logo_url"] else form["logo_url"],
+    )
+
+
+def in_words(error: InvalidRequest) -> str:
+    """Return an error's sentence, with the field name used in the form."""
+    for field, words in _IN_WORDS.items():
+        if error.sentence.startswith(field):
+            return words + error.sentence.removeprefix(field)
+    return error.sentence
+
+
+def _digest(texts: ProjectTexts) -> str:
+    """Return a short value that shows whether the texts have changed. The texts themselves could be 10 KB long."""
+    return hashlib.sha256(dump_texts(texts).encode()).hexdigest()[:16]
+
+
+def _read_lines(lines: str) -> dict[str, dict[str, str]]:
+    """Return the texts of lines such as `es.prompt_title: Zona de socios`."""
+    texts: dict[str, dict[str, str]] = {}
+    for number, line in enumerate(lines.splitlines(), 1):
+        if not line.strip():
+            continue
+        place, colon, text = line.partition(":")
+        language, dot, key = place.strip().partition(".")
+        if not (colon and dot and text.strip()) or language == DEFAULT or key in texts.get(language, {}):
+            raise InvalidRequest(
+                f"texts: line {number} must be a language, a dot, the name of a text, a colon and the text, such as "
+                "es.prompt_title: Zona de socios. Each name can occur once for each language."
+            )
+        texts.setdefault(language, {})[key] = text.strip()
+    return texts

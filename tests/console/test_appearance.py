@@ -1,0 +1,103 @@
+"""A project's own texts in the console: set, changed, refused, and used by the quick start."""
+
+import asyncio
+from typing import Any
+
+from tests.console.conftest import Installation, Visitor
+
+from taproof.core.model import Project, ProjectChanges
+
+LIST = "/console/projects"
+LINES = "es.prompt_title: Zona de socios\nru.confirmed: Спасибо: до встречи"
+TEXTS = {
+    "default": {"prompt_title": "Members area", "button_label": 'Enter "now" <b>'},
+    "es": {"prompt_title": "Zona de socios"},
+    "ru": {"confirmed": "Спасибо: до встречи"},
+}
+
+
+def form_of(project: Project) -> tuple[str, str]:
+    return f"{LIST}/{project.id}/settings", f"{LIST}/{project.id}/appearance"
+
+
+async def texts_of(console: Installation, project: Project) -> Any:
+    found = await console.storage.projects.read_project(project.id)
+    assert found is not None
+    return found.texts
+
+
+async def test_texts_are_set_shown_and_removed(visitor: Visitor, console: Installation) -> None:
+    """The form shows what is stored, and saves only what the visitor changed; the quick start has the label."""
+    project, _ = await visitor.create_project()
+    page, action = form_of(project)
+    fields = {**TEXTS["default"], "other_languages": LINES}
+    shown = await visitor.follow(await visitor.submit(page, action, **fields))
+    assert "Saved." in shown.text
+    assert await texts_of(console, project) == TEXTS
+    assert shown.one(".//input[@name='button_label']").get("value") == 'Enter "now" <b>'
+    assert (shown.one(".//textarea[@name='other_languages']").text or "").strip() == LINES
+    quick_start = await visitor.get(f"{LIST}/{project.id}")
+    assert 'label="Enter &#34;now&#34; &lt;b&gt;"></taproof-button>' in quick_start.text
+    unchanged = await visitor.follow(await visitor.submit(page, action))
+    assert "Nothing was changed." in unchanged.text
+    await visitor.submit(page, action, **dict.fromkeys(fields, ""))
+    assert await texts_of(console, project) == {}
+    assert " label=" not in (await visitor.get(f"{LIST}/{project.id}")).text
+
+
+async def test_a_logo_is_shown_under_its_own_policy(visitor: Visitor, console: Installation) -> None:
+    """The settings show it, and only they may load an image from its origin; the texts do not change with it."""
+    project, _ = await visitor.create_project()
+    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(texts=TEXTS))
+    page, action = form_of(project)
+    refused = await visitor.submit(page, action, logo_url="http://shop.example/logo.png")
+    assert "The logo's address must begin with https://" in refused.text
+    await visitor.submit(page, action, logo_url="https://cdn.shop.example/logo.png")
+    shown = await visitor.get(page)
+    assert shown.one(".//img[@src='https://cdn.shop.example/logo.png']").get("referrerpolicy") == "no-referrer"
+    policies = [each.response.headers["content-security-policy"] for each in (shown, await visitor.get(LIST))]
+    assert [" img-src 'self' data: https://cdn.shop.example;" in each for each in policies] == [True, False]
+    assert await texts_of(console, project) == TEXTS
+    await visitor.submit(page, action, logo_url="")
+    assert "cdn.shop.example" not in (await visitor.get(page)).html
+
+
+async def test_a_stale_form_keeps_newer_texts(visitor: Visitor, console: Installation) -> None:
+    """A form that was opened before another change, and that the visitor did not touch, changes nothing."""
+    project, _ = await visitor.create_project()
+    page, action = form_of(project)
+
+    async def change_elsewhere() -> None:
+        await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(texts=TEXTS))
+
+    stale = (await visitor.get(page)).one(".//input[@name='was_texts']").get("value") or ""
+    await asyncio.gather(change_elsewhere())
+    cleared = dict.fromkeys(("prompt_title", "button_label", "other_languages"), "")
+    answer = await visitor.submit(page, action, **cleared, was_texts=stale)
+    assert "Nothing was changed." in (await visitor.follow(answer)).text
+    assert await texts_of(console, project) == TEXTS
+
+
+async def test_refused_texts_are_shown_again(visitor: Visitor, console: Installation) -> None:
+    """The error names the field or the line, the input stays in the form, and nothing changes."""
+    project, _ = await visitor.create_project()
+    page, action = form_of(project)
+    refused = {
+        "The prompt title must have at most 100 characters.": {"prompt_title": "x" * 101},
+        "The button label must not contain invisible": {"button_label": "a\u202eb"},
+        "The text after Cancel must not contain { or }": {"cancelled": "{project}"},
+        "Other languages: es.expired must have at most 160": {"other_languages": f"es.expired: {'x' * 161}"},
+        "Other languages: de is not a language of this service.": {"other_languages": "de.expired: x"},
+        "Other languages: line 2 must be a language, a dot": {"other_languages": "es.expired: x\nes.expired: y"},
+        "Other languages: line 1 must be": {"other_languages": "no colon"},
+        "Other languages: line 3 must be": {"other_languages": "es.expired: x\n\ndefault.expired: y"},
+        "Other languages: line 1 must be a": {"other_languages": "es.expired:"},
+    }
+    for sentence, fields in refused.items():
+        answer = await visitor.submit(page, action, **fields)
+        assert answer.response.status_code == 400, sentence
+        assert sentence in answer.text
+        for name, value in fields.items():
+            if name != "other_languages":
+                assert answer.one(f".//input[@name='{name}']").get("value") == value
+    assert await texts_of(console, project) == {}
