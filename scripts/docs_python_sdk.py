@@ -132,7 +132,7 @@ def _entry(name: str, thing: Any) -> str:
     if thing is taproof.AsyncClient:
         # AsyncClient has the same methods, to be awaited, so they are listed once.
         members = [(each, method) for each, method in members if not hasattr(taproof.Client, each)]
-        parts.append("It has the same methods as [`Client`](#client), to be awaited, and one more.\n")
+        parts.append("It has the methods of [`Client`](#client) as coroutines, and one more.\n")
     if members:
         parts.append("**Methods**\n")
     for member, each in members:

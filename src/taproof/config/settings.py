@@ -158,7 +158,7 @@ class Settings(BaseModel):
     )
     bot_api_url: Server = _setting(_MESSENGER, "Bot API server.", default=BOT_API)
     telegram_environment: TelegramEnvironment = _setting(
-        _MESSENGER, "Telegram's environment; the test one has its own accounts and bots.", default="production"
+        _MESSENGER, "Telegram's environment. Its test environment has its own accounts and bots.", default="production"
     )
     messenger_link_base: LinkBase = _setting(
         _MESSENGER, "Address that sign-in links begin with.", shown="https://t.me/ and the bot's user name"

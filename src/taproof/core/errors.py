@@ -402,7 +402,7 @@ class StoreUnavailable(TaproofError, code="store_unavailable", status=503):
 class MessengerUnavailable(TaproofError, code="messenger_unavailable", status=503):
     sentence = "The messenger cannot be reached right now, so no sign-in can be started. Try again in a moment."
     meaning = (
-        "The messenger cannot be reached right now, so there is no deeplink to show or a bot_token cannot be checked."
+        "The messenger cannot be reached right now, so no deeplink can be created and no bot_token can be checked."
     )
 
 
