@@ -11,6 +11,7 @@ from typing import Any, Final
 import typer
 from prometheus_client import CollectorRegistry
 from scripts.docs_api import api_page, errors_page
+from scripts.docs_cli_schema import cli_schema
 from scripts.docs_markdown import cell, table
 from scripts.docs_python_sdk import python_sdk_page
 from scripts.docs_states import states_page, states_picture
@@ -36,7 +37,10 @@ CLI_INTRO: Final = """\
 # Command line
 
 A command exits with 0 on success, with 1 on failure (one sentence on stderr gives the reason), and with 2 if it was
-called incorrectly. `--json` prints output for programs. If an option also has a variable, the option takes precedence.
+called incorrectly. If an option also has a variable, the option takes precedence.
+
+`--json` prints output for programs, as described by [this schema](cli.schema.json): the definition `projects-list` is
+for `taproof projects list`. Field names are those of the API. Releases may add fields, but never remove one.
 
 ## Where a command acts
 
@@ -159,6 +163,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "reference/errors.md": errors_page,
     "reference/settings.md": settings_page,
     "reference/cli.md": cli_page,
+    "reference/cli.schema.json": cli_schema,
     "reference/python-sdk.md": python_sdk_page,
     "reference/session-states.md": states_page,
     "images/session-states.svg": states_picture,

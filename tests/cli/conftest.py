@@ -11,6 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 from tests.cli.listening import listen  # noqa: F401 — a fixture.
+from tests.cli.output_schema import validate
 from typer.testing import CliRunner, Result
 
 from taproof.cli.main import commands
@@ -29,10 +30,13 @@ def _own_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def run() -> Run:
-    """Run a command as its shell would, and return what it printed and its exit code."""
+    """Run a command as its shell would. With --json, a successful one prints what its schema says."""
 
     def run(*arguments: str, **environment: str) -> Result:
-        return CliRunner().invoke(commands, list(arguments), env=environment or None, prog_name="taproof")
+        result = CliRunner().invoke(commands, list(arguments), env=environment or None, prog_name="taproof")
+        if "--json" in arguments and result.exit_code == 0:
+            validate(json.loads(result.stdout), *arguments[:2])
+        return result
 
     return run
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.output_schema import validate
 
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import new_webhook_secret
@@ -89,7 +90,10 @@ class Listener:
 
     def stop_json(self) -> list[Any]:
         """The same with --json: return what the lines say."""
-        return [json.loads(line) for line in self.stop()]
+        lines = [json.loads(line) for line in self.stop()]
+        for line in lines:
+            validate(line, "webhooks", "listen")
+        return lines
 
 
 Listen = Callable[..., Listener]

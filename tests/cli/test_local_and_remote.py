@@ -1,4 +1,7 @@
-"""Each command that calls the developer API, on a database and on the service that runs on it: the same output."""
+"""Each command that calls the developer API, on a database and on the service that runs on it: the same output.
+
+The output of `--json` has the form in docs/reference/cli.schema.json.
+"""
 
 import asyncio
 import json
@@ -8,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.cli.output_schema import validate
 from tests.e2e.conftest import launch, loop_is_never_held
 from tests.faults.conftest import new_database
 from tests.faults.place import Place, make_place
@@ -57,7 +61,9 @@ class Setup:
         result = self.run(where, *arguments, "--json")
         assert result.exit_code == 0, (arguments, result.stderr)
         assert result.stderr == ""
-        return json.loads(result.stdout)
+        answer = json.loads(result.stdout)
+        validate(answer, *arguments[:2])
+        return answer
 
 
 async def _sign_in(place: Place) -> None:

@@ -130,7 +130,7 @@ def test_users_of_a_project_are_listed_and_exported(run: Run, run_json: Callable
 
 def test_a_user_is_erased_everywhere(run: Run, run_json: Callable[..., Any], database: Path) -> None:
     """With --yes without a question; what is told is how much went, and the second time that there is nothing."""
-    assert run_json("users", "erase", "1001", "--yes") == {"erased": True, "rows": 4, "developer": None}
+    assert run_json("users", "erase", "1001", "--yes") == {"erased": True, "erased_rows": 4, "developer": None}
     assert _users(database) == ["2002"] * 3
     again = run("users", "erase", "1001", "--yes")
     assert (again.exit_code, again.stdout) == (0, "There is no data for the user 1001.\n")

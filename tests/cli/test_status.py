@@ -8,8 +8,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
+from tests.cli.output_schema import validate
 from tests.faults.conftest import new_database
 from tests.faults.place import Place, make_place
 from tests.giving_bots import give_bot
@@ -22,7 +22,6 @@ from taproof.service.installation import BACKUP_MARK
 from taproof.storage.protocol import Storage
 
 Run = Callable[..., Result]
-SCHEMA = json.loads((Path(__file__).parents[2] / "docs/reference/status.schema.json").read_text(encoding="utf-8"))
 WORK = ("bot 7000000000", "own bots", "housekeeping")
 
 
@@ -58,7 +57,7 @@ def look(run: Run, url: str) -> dict[str, Any]:
     """Return the documented fields; the exit code, and what people read, agree with them."""
     result = run("status", "--json", "--database", url)
     found: dict[str, Any] = json.loads(result.stdout)
-    jsonschema.validate(found, SCHEMA)
+    validate(found, "status")
     assert result.exit_code == (0 if found["ok"] else 1)
     assert found["ok"] == (found["attention"] == [])
     told = run("status", "--database", url)

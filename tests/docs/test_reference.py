@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from html import escape
 from typing import Any, get_args
 
@@ -199,3 +200,18 @@ def test_every_name_of_the_javascript_sdk_is_told_of() -> None:
         options = re.findall(r"@property \{.*\} \[?(\w+)", comment)
         assert options
         assert [option for option in options if f"| `{option}` |" not in text] == []
+
+
+def test_every_json_output_is_described() -> None:
+    """The schema has a definition for each command with --json, and for no other."""
+
+    def walk(command: Any, path: str) -> Iterator[str]:
+        for name, each in getattr(command, "commands", {}).items():
+            if hasattr(each, "commands"):
+                yield from walk(each, f"{path}{name}-")
+            elif any("--json" in option.opts for option in each.params):
+                yield path + name
+
+    every = set(walk(typer.main.get_command(commands), ""))
+    defined = json.loads((DOCS / "reference/cli.schema.json").read_text(encoding="utf-8"))["$defs"]
+    assert every == {name for name in defined if name.islower() and name != "time"}

@@ -60,7 +60,7 @@ async def status(given: Given, *, as_json: AsJson = False) -> None:
 
 
 def _fields(database: str, current: InstallationStatus) -> dict[str, Any]:
-    """Return the fields of the JSON output; docs/reference/status.schema.json describes them."""
+    """Return the fields of the JSON output; docs/reference/cli.schema.json describes them."""
     attention = current.attention
     holders: dict[str, list[str]] = {}
     for lease in current.held:

@@ -123,7 +123,7 @@ async def erase_user(
         print_json(answer)
         return
     if answer.get("erased"):
-        rows = f": {answer['rows']:,} rows" if "rows" in answer else ""
+        rows = f": {answer['erased_rows']:,} rows" if "erased_rows" in answer else ""
         typer.echo(f"Erased all data of the user {messenger_id}{rows}. Backups may still contain it.")
     else:
         typer.echo(f"There is no data for the user {messenger_id}.")
@@ -144,7 +144,7 @@ async def _erase_everywhere(given: Given, messenger_id: str, *, yes: bool) -> di
             erasure = Erasure(storage, system_clock, system_entropy)
             rows = await erasure.erase_everywhere(messenger_id, progress)
         linked = await storage.developers.read_developer_by_messenger_id(messenger_id)
-    return {"erased": rows > 0, "rows": rows, "developer": None if linked is None else linked.email}
+    return {"erased": rows > 0, "erased_rows": rows, "developer": None if linked is None else linked.email}
 
 
 @contextlib.contextmanager
