@@ -40,7 +40,7 @@ debian() {
   local each
   for each in "$@"; do
     case "$each" in
-      caddy | haproxy | nginx | pgbouncer | postgresql | prometheus) "${as_root[@]}" systemctl disable "$each" >&2 || true ;;
+      caddy | haproxy | nginx | pgbouncer | postgresql | prometheus | redis-server) "${as_root[@]}" systemctl disable "$each" >&2 || true ;;
       etcd-server) "${as_root[@]}" systemctl disable etcd >&2 || true ;;
     esac
   done
@@ -181,8 +181,8 @@ case "$MODE" in
     programs chromium pgbouncer openssl sqlite3 curl systemd=systemd-analyze
     ;;
   bench)
-    step "Programs: wrk, nginx" "10 seconds, nothing when they are installed"
-    programs wrk nginx npm
+    step "Programs: wrk, nginx, Redis" "10 seconds, nothing when they are installed"
+    programs wrk nginx redis-server npm
     ;;
 esac
 step "Virtual environment in .venv" "5 seconds"

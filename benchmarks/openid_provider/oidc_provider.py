@@ -14,23 +14,9 @@ from benchmarks.peers.running import running
 _MOST_REDIRECTS: Final = 5
 _SECRET: Final = "a secret for made-up sign-ins only"  # noqa: S105 — see code_flow.mjs.
 _NO_DIALECT: Final = Dialect("form", "", "", "")
-MEMORY: Final = Peer(
-    name="oidc-provider, in memory",
-    program="node",
-    script="code_flow.mjs",
-    storage="memory",
-    is_durable=False,
-    dialect=_NO_DIALECT,
-    parts=("oidc-provider",),
-)
+MEMORY: Final = Peer("oidc-provider, in memory", "node", "code_flow.mjs", "memory", _NO_DIALECT, ("oidc-provider",))
 DURABLE: Final = Peer(
-    name="oidc-provider on SQLite",
-    program="node",
-    script="code_flow.mjs",
-    storage="SQLite, synchronous=FULL",
-    is_durable=True,
-    dialect=_NO_DIALECT,
-    parts=("oidc-provider", "better-sqlite3"),
+    "oidc-provider on SQLite", "node", "code_flow.mjs", "sqlite", _NO_DIALECT, ("oidc-provider", "better-sqlite3")
 )
 
 

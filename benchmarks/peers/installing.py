@@ -15,7 +15,7 @@ from benchmarks.peers.catalog import HERE, MODULES, PYTHON_HOME
 
 def install() -> None:
     """Install what is missing; end with a sentence if that fails."""
-    for program in ("npm", "nginx", "wrk"):
+    for program in ("npm", "nginx", "redis-server", "wrk"):
         if shutil.which(program) is None:
             raise SystemExit(f"{program} is missing: run `make bench`, or install Debian's package {program}.")
     install_npm()

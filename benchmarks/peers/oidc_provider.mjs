@@ -1,4 +1,5 @@
 // Starts oidc-provider with its device flow: node oidc_provider.mjs PORT [DATABASE]; in memory without a DATABASE.
+// A DATABASE is Redis's socket if its name ends with .sock, otherwise a SQLite file.
 
 import { generateKeyPairSync } from 'node:crypto';
 
@@ -6,11 +7,17 @@ import Provider from 'oidc-provider';
 import { normalize } from 'oidc-provider/lib/helpers/user_codes.js';
 
 import { memoryAdapter } from './memory_adapter.mjs';
+import { redisAdapter } from './redis_adapter.mjs';
 import { serve } from './serving.mjs';
 import { sqliteAdapter } from './sqlite_adapter.mjs';
 
 const HOUR = 3600;
 const [port, database] = process.argv.slice(2);
+
+function adapter() {
+  if (!database) return memoryAdapter();
+  return database.endsWith('.sock') ? redisAdapter(database) : sqliteAdapter(database);
+}
 
 const account = (accountId) => ({
   accountId,
@@ -18,7 +25,7 @@ const account = (accountId) => ({
 });
 
 const provider = new Provider(`http://127.0.0.1:${port}`, {
-  adapter: database ? sqliteAdapter(database) : memoryAdapter(),
+  adapter: adapter(),
   clients: [{
     client_id: 'bench',
     token_endpoint_auth_method: 'none',

@@ -19,6 +19,9 @@ _STOP_SECONDS: Final = 20
 _THREADS: Final = 4
 """Threads of one gunicorn worker of the kind that keeps connections. One to four make little difference."""
 
+Address = tuple[str, int] | str
+"""A host and a port, or the path of a socket."""
+
 _NGINX: Final = """\
 daemon off;
 worker_processes 1;
@@ -49,7 +52,7 @@ class Running:
     peer: Peer
     ports: tuple[int, ...]
     pids: tuple[int, ...]
-    """The started processes, without their children."""
+    """The started processes, Redis among them, without their children."""
 
     @property
     def url(self) -> str:
@@ -74,12 +77,10 @@ def running(
     log = directory / "peer.log"
     try:
         with log.open("wb") as output:
-            if peer.program == "gunicorn":
-                _prepare_django(directory, output.fileno())
-            for port in ports:
-                # One after the other, because the first one creates the tables.
+
+            def start(command: list[str], address: Address) -> None:
                 process = subprocess.Popen(
-                    [*_wrapper(cores), *_command(peer, directory, port, count)],
+                    [*_wrapper(cores), *command],
                     cwd=HERE,
                     env=_environment(directory),
                     stdin=subprocess.DEVNULL,
@@ -88,7 +89,15 @@ def running(
                     start_new_session=True,  # A separate process group, which is ended as a whole.
                 )
                 started.append(process)
-                _wait_until_listening(peer, port, process, log)
+                _wait_until_listening(peer, address, process, log)
+
+            if peer.program == "gunicorn":
+                _create_tables(peer, directory, output.fileno())
+            if peer.database == "redis":
+                start(_redis(directory), _redis_socket(directory))
+            for port in ports:
+                # One after the other, because the first one creates the tables.
+                start(_command(peer, directory, port, count), ("127.0.0.1", port))
         yield Running(peer, ports, tuple(process.pid for process in started))
     finally:
         for process in started:
@@ -109,14 +118,25 @@ def _command(peer: Peer, directory: Path, port: int, processes: int) -> list[str
         configuration.write_text(_NGINX.format(directory=directory, port=port), encoding="utf-8")
         return ["nginx", "-p", str(directory), "-c", str(configuration), "-e", "stderr"]
     if peer.program == "node":
-        return [node(), peer.script, str(port), *([str(directory / "peer.db")] if peer.is_durable else [])]
+        database = {"sqlite": [str(directory / "peer.db")], "redis": [_redis_socket(directory)]}
+        return [node(), peer.script, str(port), *database.get(peer.database, [])]
     command = [str(PYTHON_HOME / "bin" / "gunicorn"), f"{peer.script}:application", "--bind", f"127.0.0.1:{port}"]
     command += ["--worker-class", "gthread", "--workers", str(processes), "--threads", str(_THREADS)]
     return [*command, "--keep-alive", "75", "--no-control-socket"]
 
 
-def _prepare_django(directory: Path, output: int) -> None:
-    command = [str(PYTHON_HOME / "bin" / "python"), "django_peer.py"]
+def _redis_socket(directory: Path) -> str:
+    return str(directory / "redis.sock")
+
+
+def _redis(directory: Path) -> list[str]:
+    """Return the command of a Redis that keeps what it answers: the append-only file is synced before each answer."""
+    command = ["redis-server", "--port", "0", "--unixsocket", _redis_socket(directory), "--dir", str(directory)]
+    return [*command, "--save", "", "--appendonly", "yes", "--appendfsync", "always"]
+
+
+def _create_tables(peer: Peer, directory: Path, output: int) -> None:
+    command = [str(PYTHON_HOME / "bin" / "python"), f"{peer.script}.py"]
     subprocess.run(command, cwd=HERE, env=_environment(directory), check=True, stdout=output, stderr=output)
 
 
@@ -127,10 +147,12 @@ def _free_port() -> int:
         return port
 
 
-def _wait_until_listening(peer: Peer, port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_listening(peer: Peer, address: Address, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        with suppress(OSError), socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET) as probe:
+            probe.settimeout(1)
+            probe.connect(address)
             return
         time.sleep(0.05)
     raise SystemExit(f"{peer.name} did not start. It printed:\n{log.read_text('utf-8', 'replace')[-3000:]}")
