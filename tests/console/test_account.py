@@ -40,7 +40,7 @@ async def session_id(console: Installation, browser: Visitor) -> str:
 async def test_facts(console: Installation, visitor: Visitor, stranger: Visitor) -> None:
     """The page shows e-mail address, plan, role and the linked messenger account, with its name as text."""
     shown = await visitor.get(ACCOUNT)
-    assert shown.heading == "Your account"
+    assert shown.heading == "Account"
     for fact in ("ada@example.com", "Business", "Owner", "You sign in with access tokens only"):
         assert fact in shown.text
     assert "Owner" not in (await stranger.get(ACCOUNT)).text

@@ -9,6 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 from tests.api.conftest import ManualClock
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor, open_console
+from tests.console.test_lists import DISTANCES
 from tests.granian_server import serve
 from tests.ports import free_port
 from tests.waiting import until
@@ -229,7 +230,7 @@ async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, conso
             await page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
             where = (path, scheme)
             assert await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), where
-            for table in await page.locator("table.stack").all():
+            for table in await page.locator("table.cards").all():
                 assert await table.evaluate("(it) => it.parentElement.scrollWidth <= it.parentElement.clientWidth"), (
                     where
                 )
@@ -242,9 +243,51 @@ async def test_on_a_phone_nothing_is_cut_off(page: Page, visitor: Visitor, conso
     assert await page.get_by_role("columnheader").all_text_contents() == names
     assert await page.get_by_role("table").get_by_role("row").count() == 2
     named = await page.get_by_role("cell").evaluate_all("(cells) => cells.map((cell) => cell.dataset.label)")
-    assert named == names[1:]
+    assert named == ["Project", None, "User", None], "a state and a sentence need no name"
     await page.goto("/console/analytics?days=90")
     for chart in await page.locator("svg.chart[role=img]").all():
         box = await chart.bounding_box()
         assert box is not None
         assert 200 < box["width"] <= 320
+
+
+async def test_an_open_page_keeps_its_times_correct(page: Page) -> None:
+    """The script changes relative times by the rules of the service, and leaves dates alone."""
+    await page.goto("/console/projects")
+    found = await page.evaluate(
+        """(distances) => {
+          const now = Number(document.body.dataset.now);
+          const times = distances.map((distance) => {
+            const time = document.createElement("time");
+            time.className = "ago";
+            time.textContent = "as before";
+            // Half a second more, so that the test itself does not reach the next unit.
+            time.dateTime = new Date(now + distance + Math.sign(distance) * 500).toISOString();
+            document.querySelector("main").append(time);
+            return time;
+          });
+          document.dispatchEvent(new Event("visibilitychange"));
+          return times.map((time) => time.textContent);
+        }""",
+        list(DISTANCES),
+    )
+    dates = {"19 Oct 2026", "18 Nov 2027"}
+    assert [text.replace("\xa0", " ") for text in found] == [
+        "as before" if words in dates else words for words in DISTANCES.values()
+    ]
+
+
+async def test_a_row_is_a_link_and_a_filter_closes(page: Page, visitor: Visitor) -> None:
+    """A click anywhere in a row opens its page. Escape closes an open filter and returns the focus to it."""
+    await visitor.create_project("Shop")
+    await page.goto("/console/sessions")
+    filter_ = page.locator(".filter > details").first
+    await filter_.locator("summary").click()
+    await page.get_by_label("Project", exact=True).focus()
+    await page.keyboard.press("Escape")
+    assert await filter_.get_attribute("open") is None
+    assert await page.evaluate("document.activeElement.tagName") == "SUMMARY"
+    await page.goto("/console/projects")
+    # `force`: the row's link is above the cell that is clicked.
+    await page.locator("tbody tr td").last.click(force=True)
+    await expect(page.locator("h1")).to_have_text("Shop")

@@ -153,7 +153,7 @@ async def test_the_page_shows_what_each_role_may_do(visitor: Visitor, stranger: 
     project, _ = await visitor.create_project("Shop")
     await join(visitor, project, stranger, "viewer")
     shown = await stranger.get(f"/console/projects/{project.id}/members")
-    rows = shown.rows(".//section[4]//table")
+    rows = shown.rows(".//details//table")
     assert rows == [
         [words, *("Yes" if action in PERMITTED[role] else "No" for role in ROLES)] for action, words in ACTIONS.items()
     ]

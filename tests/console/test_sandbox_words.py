@@ -15,7 +15,7 @@ async def test_no_code_for_a_phone(console: Installation, visitor: Visitor, anon
         codes = waiting.texts(".//*[@class='match-code']")
         button = codes[0] if browser is anonymous else "Confirm"
         assert f"The simulated phone opens in a second tab: tap Start, then {button}." in waiting.text
-        assert waiting.all(".//svg") == []
+        assert waiting.all(".//main//svg") == []
 
 
 async def test_another_simulated_user(console: Installation, anonymous: Browsing) -> None:

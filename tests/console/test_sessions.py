@@ -78,13 +78,14 @@ async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: 
     await visitor.start_session(blog.id)
     shown = await visitor.get(LIST)
     assert [row[1:] for row in shown.rows()] == [
-        ["Blog", "pending", "", "Waiting for the user to open the link."],
-        ["Shop", "used", "Ada Lovelace @ada 1001", "Confirmed and used."],
-        ["Blog", "cancelled", "", "Cancelled by the user."],
-        ["Shop", "confirmed", "Grace 1002", "Confirmed, but not used yet."],
-        ["Shop", "expired", "", "The link was never opened."],
+        ["Blog", "Pending", "", "Waiting for the user to open the link."],
+        ["Shop", "Used", "Ada Lovelace @ada 1001", "Confirmed and used."],
+        ["Blog", "Cancelled", "", "Cancelled by the user."],
+        ["Shop", "Confirmed", "Grace 1002", "Confirmed, but not used yet."],
+        ["Shop", "Expired", "", "The link was never opened."],
     ]
-    times = [row[0] for row in shown.rows()]
+    assert [row[0] for row in shown.rows()] == ["now", "now", "now", "now", "11 min ago"]
+    times = [time.get("datetime", "") for time in shown.all(".//tbody//time")]
     assert times == sorted(times, reverse=True)
     links = [link.get("href") for link in shown.all(".//tbody//th/a")]
     assert links == [f"{LIST}/{each}" for each in await the_ids(visitor, console)]
@@ -110,7 +111,7 @@ async def test_reports_of_users_are_marked(visitor: Visitor, console: Installati
         pages[name] = await visitor.get(f"{LIST}/{found.id}")
     shown = await visitor.get(LIST)
     assert {tuple(row[2::2]) for row in shown.rows()} == {
-        ("reported", "The user reported this sign-in: it was not them.")
+        ("Reported", "The user reported this sign-in: it was not them.")
     }
     assert "Nobody was signed in" in pages["early"].text
     assert "before the sign-in was used. The sign-in ended." in pages["unread"].text
@@ -118,7 +119,7 @@ async def test_reports_of_users_are_marked(visitor: Visitor, console: Installati
     assert "end the session that your application opened" in pages["read"].text
     for page in pages.values():
         steps = page.texts(".//ol[@id='steps']/li/p/strong")
-        assert steps[-1] == "reported"
+        assert steps[-1] == "Reported"
         assert "reported_at" in page.texts(".//dl[@class='facts']/div/dt")
 
 
@@ -229,10 +230,10 @@ async def test_pages_have_each_session_once_and_keep_the_filters(visitor: Visito
 async def test_empty_lists_say_what_to_do(visitor: Visitor) -> None:
     """An empty list links to the projects; with filters it links to the whole list."""
     shown = await visitor.get(LIST)
-    assert "There are no sessions yet." in shown.text
+    assert "There are no sessions yet" in shown.text
     assert shown.all(".//tbody//a[@href='/console/projects']")
     shown = await visitor.get(LIST, status="used")
-    assert "No session matches." in shown.text
+    assert "No session matches" in shown.text
     assert "The generate response tells you which" in shown.text
     assert shown.all(".//tbody//a[@href='/console/sessions']")
 
@@ -297,11 +298,11 @@ async def test_the_filter_has_every_status(visitor: Visitor) -> None:
     shown = await visitor.get(LIST)
     assert shown.texts(".//select[@id='status']/option") == [
         "Any",
-        "pending",
-        "confirmed",
-        "cancelled",
-        "expired",
-        "used",
+        "Pending",
+        "Confirmed",
+        "Cancelled",
+        "Expired",
+        "Used",
     ]
 
 
@@ -383,25 +384,25 @@ async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Insta
     await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
     shown = await newest(visitor, console)
     assert shown.texts(".//ol[@id='steps']/li/p[1]") == [
-        "requested 2026-11-18 11:06:40 UTC",
-        "opened 2026-11-18 11:06:42 UTC 2.4 s later",
-        "confirmed 2026-11-18 11:07:47 UTC 1 min 5 s later",
-        "used 2026-11-18 11:07:47 UTC immediately",
+        "Requested 2026-11-18 11:06:40 UTC",
+        "Opened 2026-11-18 11:06:42 UTC 2.4 s later",
+        "Confirmed 2026-11-18 11:07:47 UTC 1 min 5 s later",
+        "Used 2026-11-18 11:07:47 UTC immediately",
     ]
     assert shown.texts(".//ol[@id='steps']/li/p[2]")[2] == "The user tapped Confirm."
-    assert shown.texts(".//p[@class='lead']") == ["used Confirmed and used."]
+    assert shown.texts(".//p[@class='lead']") == ["Used Confirmed and used."]
 
 
 @pytest.mark.parametrize(
     ("opened", "decided", "waited", "said"),
     [
-        (False, "", 0, "pending Waiting for the user to open the link."),
-        (True, "", 0, "pending Opened, waiting for the user’s decision. The user has tapped neither"),
-        (False, "", 11 * MINUTE, "expired The link was never opened. Check that"),
-        (True, "", 11 * MINUTE, "expired Opened, but not answered."),
-        (True, "cancelled", 0, "cancelled Cancelled by the user."),
-        (True, "confirmed", 0, "confirmed Confirmed, but not used yet."),
-        (True, "confirmed", DAY // 24, "confirmed Confirmed, but never used"),
+        (False, "", 0, "Pending Waiting for the user to open the link."),
+        (True, "", 0, "Pending Opened, waiting for the user’s decision. The user has tapped neither"),
+        (False, "", 11 * MINUTE, "Expired The link was never opened. Check that"),
+        (True, "", 11 * MINUTE, "Expired Opened, but not answered."),
+        (True, "cancelled", 0, "Cancelled Cancelled by the user."),
+        (True, "confirmed", 0, "Confirmed Confirmed, but not used yet."),
+        (True, "confirmed", DAY // 24, "Confirmed Confirmed, but never used"),
     ],
 )
 async def test_plain_words_for_what_happened(
@@ -422,7 +423,7 @@ async def test_plain_words_for_what_happened(
     # Only where something may still come does the page ask again, and offer to stop that.
     is_moving = waited == 0 and decided != "cancelled"
     assert ("Stop updating" in shown.html) == is_moving
-    assert ("None: the user did not decide." in shown.text) == said.startswith("expired")
+    assert ("None: the user did not decide." in shown.text) == said.startswith("Expired")
     assert ("data-moving" in shown.html) == is_moving
     assert bool(shown.all(".//script[@type='module']")[1:]) == is_moving
 
@@ -458,7 +459,7 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     assert "A webhook is sent when the user confirms or cancels" in shown.text
     await console.messenger.confirm(started.deeplink)
     shown = await newest(visitor, console)
-    assert "auth.confirmed: first attempt at" in shown.text
+    assert "auth.confirmed Waiting The first attempt is at" in shown.text
     await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
     # The session is at its end, its webhook is not.
     assert "Stop updating" in (await newest(visitor, console)).html
@@ -470,14 +471,14 @@ async def test_the_webhook_attempts_of_a_session(visitor: Visitor, console: Inst
     await send_due(console)
     shown = await newest(visitor, console)
     failed, taken = shown.rows(".//table[@id='attempts']")
-    assert (failed[0], taken[0]) == ("1", "2")
-    assert (failed[2], taken[2]) == ("failed HTTP 500", "accepted HTTP 204")
+    assert (failed[0], taken[0]) == ("Attempt 1", "Attempt 2")
+    assert (failed[2], taken[2]) == ("Failed HTTP 500", "Delivered HTTP 204")
     (session_id, _) = await the_ids(visitor, console)
     session = await console.services.session_reader.read_session(visitor.developer, session_id)
     (delivery,) = await console.services.deliveries.find_deliveries(visitor.developer, session)
     links = {link.get("href") for link in shown.all(".//a") if "deliveries" in link.get("href", "")}
     assert links == {f"/console/deliveries/{delivery.record.event_id}"}
-    assert "the receiver accepted it" in shown.text
+    assert "The receiver accepted it" in shown.text
     assert "Stop updating" not in shown.html
 
 

@@ -211,7 +211,7 @@ async def test_users_of_a_project_are_shown_and_exported(
     mine, _ = await visitor.create_project("Shop")
     other, _ = await stranger.create_project("Other")
     page = f"/console/projects/{mine.id}/users"
-    assert "Nobody has signed in yet." in (await visitor.get(page)).text
+    assert "Nobody has signed in yet" in (await visitor.get(page)).text
     for browser, project, who in ((visitor, mine, ADA), (visitor, mine, GRACE), (stranger, other, ADA)):
         await console.messenger.confirm((await browser.start_session(project.id)).deeplink, who)
         console.clock.now += 1

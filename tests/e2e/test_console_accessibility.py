@@ -47,7 +47,7 @@ async def test_contrast_is_measured(browser: Browser, sandbox: Service, theme: T
     page = await context.new_page()
     await page.goto("/console/sign-in")
     assert await violations(page, theme) == []
-    await page.add_style_tag(content="main p { color: var(--line) }")
+    await page.add_style_tag(content="main p { color: var(--border) !important }")
     assert [each["id"] for each in await violations(page, theme)] == ["color-contrast"]
     await context.close()
 

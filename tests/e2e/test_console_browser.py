@@ -110,7 +110,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await page.reload()
             await heading(page, "Shop <b>&</b>")
             await expect(page.locator(".secrets")).to_have_count(0)
-            await page.get_by_role("link", name="Projects").click()
+            await page.get_by_label("Breadcrumb").get_by_role("link", name="Projects").click()
             await heading(page, "Projects")
             await page.go_back()
             await heading(page, "Shop <b>&</b>")
@@ -124,20 +124,20 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             started = start_session(client, project_id)
             row = page.locator("#session-rows tr[data-session]")
             await expect(row).to_have_count(1)
-            await expect(row).to_contain_text("pending")
+            await expect(row).to_contain_text("Pending")
             ada = make_phone(client, "Ada <i>")
             ada.sign_in(started)
-            await expect(row).to_contain_text("confirmed")
+            await expect(row).to_contain_text("Confirmed")
             await expect(row).to_contain_text("Ada <i>")
             body = {"project_id": project_id, "session_token": started["session_token"]}
             assert owner.client.post("/api/v1/verify/public", json=body).json()["status"] == "confirmed"
-            await expect(row.locator(".badge:not(.new)")).to_have_text("used")
+            await expect(row.locator(".badge:not(.new)")).to_have_text("Used")
             assert await page.evaluate("window.stayed")
 
             # Its timeline.
             await row.get_by_role("link").first.click()
-            await heading(page, "Session")
-            await expect(page.locator("#steps > li strong")).to_have_text(["requested", "opened", "confirmed", "used"])
+            await heading(page, "Sign-in of Ada <i>")
+            await expect(page.locator("#steps > li strong")).to_have_text(["Requested", "Opened", "Confirmed", "Used"])
 
             # The analytics equal those of the API.
             await page.goto(f"/console/analytics?project_id={project_id}&days=7")

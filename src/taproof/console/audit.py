@@ -96,7 +96,7 @@ class AuditPages:
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         cursor = request.query_params.get("cursor")
-        project_id = request.query_params.get("project_id")
+        project_id = request.query_params.get("project_id") or None
         page = await self.audit.list_audit_entries(
             visitor.developer, limit=PAGE_SIZE, cursor=cursor, project_id=project_id
         )
@@ -111,6 +111,7 @@ class AuditPages:
             "next_cursor": page.next_cursor,
             "is_first": cursor is None,
             "project_id": project_id,
+            "projects": projects,
             "project_name": projects.get(project_id or ""),
         }
         return self.pages.render(request, "audit.html", context)

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -20,7 +21,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from taproof.console.access import SESSION_COOKIE, SIGN_IN, Visitor
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.core.brand import Brand
-from taproof.core.clock import SECOND, Clock, iso8601
+from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, Clock, iso8601
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.names import visible_name
@@ -33,6 +34,7 @@ LOGO: Final = "/console/logo"
 """The path of the operator's logo, if there is one."""
 _FLASH_SECONDS: Final = 60
 """The lifetime of a notice for the next page. Browsers follow a redirect immediately."""
+_UNITS: Final = ((DAY, "day"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
 _NO_FLASH: Final = {"notice": "", "problem": "", "secrets": [], "secrets_hint": ""}
 
 
@@ -69,7 +71,7 @@ class PageRenderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters |= {"shown": visible_name, "time": time_element, "number": number}
+        self._environment.filters |= {"shown": visible_name, "time": time_element, "ago": ago, "number": number}
         own = {"static": static_url, "qr_code": qr_code, "version": version, "sandbox": sandbox}
         own |= {"one_click": one_click, "console_name": brand.name, "console_icon": _icon_url(brand)}
         self.console_name: Final = brand.name
@@ -142,9 +144,38 @@ def _icon_url(brand: Brand) -> str:
 
 
 def time_element(instant: int) -> Markup:
-    """Format an instant (ms) in UTC, to the second. A script can convert it to the reader's local time."""
-    text = f"{datetime.fromtimestamp(instant // SECOND, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    return Markup('<time datetime="{}">{}</time>').format(iso8601(instant), text)
+    """Format an instant (ms) in UTC, to the second. A script adds the reader's local time as its tooltip."""
+    return Markup('<time datetime="{}">{}</time>').format(iso8601(instant), _in_utc(instant))
+
+
+@pass_context
+def ago(context: Context, instant: int) -> Markup:
+    """Format an instant (ms) relative to the page's time, with the time in UTC as its tooltip."""
+    words = relative_time(instant, context["now"])
+    return Markup('<time class="ago" datetime="{}" title="{}">{}</time>').format(
+        iso8601(instant), _in_utc(instant), words
+    )
+
+
+def relative_time(instant: int, now: int) -> str:
+    """Return an instant (ms) in words: "12 s ago", "in 3 days", or its date if it is 30 days or more away.
+
+    `relativeTime` in console.js follows the same rules, so that an open page stays correct.
+    """
+    distance = abs(now - instant)
+    if distance >= 30 * DAY:
+        then = datetime.fromtimestamp(instant // SECOND, UTC)
+        return f"{then.day} {then:%b %Y}"
+    if distance < 5 * SECOND:
+        return "now"
+    unit, name = next(each for each in _UNITS if distance >= each[0])
+    count = distance // unit
+    words = f"{count}\N{NO-BREAK SPACE}{name}{'s' if name == 'day' and count > 1 else ''}"
+    return f"in {words}" if instant > now else f"{words} ago"
+
+
+def _in_utc(instant: int) -> str:
+    return f"{datetime.fromtimestamp(instant // SECOND, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def number(value: int) -> str:

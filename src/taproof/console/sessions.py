@@ -28,15 +28,6 @@ from taproof.service.sessions.list import SessionPage, SessionReader
 
 PAGE: Final = 50
 STATUS_NAMES: Final[tuple[Status, ...]] = get_args(Status)
-BADGES: Final[dict[Status, str]] = {
-    "pending": "wait",
-    "confirmed": "wait",
-    "cancelled": "quiet",
-    "expired": "bad",
-    "used": "good",
-}
-_REPORTED: Final = ("bad", "reported")
-"""The badge and label of a session that its user reported, whatever its status."""
 _NOT_FOUND: Final = (
     "You have no session with that id or token. Paste the whole value: an id is sess_ and 27 letters and digits, a "
     "session token is 43 characters."
@@ -59,6 +50,14 @@ class SessionFilters:
     def from_query(cls, query: QueryParams) -> Self:
         """Return the filters from a URL's query string."""
         return cls(**{field.name: query.get(field.name, "").strip() for field in fields(cls)})
+
+    @property
+    def period(self) -> str:
+        """The times in words; "" if neither is set."""
+        since, until = self.since.replace("T", " "), self.until.replace("T", " ")
+        if since and until:
+            return f"{since} – {until}"
+        return f"from {since}" if since else until and f"until {until}"
 
     def address(self, path: str = _LIST, **more: str) -> str:
         """Return the URL of a page with these filters."""
@@ -111,13 +110,15 @@ class SessionRow(NamedTuple):
     """A row of the session list."""
 
     session: Session
-    badge: str
-    words: str
+    state: str
     outcome: str
 
 
 class Rows(NamedTuple):
-    """A page's rows as HTML, the URL of the next page ("" on the last page), and a hash of both."""
+    """A page's rows as HTML, the URL of the next page ("" on the last page), and a hash of what both show.
+
+    The hash does not change while only the relative times change.
+    """
 
     html: Markup
     older: str
@@ -127,7 +128,7 @@ class Rows(NamedTuple):
 def session_rows(page: SessionPage, now: int) -> list[SessionRow]:
     """Return the list's rows at the time `now`, each with the first sentence of its outcome."""
     return [
-        SessionRow(session, *_badge(session), first.rstrip(".") + ".")
+        SessionRow(session, _state(session), first.rstrip(".") + ".")
         for session in page.sessions
         for first in [outcome_sentence(session, now).partition(". ")[0]]
     ]
@@ -138,7 +139,7 @@ def render_rows(pages: PageRenderer, page: SessionPage, rows: list[SessionRow], 
     context = {"rows": rows, "filtered": filters != _NO_FILTERS}
     older = "" if page.next_cursor is None else filters.address(cursor=page.next_cursor)
     html = pages.fragment("session_rows.html", context)
-    version = hashlib.sha256(f"{older}\n{html}".encode()).hexdigest()[:16]
+    version = hashlib.sha256(f"{older}\n{rows!r}".encode()).hexdigest()[:16]
     # The template has already escaped it.
     return Rows(Markup(html), older, version)  # noqa: S704
 
@@ -203,7 +204,8 @@ class SessionPages:
             "rows": rows,
             "projects": projects,
             "project": next(({"id": id_, "name": name} for id_, name in projects if id_ == filters.project_id), None),
-            "statuses": {name: name for name in STATUS_NAMES},
+            "statuses": {name: name.capitalize() for name in STATUS_NAMES},
+            "is_filtered": filters != _NO_FILTERS,
             "is_first": is_first,
             "newest": filters.address(),
             "live": filters.address(f"{_LIST}/live") if is_first else "",
@@ -215,11 +217,9 @@ class SessionPages:
         deliveries = await self.deliveries.find_deliveries(visitor.developer, session)
         now = self.clock()
         steps = timeline(session, now)
-        badge, words = _badge(session)
         context = {
             "session": session,
-            "badge": badge,
-            "words": words,
+            "name": _state(session),
             "outcome": outcome_sentence(session, now),
             "steps": list(zip(steps, _since_before([step.at for step in steps]), strict=True)),
             "deliveries": deliveries,
@@ -233,10 +233,9 @@ class SessionPages:
         return self.pages.render(request, "session.html", context)
 
 
-def _badge(session: Session) -> tuple[str, str]:
-    if session.reported_at is not None:
-        return _REPORTED
-    return BADGES[session.status], session.status
+def _state(session: Session) -> str:
+    """Return the session's status, or "reported" if its user reported it."""
+    return session.status if session.reported_at is None else "reported"
 
 
 def _is_moving(session: Session, deliveries: list[SeenDelivery], now: int) -> bool:

@@ -12,10 +12,10 @@ from taproof.console.access import HOME, Access, Visitor
 from taproof.console.rendering import PageRenderer
 from taproof.console.sessions import SessionFilters, render_rows, session_rows
 from taproof.core.clock import Clock
-from taproof.core.errors import NotFound
+from taproof.core.errors import InvalidRequest, NotFound
 from taproof.core.model import Project
 from taproof.service.sessions.list import SessionReader
-from taproof.service.users import Users
+from taproof.service.users import UserPage, Users
 
 PAGE: Final = 50
 _GONE: Final = "This user has not signed in to this project, or their data was erased."
@@ -44,14 +44,25 @@ class UserPages:
 
     async def _list(self, request: Request, visitor: Visitor, project: Project) -> Response:
         cursor = request.query_params.get("cursor")
-        page = await self.users.list_users(visitor.developer, project.id, limit=PAGE, cursor=cursor)
+        messenger_id = request.query_params.get("messenger_id", "").strip()
+        page, error = UserPage([], None), ""
+        try:
+            if messenger_id:
+                user = await self.users.read_user(visitor.developer, project.id, messenger_id)
+                page = UserPage([user] if user else [], None)
+            else:
+                page = await self.users.list_users(visitor.developer, project.id, limit=PAGE, cursor=cursor)
+        except InvalidRequest as invalid:
+            error = invalid.sentence
         context = {
             "project": project,
             "users": page.users,
             "next_cursor": page.next_cursor,
             "is_first": cursor is None,
+            "messenger_id": messenger_id,
+            "error": error,
         }
-        return self.pages.render(request, "users.html", context)
+        return self.pages.render(request, "users.html", context, status=400 if error else 200)
 
     async def _show(self, request: Request, visitor: Visitor, project: Project) -> Response:
         messenger_id: str = request.path_params["messenger_id"]

@@ -23,12 +23,19 @@ let saying = 0;
 const fresh = new Set();
 const changed = new Set();
 
+/** Return the text of a row without its relative times, which change by themselves. */
+function textOf(row) {
+  const copy = row.cloneNode(true);
+  for (const time of copy.querySelectorAll("time.ago")) time.replaceWith(time.dateTime);
+  return copy.textContent;
+}
+
 /** The original text of each row, by session id. Scripts change rows afterwards. */
 const shown = new Map();
 for (const row of body.children) remember(row);
 
 function remember(row) {
-  shown.set(row.dataset.session ?? "", { row, text: row.textContent });
+  shown.set(row.dataset.session ?? "", { row, text: textOf(row) });
 }
 
 function say(sentence, isLive = false) {
@@ -83,8 +90,8 @@ function replaceRows(html) {
   const focusedId = focused?.dataset.session;
   const rows = arrived.map((row, place) => {
     const before = shown.get(row.dataset.session ?? "");
-    if (before?.text === row.textContent) return before.row;
-    const text = row.textContent;
+    const text = textOf(row);
+    if (before?.text === text) return before.row;
     if (isFresh[place]) fresh.add(row.dataset.session);
     else if (before && row.dataset.session && !fresh.has(row.dataset.session)) changed.add(row.dataset.session);
     shown.set(row.dataset.session ?? "", { row, text });
