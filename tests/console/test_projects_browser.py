@@ -152,6 +152,7 @@ async def test_a_program_is_copied_whole(service: Service, client: httpx.Client,
     project = Developer(client, service.access_token).create_project("Shop")
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.goto(f"/console/projects/{project.id}")
+    await page.get_by_text("Python", exact=True).click()
     await page.get_by_role("button", name="Copy the Python program").click()
     await expect(page.locator("button.copy.done")).to_have_count(1)
     copied = await page.evaluate("navigator.clipboard.readText()")
