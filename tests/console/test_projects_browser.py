@@ -66,7 +66,7 @@ async def test_secrets_do_not_come_back(service: Service, page: Page) -> None:
     await page.get_by_role("button", name="Show the webhook secret").click()
     await expect(page.locator(".secrets code")).to_have_text(secrets[1])
     await page.reload()
-    await expect(page.locator("h1")).to_have_text("Webhooks of Shop")
+    await expect(page.locator("h1")).to_have_text("Webhooks")
     await expect(page.locator(".secrets")).to_have_count(0)
     content = await page.content()
     for secret in secrets:
@@ -142,7 +142,7 @@ async def test_a_delivery_updates_itself(service: Service, client: httpx.Client,
         await expect(lead).to_contain_text("The event is being sent.")
         may_answer.set()
         await expect(lead).to_contain_text("The receiver accepted it.")
-        await expect(page.locator(".timeline > li")).to_have_count(2)
+        await expect(page.locator(".attempts > li")).to_have_count(2)
         await expect(page.get_by_role("button", name="Stop updating")).to_be_hidden()
         server.shutdown()
 
