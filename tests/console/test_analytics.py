@@ -93,7 +93,8 @@ def number(text: str) -> int:
 
 def figures_of_page(shown: Shown) -> dict[str, Any]:
     """Return the figures of the page, in the shape of the API's answer."""
-    names, values = shown.texts(".//dl[@class='figures']/div/dt"), shown.texts(".//dl[@class='figures']/div/dd")
+    names = shown.texts(".//dl[@class='figures']/div/dt")
+    values = [(each.text or "").strip() for each in shown.all(".//dl[@class='figures']/div/dd")]
     figures = dict(zip(names, values, strict=True))
     steps = {row[0]: number(row[1]) for row in shown.rows(".//table[@id='steps']")}
     return {
@@ -186,8 +187,8 @@ async def test_links_keep_the_window_and_the_project(visitor: Visitor) -> None:
         f"/console/analytics?days=7&project_id={project.id}": None,
         f"/console/analytics?days=30&project_id={project.id}": None,
         f"/console/analytics?days=90&project_id={project.id}": "page",
-        f"/console/analytics.csv?days=90&project_id={project.id}": None,
     }
+    assert shown.all(f".//a[@href='/console/analytics.csv?days=90&project_id={project.id}']")
     assert shown.fields("/console/analytics") == {"days": "90", "project_id": project.id}
     assert (await visitor.get(PATHS[0])).fields("/console/analytics") == {"days": "30", "project_id": ""}
 
@@ -200,7 +201,7 @@ async def test_an_empty_page_says_what_to_do(visitor: Visitor) -> None:
     project, _ = await visitor.create_project()
     shown = await visitor.get(PATHS[0], project_id=project.id)
     assert "No sign-ins were started in this period" in shown.text
-    assert shown.all(f".//div[@class='empty']//a[@href='/console/projects/{project.id}']")
+    assert shown.all(f".//div[@class='empty']//a[@href='/console/projects/{project.id}/try']")
 
 
 async def test_a_hostile_name_is_only_text(visitor: Visitor) -> None:
@@ -219,9 +220,26 @@ async def test_reports_are_shown_and_explained(console: Installation, visitor: V
     assert "This wasn’t me" not in (await visitor.get(PATHS[0])).text
     await console.messenger.signin.report_session(started.session_token, ADA.messenger_id)
     shown = await visitor.get(PATHS[0])
-    assert shown.texts(".//dl[@class='figures']/div/dd")[-1] == "1"
+    assert shown.texts(".//dl[@class='figures']/div/dd")[-1] == "1 none in the 30 days before"
     assert "the user tapped “This wasn’t me”" in shown.text
     assert "1 sessions, 0 confirmed, 1 reported by their users" in shown.html
+
+
+async def test_figures_are_compared_with_the_period_before(console: Installation, visitor: Visitor) -> None:
+    """Each figure says how it changed from the period before; distinct users of that period are not known."""
+    project, _ = await visitor.create_project()
+
+    for started, confirmed in ((5, 5), (4, 1), (3, 2)):  # On the day before both periods, and on the last day of each.
+        for number in range(started):
+            link = (await visitor.start_session(project.id)).deeplink
+            if number < confirmed:
+                await console.messenger.confirm(link)
+        console.clock.now += 7 * DAY
+    console.clock.now -= 7 * DAY
+    visitor = await console.sign_in(visitor.developer)
+    shown = await visitor.get(PATHS[0], days="7")
+    assert shown.texts(".//dl[@class='figures']/div/dd/span") == ["\u221225%", "+100%", "+41.7 points", "no change"]
+    assert shown.texts(".//dl[@class='figures']/div[5]/dd") == ["0 no change"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -251,5 +269,5 @@ async def test_nobody_sees_figures_of_others(
     if path == PATHS[1]:
         assert figures_of_csv(own.html)["total_sessions"] == 0
     else:
-        assert figures_of_page(own)["total_sessions"] == 0
+        assert "No sign-ins were started in this period" in own.text
     assert (await anonymous.get(path)).location.startswith("/console/sign-in")

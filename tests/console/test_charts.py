@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taproof.console.charts import daily_chart, funnel_chart, percent, scale, short
+from taproof.console.charts import daily_chart, percent, scale, short
 from taproof.service.analytics import COUNTS, Analytics, Day
 
 TODAY = 20_777  # 2026-11-20
@@ -72,7 +72,7 @@ def test_each_bar_has_a_tooltip_with_its_figures(a_week: Analytics) -> None:
     root = drawn(daily_chart(a_week))
     said = [title.text for group in root.iter("g") for title in group.iter("title")]
     assert len(said) == 7
-    assert said[-1] == "2026-11-20: 1,200 sessions, 900 confirmed"
+    assert said[-1] == "2026-11-20 (so far): 1,200 sessions, 900 confirmed"
     wide, narrow = (
         next(float(bar.get("width", "").removesuffix("%")) for bar in root.iter("rect") if bar.get("class") == kind)
         for kind in ("bar-sessions", "bar-confirmed")
@@ -80,10 +80,9 @@ def test_each_bar_has_a_tooltip_with_its_figures(a_week: Analytics) -> None:
     assert narrow < wide
 
 
-@pytest.mark.parametrize("draw", [daily_chart, funnel_chart])
-def test_the_drawing_has_a_description(a_week: Analytics, draw: object) -> None:
+def test_the_drawing_has_a_description(a_week: Analytics) -> None:
     """The drawing is an image with a name and a description, and has no inline styles."""
-    chart = draw(a_week)  # type: ignore[operator]
+    chart = daily_chart(a_week)
     root = drawn(chart)
     assert root.get("role") == "img"
     title, description = root.find("title"), root.find("desc")
@@ -109,22 +108,8 @@ def test_the_description_names_the_busiest_day(a_week: Analytics) -> None:
 def test_without_sessions_there_are_only_lines() -> None:
     """Without sessions, nothing is divided by zero, and the description says that there are none."""
     empty = an_analytics([0] * 30, [0] * 30)
-    for chart in (daily_chart(empty), funnel_chart(empty)):
-        assert "<rect" not in chart
+    assert "<rect" not in daily_chart(empty)
     assert "no sessions" in daily_chart(empty)
-
-
-def test_the_funnel_shows_shares(a_week: Analytics) -> None:
-    """The length of a bar is its share of the requested sessions; its label shows both numbers."""
-    a_week.totals.update(requested=200, opened=150, confirmed=100, used=0)
-    root = drawn(funnel_chart(a_week))
-    assert [text.text for text in root.iter("text")] == [
-        "Requested: 200 (100.0%)",
-        "Opened: 150 (75.0%)",
-        "Confirmed: 100 (50.0%)",
-        "Used: 0 (0.0%)",
-    ]
-    assert [bar.get("width") for bar in root.iter("rect")] == ["100.000%", "75.000%", "50.000%"]
 
 
 @pytest.mark.parametrize("days", [7, 30, 90])

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from typing import Any, get_args
 
 import pytest
 from starlette.routing import Route
@@ -12,7 +13,7 @@ from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 from taproof.console.app import Console
 from taproof.console.projects import PAGE_SIZE
 from taproof.core.errors import InvalidSecretKey, ProjectNotFound
-from taproof.core.model import Project, ProjectChanges
+from taproof.core.model import PROJECT_DEFAULTS, Project, ProjectChanges, ProjectEvent
 from taproof.core.oidc.clients import ClientChanges
 from taproof.service import projects
 
@@ -99,7 +100,7 @@ async def test_a_new_project_shows_its_secrets_once(
     visitor: Visitor, console: Installation, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Both secrets are shown once after the creation and work; they are in no other page, address or log."""
-    answer = await visitor.submit(f"{LIST}/new", LIST, name="Shop", webhook_url="https://shop.example/hooks")
+    answer = await visitor.submit(f"{LIST}/new", LIST, name="Shop")
     assert answer.status == 303
     kept = visitor.client.cookies[FLASH]
     shown = await visitor.follow(answer)
@@ -109,7 +110,7 @@ async def test_a_new_project_shows_its_secrets_once(
     assert shown.response.headers["cache-control"] == "no-store"
     project = await console.services.projects.authenticate(secret_key)
     assert answer.location == f"{LIST}/{project.id}"
-    assert (project.name, project.webhook_url, project.is_active) == ("Shop", "https://shop.example/hooks", True)
+    assert (project.name, project.webhook_url, project.is_active) == ("Shop", "", True)
     assert project.public_access
     found = await console.services.projects.read_webhook_secret(visitor.actor, project.id)
     assert found.webhook_secret == webhook_secret
@@ -143,40 +144,47 @@ async def test_the_secrets_are_for_their_visitor_only(
     assert await shown_to(visitor, answer.location) == []
 
 
+async def test_a_new_project_asks_only_for_its_name(visitor: Visitor, console: Installation) -> None:
+    """The form has one field, and other fields that a request contains are ignored."""
+    assert (await visitor.get(f"{LIST}/new")).fields(LIST) == {"name": ""}
+    await visitor.post(LIST, {"name": "Shop", "webhook_url": "https://shop.example", "match_code": "on"})
+    project = await the_project(visitor, console)
+    assert all(getattr(project, field) == value for field, value in PROJECT_DEFAULTS.given().items())
+
+
 @pytest.mark.parametrize(
-    ("typed", "sentence"),
+    ("name", "sentence"),
     [
-        ({"name": " "}, "The name must have 1 to 100 characters."),
-        ({"name": "x" * 101}, "The name must have 1 to 100 characters."),
-        ({"name": "\u200b"}, "The name must contain a visible character."),
-        ({"webhook_url": "http://shop.example"}, "The webhook URL must begin with https://."),
-        ({"webhook_url": 'https://"><b>'}, "The webhook URL"),
+        (" ", "The name must have 1 to 100 characters."),
+        ("x" * 101, "The name must have 1 to 100 characters."),
+        ("\u200b", "The name must contain a visible character."),
     ],
 )
-async def test_refused_input_stays_in_the_form(
-    visitor: Visitor, console: Installation, typed: dict[str, str], sentence: str
+async def test_a_refused_name_stays_in_the_form(
+    visitor: Visitor, console: Installation, name: str, sentence: str
 ) -> None:
     """A refused form says why, keeps the input, and creates no project."""
-    shown = await visitor.post(LIST, {"name": "My shop", "webhook_url": "https://shop.example"} | typed)
+    shown = await visitor.post(LIST, {"name": name})
     assert shown.status == 400
-    assert shown.texts(".//p[@role='alert']")[0].startswith(sentence)
-    fields = shown.fields(LIST)
-    assert fields["webhook_url"] == typed.get("webhook_url", "https://shop.example")
-    assert fields["name"] == typed.get("name", "My shop").strip(" \u200b")
-    assert "public_access" not in fields, "the box was not checked"
+    assert shown.texts(".//p[@role='alert']") == [sentence]
+    assert shown.fields(LIST) == {"name": name.strip(" \u200b")}
     assert await console.services.projects.list_projects(visitor.developer) == []
 
 
 async def test_phone_collection_is_offered_with_the_plan_that_has_it(visitor: Visitor, console: Installation) -> None:
     """On the free plan the box is disabled and says why; a form that sends it is refused."""
-    assert "disabled" not in (await visitor.get(f"{LIST}/new")).one(".//input[@id='collect_phone']").attrib
-    await visitor.submit(f"{LIST}/new", LIST, name="Shop", collect_phone="on")
+    project, _ = await visitor.create_project()
+    path = f"{LIST}/{project.id}/settings"
+    assert "disabled" not in (await visitor.get(path)).one(".//input[@id='collect_phone']").attrib
+    await visitor.submit(path, path, collect_phone="on")
     assert (await the_project(visitor, console)).collect_phone
     free = await console.sign_in(await console.add_developer("free@example.com", "free"))
-    shown = await free.get(f"{LIST}/new")
+    project, _ = await free.create_project()
+    path = f"{LIST}/{project.id}/settings"
+    shown = await free.get(path)
     assert "disabled" in shown.one(".//input[@id='collect_phone']").attrib
     assert "your account is on the Free plan" in shown.text
-    refused = await free.post(LIST, {"name": "Shop", "collect_phone": "on"})
+    refused = await free.post(path, shown.fields(path) | {"collect_phone": "on"})
     assert refused.status == 400
     assert "Phone collection is available on the pro and business plans" in refused.text
 
@@ -220,19 +228,57 @@ async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, co
 
 
 async def test_every_setting_can_be_changed(visitor: Visitor, console: Installation) -> None:
-    """Name, webhook URL and the three boxes can be changed both ways."""
+    """Name, webhook URL and boxes can be changed both ways."""
     project, _ = await visitor.create_project("Shop")
     path = f"{LIST}/{project.id}/settings"
-    fields = (await visitor.get(path)).fields(path)
-    sent = {name: value for name, value in fields.items() if name not in {"is_active", "public_access"}}
+    sent = (await visitor.get(path)).fields(path)
+    del sent["public_access"]
     await visitor.post(path, sent | {"webhook_url": "https://shop.example/h", "collect_phone": "on"})
     kept = await the_project(visitor, console)
-    assert kept == replace(
-        project, webhook_url="https://shop.example/h", collect_phone=True, is_active=False, public_access=False
-    )
-    await settings_of(visitor, project, is_active="on", public_access="on", webhook_url="", name="Store")
+    assert kept == replace(project, webhook_url="https://shop.example/h", collect_phone=True, public_access=False)
+    await settings_of(visitor, project, public_access="on", webhook_url="", name="Store")
     kept = await the_project(visitor, console)
     assert kept == replace(project, name="Store", collect_phone=True)
+
+
+async def test_a_project_is_paused_and_resumed(visitor: Visitor, console: Installation) -> None:
+    """The danger zone pauses a project; a paused project offers to resume it, there and on its page."""
+    project, _ = await visitor.create_project("Shop")
+    path = f"{LIST}/{project.id}"
+    shown = await visitor.follow(await visitor.submit(f"{path}/settings", f"{path}/active"))
+    assert await the_project(visitor, console) == replace(project, is_active=False)
+    assert shown.texts(f".//form[@action='{path}/active']/button") == ["Resume the project"]
+    await visitor.submit(f"{path}/settings", f"{path}/active")
+    assert await the_project(visitor, console) == project
+
+
+DEPENDENT: dict[str, tuple[set[str], dict[str, Any]]] = {
+    "same_device": ({"was_return_urls", "return_urls"}, {"return_urls": ("https://app.example/b",)}),
+    "collect_phone": ({"was_phone_required", "phone_required"}, {"phone_required": False}),
+    "webhook_url": (
+        {"was_webhook_events", *get_args(ProjectEvent)},
+        {"webhook_events": ("auth.confirmed", "auth.reported")},
+    ),
+}
+"""For each setting that others depend on: the fields in its disabled group, and an uncommon value of them."""
+
+
+@pytest.mark.parametrize("needed", DEPENDENT)
+async def test_a_disabled_group_changes_nothing(visitor: Visitor, console: Installation, needed: str) -> None:
+    """Browsers send no field of a disabled group: its settings stay, also when the form is refused and sent again."""
+    project, _ = await visitor.create_project("Shop")
+    fields, values = DEPENDENT[needed]
+    await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(**values))
+    before = await the_project(visitor, console)
+    path = f"{LIST}/{project.id}/settings"
+    shown = await visitor.get(path)
+    group = shown.one(f".//fieldset[@data-needs='{needed}']")
+    assert {control.get("name") for control in group.iter() if control.get("name")} == fields
+    sent = {name: value for name, value in shown.fields(path).items() if name not in fields}
+    refused = await visitor.post(path, sent | {"name": ""})
+    assert refused.status == 400
+    await visitor.post(path, refused.fields(path) | {"name": "Store"})
+    assert await the_project(visitor, console) == replace(before, name="Store")
 
 
 async def test_untouched_settings_change_nothing(visitor: Visitor, console: Installation) -> None:
@@ -359,8 +405,9 @@ async def test_an_odd_name_is_only_text_everywhere(console: Installation, name: 
         await visitor.post(f"{LIST}/{project.id}/try")
         shown.append(await visitor.get(f"{LIST}/{project.id}/try"))
         shown.append(await visitor.post(f"{LIST}/{project.id}/delete", {"confirmation": "no"}))
-        shown.append(await visitor.post(f"{LIST}/{project.id}/settings", {"name": name, "webhook_url": "x"}))
-        shown.append(await visitor.post(LIST, {"name": name, "webhook_url": "x"}))
+        settings = {"name": name, "was_name": "", "webhook_url": "x", "was_webhook_url": ""}
+        shown.append(await visitor.post(f"{LIST}/{project.id}/settings", settings))
+        shown.append(await visitor.post(LIST, {"name": name + "x" * 100}))
         deleted = await visitor.post(f"{LIST}/{project.id}/delete", {"confirmation": project.id})
         shown.append(await visitor.follow(deleted))
         return shown

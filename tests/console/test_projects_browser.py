@@ -66,7 +66,7 @@ async def test_secrets_do_not_come_back(service: Service, page: Page) -> None:
     await page.get_by_role("button", name="Show the webhook secret").click()
     await expect(page.locator(".secrets code")).to_have_text(secrets[1])
     await page.reload()
-    await expect(page.locator("h1")).to_have_text("Webhooks of Shop")
+    await expect(page.locator("h1")).to_have_text("Webhooks")
     await expect(page.locator(".secrets")).to_have_count(0)
     content = await page.content()
     for secret in secrets:
@@ -142,7 +142,7 @@ async def test_a_delivery_updates_itself(service: Service, client: httpx.Client,
         await expect(lead).to_contain_text("The event is being sent.")
         may_answer.set()
         await expect(lead).to_contain_text("The receiver accepted it.")
-        await expect(page.locator(".timeline > li")).to_have_count(2)
+        await expect(page.locator(".attempts > li")).to_have_count(2)
         await expect(page.get_by_role("button", name="Stop updating")).to_be_hidden()
         server.shutdown()
 
@@ -152,6 +152,7 @@ async def test_a_program_is_copied_whole(service: Service, client: httpx.Client,
     project = Developer(client, service.access_token).create_project("Shop")
     await page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     await page.goto(f"/console/projects/{project.id}")
+    await page.get_by_text("Python", exact=True).click()
     await page.get_by_role("button", name="Copy the Python program").click()
     await expect(page.locator("button.copy.done")).to_have_count(1)
     copied = await page.evaluate("navigator.clipboard.readText()")

@@ -304,8 +304,32 @@ async def test_a_delivery_shows_every_attempt(visitor: Visitor, console: Install
     console.clock.now += HOUR
     await send(console, WebhookResponse(3, error="connection_refused"))
     shown = await only_delivery(visitor, project)
-    assert shown.texts(".//li/h3") == ["Attempt 2: no response", "Attempt 1: HTTP 503"]
+    assert shown.texts(".//li//b") == ["Attempt 2: no response", "Attempt 1: HTTP 503"]
     assert SENTENCES["connection_refused"] in shown.text
+    assert shown.texts(".//li/a[@aria-current]/b") == ["Attempt 2: no response"], "the latest, unless one is chosen"
+    path = shown.response.url.path
+    assert SENTENCES["not_accepted"] in (await visitor.get(path, attempt="1")).text
+    for unknown in ("3", "0", "x", "1 "):
+        assert (await visitor.get(path, attempt=unknown)).status == 400
+
+
+async def test_a_delivery_shows_the_request(visitor: Visitor, console: Installation) -> None:
+    """The headers are those that the receiver got; the body lacks the session token, which could collect the proof."""
+    project, _ = await visitor.create_project(webhook_url=URL)
+    started = await visitor.start_session(project.id)
+    await console.messenger.confirm(started.deeplink)
+    (delivery,) = await console.webhooks.claim_deliveries(100)
+    sent = console.webhooks.sign_delivery(delivery)
+    await console.webhooks.finish_attempt(delivery, WebhookResponse(5, 200))
+    shown = await only_delivery(visitor, project)
+    names, values = (shown.texts(f".//dl[@class='headers']//{tag}") for tag in ("dt", "dd"))
+    console.clock.now += HOUR
+    assert dict(zip(names, values, strict=True))["X-Service-Signature"] == sent.headers["X-Service-Signature"]
+    assert set(names) == set(sent.headers)
+    body = json.loads(shown.texts(".//pre[@aria-label='Body of the request']")[0])
+    assert body == json.loads(sent.body) | {"session_token": "…"}
+    assert started.session_token not in shown.html
+    assert shown.all(".//a[@href='/docs#webhooks']")
 
 
 async def test_sending_again(visitor: Visitor, console: Installation) -> None:
@@ -317,7 +341,7 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     path = (await only_delivery(visitor, project)).response.url.path
     console.clock.now += 1
     shown = await visitor.follow(await visitor.submit(path, f"{path}/resend"))
-    assert "Sending now The event is being sent." in shown.text
+    assert "Sending The event is being sent." in shown.text
     assert "Waiting" not in shown.text
     assert "Next attempt" not in shown.text
     assert shown.all(".//noscript/meta[@http-equiv='refresh']")

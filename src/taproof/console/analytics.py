@@ -11,17 +11,21 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from taproof.console.access import Access, Visitor
-from taproof.console.charts import FUNNEL, daily_chart, funnel_chart, percent
-from taproof.console.rendering import PageRenderer
+from taproof.console.charts import daily_chart, percent
+from taproof.console.rendering import PageRenderer, number
 from taproof.core.clock import iso_date
 from taproof.core.errors import InvalidRequest
-from taproof.service.analytics import COUNTS, Analytics, AnalyticsReader, Window
+from taproof.service.analytics import COUNTS, Analytics, AnalyticsReader, Window, conversion_rate
 
 WINDOWS: Final[dict[str, Window]] = {"7": 7, "30": 30, "90": 90}
 _USUAL: Final = "30"
 _FIRST: Final = tuple(name for name in COUNTS if name != "reported")
 _FIELDS: Final = ("date", "sessions", *_FIRST[1:], "unique_users", "reported")
 """The columns of the file. Add new columns at the end, because readers can refer to columns by position."""
+
+
+_FUNNEL: Final = (("requested", "Requested"), ("opened", "Opened"), ("confirmed", "Confirmed"), ("used", "Used"))
+"""The steps of a successful sign-in: the name of each count and its label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +59,7 @@ class AnalyticsPages:
                 "windows": [(each, urlencode({"days": each} | chosen)) for each in WINDOWS.values()],
                 "csv": urlencode({"days": days} | chosen),
                 "daily_chart": daily_chart(analytics),
-                "funnel_chart": funnel_chart(analytics),
-                "conversion": percent(analytics.conversion_rate),
+                "figures": _figures(analytics, days),
                 "steps": _steps(analytics),
                 "dates": [(iso_date(day.day), day) for day in analytics.daily],
             },
@@ -96,7 +99,33 @@ def _asked(request: Request) -> tuple[Window, str | None]:
 
 def _steps(analytics: Analytics) -> list[tuple[str, int, str]]:
     """Return a sign-in's steps and outcomes, each with its label, its sessions, and its share of all sessions."""
-    named = (*FUNNEL, ("cancelled", "Cancelled"), ("expired", "Expired"), ("reported", "Reported"))
+    named = (*_FUNNEL, ("cancelled", "Cancelled"), ("expired", "Expired"), ("reported", "Reported"))
     requested = analytics.totals["requested"]
     counted = [(words, analytics.totals[name]) for name, words in named]
     return [(words, count, percent(100 * count / requested if requested else 0.0)) for words, count in counted]
+
+
+def _figures(analytics: Analytics, days: int) -> list[tuple[str, str, str]]:
+    """Return each figure's label, its value, and how it changed from the period before.
+
+    Distinct users are counted up to now, so their number in the period before is not known.
+    """
+    now, before = analytics.totals, analytics.before
+    rate, rate_before = analytics.conversion_rate, conversion_rate(before)
+    points = f"{rate - rate_before:+.1f} points".replace("-", "\N{MINUS SIGN}") if before["requested"] else ""
+    return [
+        ("Sessions", number(now["requested"]), change(now["requested"], before["requested"], days)),
+        ("Confirmed", number(now["confirmed"]), change(now["confirmed"], before["confirmed"], days)),
+        ("Conversion", percent(rate), points),
+        ("Unique users", number(analytics.unique_users), ""),
+        ("Reported", number(now["reported"]), change(now["reported"], before["reported"], days)),
+    ]
+
+
+def change(now: int, before: int, days: int) -> str:
+    """Return the change of a count from the period before, in percent; without one to compare with, say so."""
+    if now == before:
+        return "no change"
+    if not before:
+        return f"none in the {days} days before"
+    return f"{round(100 * (now - before) / before):+,}%".replace("-", "\N{MINUS SIGN}")

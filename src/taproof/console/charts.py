@@ -20,10 +20,6 @@ _BARS: Final = 180
 _BELOW: Final = 24
 _DATES: Final = 4
 """The maximum number of dates below the bars, so that they fit side by side on a phone."""
-_STEP: Final = 44
-"""The height in pixels of a funnel step, with its label and its bar."""
-FUNNEL: Final = (("requested", "Requested"), ("opened", "Opened"), ("confirmed", "Confirmed"), ("used", "Used"))
-"""The steps of a successful sign-in: the name of each count and its label."""
 
 
 def daily_chart(analytics: Analytics) -> Markup:
@@ -36,12 +32,6 @@ def daily_chart(analytics: Analytics) -> Markup:
         describe_days(analytics),
         _daily(analytics.daily, ceiling, step),
     )
-
-
-def funnel_chart(analytics: Analytics) -> Markup:
-    """Draw a bar for each step: the share of requested sessions that reached it."""
-    described = ", ".join(f"{words.lower()} {analytics.totals[name]:,}" for name, words in FUNNEL)
-    return _svg("funnel", _STEP * len(FUNNEL), "How far sessions got", f"Sessions: {described}.", _funnel(analytics))
 
 
 def describe_days(analytics: Analytics) -> str:
@@ -95,8 +85,11 @@ def _daily(daily: list[Day], ceiling: int, step: int) -> Iterator[Markup]:
     for place, day in enumerate(daily):
         middle = width * (place + 0.5)
         sessions, confirmed = day.counts["requested"], day.counts["confirmed"]
-        yield Markup("<g><title>{}: {:,} sessions, {:,} confirmed{}</title>{}{}</g>").format(
+        is_today = place == len(daily) - 1
+        yield Markup('<g class="{}"><title>{}{}: {:,} sessions, {:,} confirmed{}</title>{}{}</g>').format(
+            "today" if is_today else "day",
             iso_date(day.day),
+            " (so far)" if is_today else "",
             sessions,
             confirmed,
             _reported(day.counts["reported"]),
@@ -122,21 +115,6 @@ def _date(day: int, middle: float) -> Markup:
     return Markup('<text class="label" x="{:.3f}%" y="{}" text-anchor="middle">{}</text>').format(
         middle, _TOP + _BARS + 18, iso_date(day)[5:]
     )
-
-
-def _funnel(analytics: Analytics) -> Iterator[Markup]:
-    requested = analytics.totals["requested"]
-    for place, (name, words) in enumerate(FUNNEL):
-        top, reached = _STEP * place, analytics.totals[name]
-        share = 100 * reached / requested if requested else 0.0
-        yield Markup('<text class="label" x="0" y="{}">{}: {:,} ({})</text>').format(
-            top + 13, words, reached, percent(share)
-        )
-        yield Markup('<line class="axis" x1="0" x2="100%" y1="{y}" y2="{y}"/>').format(y=top + 37)
-        if reached:
-            yield Markup('<rect class="{}" x="0" width="{:.3f}%" y="{}" height="18"/>').format(
-                "bar-confirmed" if name in {"confirmed", "used"} else "bar-sessions", max(0.5, share), top + 19
-            )
 
 
 def percent(share: float) -> str:

@@ -20,42 +20,54 @@ _IN_WORDS: Final = {
 """The beginnings of API error sentences about a field, with the form's own wording."""
 _IN_FORM: Final = {', or "" for none': "", 'set webhook_url to ""': "leave the webhook URL empty"}
 """The texts about empty values in these sentences, as the form calls them."""
-NEW: Final = {"name": "", **PROJECT_DEFAULTS.given()}
-"""The form values for a new project."""
 
 
 def shown(project: Project) -> dict[str, Any]:
     """Return the form values for a project."""
-    flags = {flag: getattr(project, flag) for flag in PROJECT_FLAGS}
-    names = ("webhook_url", "allowed_origins", "webhook_events", "same_device", "return_urls")
-    others = {name: getattr(project, name) for name in names}
-    return {"name": visible_name(project.name), **others, **flags}
+    return {"name": visible_name(project.name)} | {field: getattr(project, field) for field in PROJECT_DEFAULTS.given()}
 
 
-def typed(form: Form, prefix: str = "") -> dict[str, Any]:
-    """Return the input, to show it again. With the prefix `was_`, return the values that the form showed."""
-    flags = {flag: form.is_checked(prefix + flag) for flag in PROJECT_FLAGS}
-    return {
-        "name": visible_name(form[f"{prefix}name"]),
-        "webhook_url": form[f"{prefix}webhook_url"],
-        "allowed_origins": tuple(form[f"{prefix}allowed_origins"].split()),
-        "same_device": form[f"{prefix}same_device"] or "off",
-        "return_urls": tuple(form[f"{prefix}return_urls"].split()),
-        "webhook_events": tuple(event for event in get_args(ProjectEvent) if form.is_checked(prefix + event)),
+def typed(form: Form) -> dict[str, Any]:
+    """Return the input of the fields that the form contained, to show it again."""
+    flags = {flag: form.is_checked(flag) for flag in PROJECT_FLAGS}
+    values = {
+        "name": visible_name(form["name"]),
+        "webhook_url": form["webhook_url"],
+        "allowed_origins": tuple(form["allowed_origins"].split()),
+        "same_device": form["same_device"] or "off",
+        "return_urls": tuple(form["return_urls"].split()),
+        "webhook_events": tuple(event for event in get_args(ProjectEvent) if form.is_checked(event)),
         **flags,
     }
+    return _sent(form, values)
 
 
-def new(form: Form) -> ProjectChanges:
-    """Return the settings of a new project. A new project is always active, so its form has no field for that."""
-    return ProjectChanges(**{**typed(form), "name": form["name"], "is_active": True})
+def was(form: Form) -> dict[str, Any]:
+    """Return the values that the form showed before it was filled in."""
+    flags = {flag: form.is_checked(f"was_{flag}") for flag in PROJECT_FLAGS}
+    names = ("name", "webhook_url", "same_device")
+    lists = ("allowed_origins", "return_urls", "webhook_events")
+    values = {name: form[f"was_{name}"] for name in names} | {
+        name: tuple(form[f"was_{name}"].split()) for name in lists
+    }
+    return _sent(form, values | flags)
+
+
+def _sent(form: Form, values: dict[str, Any]) -> dict[str, Any]:
+    """Return only the fields that the form contained.
+
+    Each field is sent with the value that it showed. Browsers send neither if the field is disabled, and the page has
+    more than one form.
+    """
+    return {field: value for field, value in values.items() if f"was_{field}" in form}
 
 
 def changes(form: Form) -> ProjectChanges:
     """Return only the fields that the visitor changed. Another page can have changed the other fields meanwhile."""
-    before, after = typed(form, "was_"), typed(form)
-    # Use the name as typed: invisible characters are refused, not dropped.
-    before["name"], after["name"] = form["was_name"], form["name"]
+    before, after = was(form), typed(form)
+    if "name" in after:
+        # Use the name as typed: invisible characters are refused, not dropped.
+        after["name"] = form["name"]
     return ProjectChanges(**{field: value for field, value in after.items() if value != before[field]})
 
 

@@ -69,6 +69,7 @@ class ProjectPages:
             Route(f"{project}/settings", on_project(self._settings), methods=["GET"]),
             Route(f"{project}/settings", on_project(self._update), methods=["POST"]),
             Route(f"{project}/appearance", on_project(self._set_appearance), methods=["POST"]),
+            Route(f"{project}/active", on_project(self._set_active), methods=["POST"]),
             Route(f"{project}/bot", on_project(self._set_bot), methods=["POST"]),
             Route(f"{project}/bot/remove", on_project(self._remove_bot), methods=["POST"]),
             Route(f"{project}/regenerate", on_project(self._regenerate), methods=["POST"]),
@@ -89,15 +90,14 @@ class ProjectPages:
         return self.pages.render(request, "projects.html", context)
 
     async def _new(self, request: Request, _visitor: Visitor) -> Response:
-        return self.pages.render(request, "new_project.html", {"typed": project_form.NEW, "error": ""})
+        return self.pages.render(request, "new_project.html", {"name": "", "error": ""})
 
     async def _create(self, request: Request, visitor: Visitor) -> Response:
-        form = await read_form(request)
-        typed = project_form.typed(form)
+        name = (await read_form(request))["name"]
         try:
-            project, secrets = await self.projects.create_project(visitor.actor, project_form.new(form))
+            project, secrets = await self.projects.create_project(visitor.actor, ProjectChanges(name=name))
         except (InvalidRequest, PlanLimitReached, TooManyProjects) as error:
-            context = {"typed": typed, "error": in_words(error)}
+            context = {"name": visible_name(name), "error": in_words(error)}
             return self.pages.render(request, "new_project.html", context, status=400)
         return self._show_secrets(request, project.id, secrets, "Project created. Copy its two secrets now.")
 
@@ -118,7 +118,7 @@ class ProjectPages:
         try:
             await self.projects.update_project(visitor.actor, project.id, changes)
         except InvalidRequest as error:
-            typed, was = project_form.typed(form), project_form.typed(form, "was_")
+            typed, was = project_form.typed(form), project_form.was(form)
             return await self._show_settings(
                 request, visitor, project, typed=typed, was=was, errors={"settings": in_words(error)}
             )
@@ -136,6 +136,12 @@ class ProjectPages:
             return await self._show_settings(request, visitor, project, appearance=appearance, errors=errors)
         notice = "Nothing was changed." if changes == ProjectChanges() else "Saved."
         return self.pages.redirect(request, f"{HOME}/{project.id}/settings", notice=notice)
+
+    async def _set_active(self, request: Request, visitor: Visitor, project: Project) -> Response:
+        is_active = (await read_form(request)).is_checked("is_active")
+        await self.projects.update_project(visitor.actor, project.id, ProjectChanges(is_active=is_active))
+        notice = "The project was resumed." if is_active else "The project was paused: it starts no new sign-ins."
+        return self.pages.redirect(request, f"{HOME}/{project.id}", notice=notice)
 
     async def _set_bot(self, request: Request, visitor: Visitor, project: Project) -> Response:
         token = (await read_form(request))["bot_token"]
@@ -187,8 +193,8 @@ class ProjectPages:
         visitor: Visitor,
         project: Project,
         *,
-        typed: Mapping[str, Any] | None = None,
-        was: Mapping[str, Any] | None = None,
+        typed: dict[str, Any] | None = None,
+        was: dict[str, Any] | None = None,
         appearance: Mapping[str, str] | None = None,
         errors: Mapping[str, str] = _NO_ERRORS,
         status: int = 400,
@@ -202,8 +208,8 @@ class ProjectPages:
         needs_bot = project.bot_username is None or project.bot_broken_at is not None
         context = {
             "project": project,
-            "typed": typed or kept,
-            "was": was or kept,
+            "typed": kept | (typed or {}),
+            "was": kept | (was or {}),
             "appearance": appearance or appearance_form.shown(project),
             "errors": errors,
             "new_bot_link": await self.managed_bots.suggest_bot(visitor.actor, project) if needs_bot else None,

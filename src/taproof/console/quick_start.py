@@ -1,9 +1,16 @@
-"""A project's quick start: sample programs that contain its id and this service's URL, and run as pasted."""
+"""A project's quick start: sample programs that contain its id and this service's URL, and run as pasted.
+
+Pygments highlights them on the server, so the page needs no script. It is installed with rich in any case.
+"""
 
 from dataclasses import dataclass
 from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
 
 from taproof.core.model import Project
 from taproof.core.names import visible_name
@@ -13,15 +20,25 @@ from taproof.http.sdk_files import SdkRelease
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """A program in one language; `name` is part of its HTML element's id."""
+    """A program in one language, or values to paste. `name` is part of its HTML element's id."""
 
     name: str
     title: str
     text: str
+    language: str
+
+    @property
+    def html(self) -> Markup:
+        """The text with its syntax marked by the classes of Pygments."""
+        # The options keep the text as it is, with its blank lines and its last line break.
+        lexer = get_lexer_by_name(self.language, stripnl=False, ensurenl=False)
+        return Markup(highlight(self.text, lexer, HtmlFormatter(nowrap=True)))  # noqa: S704 — Pygments escapes the text.
 
 
-_BUTTON: Final = {"button": "A button for your page"}
-_TITLES: Final = {"curl": "curl", "javascript": "JavaScript", "python": "Python"}
+_BUTTON: Final = {"button": ("Button", "html")}
+_PROGRAMS: Final = {"node": ("Node.js", "javascript"), "python": ("Python", "python"), "curl": ("curl", "bash")}
+_OIDC: Final = {"oidc": ("OpenID Connect", "bash")}
+"""Each snippet's title and its language for Pygments."""
 
 
 class QuickStart:
@@ -41,11 +58,10 @@ class QuickStart:
         )
 
     def snippets(self, project: Project) -> list[Snippet]:
-        """Return the programs. They use the server-side endpoints if the project's public access is off.
+        """Return the snippets. The programs use the server-side endpoints if the project's public access is off.
 
         The button runs in a browser, so it is included only with public access. The programs print the match code if
-        the project uses match codes. They have no page to return to, so a project that requires one gets the button
-        alone.
+        the project uses match codes. They have no page to return to, so a project that requires one gets no programs.
         """
         must_return = project.same_device == "require"
         context = {
@@ -57,8 +73,8 @@ class QuickStart:
             "release": self._release,
             "label": visible_name(own_text(project.texts, DEFAULT, "button_label")),
         }
-        titles = (_BUTTON if project.public_access else {}) | ({} if must_return else _TITLES)
+        chosen = (_BUTTON if project.public_access else {}) | ({} if must_return else _PROGRAMS) | _OIDC
         return [
-            Snippet(name, title, self._environment.get_template(f"quick_start_{name}.txt").render(context))
-            for name, title in titles.items()
+            Snippet(name, title, self._environment.get_template(f"quick_start_{name}.txt").render(context), language)
+            for name, (title, language) in chosen.items()
         ]

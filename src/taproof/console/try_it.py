@@ -4,9 +4,8 @@ The browser's cookie is encrypted for the visitor's console session and the proj
 project's page, cannot read who confirmed.
 """
 
-import json
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import jwt
 from starlette.requests import Request
@@ -14,6 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from taproof.console.access import HOME, Access, Visitor, requester_on_page
+from taproof.console.readable_json import readable_json
 from taproof.console.rendering import PageRenderer
 from taproof.console.waiting import COOKIE_SECONDS, show_state
 from taproof.core.clock import SECOND, Clock
@@ -143,7 +143,7 @@ class TryItPages:
         except ProofError as error:
             problem = str(error)
         claims = jwt.decode(proof, options={"verify_signature": False})  # Show the claims even if the check failed.
-        return TryItResult(result.status, identity, _shown_json(answer), proof, _shown_json(claims), problem)
+        return TryItResult(result.status, identity, readable_json(answer), proof, readable_json(claims), problem)
 
     def _start_page(
         self,
@@ -160,9 +160,3 @@ class TryItPages:
         if forget:
             delete_cookie(request, response, _COOKIE)
         return response
-
-
-def _shown_json(value: dict[str, Any]) -> str:
-    """Return readable JSON. Invisible characters, and characters that change the text direction, are escaped."""
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)

@@ -1,5 +1,6 @@
 """A project's webhook pages: the endpoint's state, the secret and its rotation, and the deliveries."""
 
+import json
 from dataclasses import dataclass
 from typing import Any, Final, Literal, get_args
 from urllib.parse import urlencode, urlsplit
@@ -10,6 +11,7 @@ from starlette.routing import Route
 
 from taproof.console.access import HOME, Access, Visitor
 from taproof.console.forms import read_form
+from taproof.console.readable_json import readable_json
 from taproof.console.rendering import PageRenderer
 from taproof.core.attempt_errors import attempt_sentence
 from taproof.core.deliveries import DeliveryState, EventType
@@ -177,11 +179,27 @@ class WebhookPages:
         self, request: Request, visitor: Visitor, found: SeenDelivery, *, error: str = ""
     ) -> Response:
         project = await self.projects.read_project(visitor.developer, found.record.project_id)
-        errors = [attempt_sentence(each.status, each.error) for each in found.record.attempts]
+        attempts = found.record.attempts
+        asked = request.query_params.get("attempt", "")
+        chosen = next((each for each in attempts if str(each.number) == asked), attempts[-1] if attempts else None)
+        if asked and (chosen is None or str(chosen.number) != asked):
+            raise InvalidRequest("This attempt is not stored. Open the delivery again, and choose another.")
+        # An attempt that was not sent had no request.
+        was_sent = chosen is not None and chosen.error not in {"circuit_open", "not_signed"}
+        sent = None
+        if chosen is not None and was_sent:
+            sent = await self.deliveries.rebuild_request(project, found.record, chosen)
         context = {
             "project": project,
             "delivery": found,
-            "attempts": list(zip(found.record.attempts, errors, found.answers, strict=True)),
+            "attempts": [
+                (each, attempt_sentence(each.status, each.error), answer)
+                for each, answer in zip(attempts, found.answers, strict=True)
+            ],
+            "chosen": chosen,
+            "sent": sent,
+            "sent_body": "" if sent is None else readable_json(json.loads(sent.body)),
+            "was_sent": was_sent,
             "error": error,
         }
         return self.pages.render(request, "delivery.html", context, status=400 if error else 200)

@@ -23,19 +23,26 @@ COUNTS: Final = ("requested", "opened", "confirmed", "used", "cancelled", "expir
 class Analytics:
     """The counts of the sessions created in a window of UTC days that ends today.
 
-    `daily` contains every day of the window; `conversion_rate` is a percentage with one decimal.
+    `daily` contains every day of the window; `conversion_rate` is a percentage with one decimal. `before` has the
+    totals of the window before it, of the same length.
     """
 
     unique_users: int
     totals: dict[str, int]
     daily: list["Day"]
     projects: list[tuple[str, str]]
+    before: dict[str, int] = field(default_factory=lambda: dict.fromkeys(COUNTS, 0))
 
     @property
     def conversion_rate(self) -> float:
         """Confirmed sessions per hundred requested; 0 if none was requested."""
-        requested = self.totals["requested"]
-        return round(100 * self.totals["confirmed"] / requested, 1) if requested else 0.0
+        return conversion_rate(self.totals)
+
+
+def conversion_rate(totals: dict[str, int]) -> float:
+    """Return the confirmed sessions per hundred requested, with one decimal; 0 if none was requested."""
+    requested = totals["requested"]
+    return round(100 * totals["confirmed"] / requested, 1) if requested else 0.0
 
 
 @dataclass(slots=True)
@@ -72,9 +79,11 @@ class AnalyticsReader:
         today = day_number(self._clock())
         first_day = today - days + 1
         if project_ids is None:
-            rows = await self._storage.counts.read_daily_totals(developer.id, first_day)
+            rows = await self._storage.counts.read_daily_totals(developer.id, first_day - days)
         else:
-            rows = await self._storage.counts.read_daily_counts(project_ids, first_day)
+            rows = await self._storage.counts.read_daily_counts(project_ids, first_day - days)
+        before = {name: sum(getattr(row, name) for row in rows if row.day < first_day) for name in COUNTS}
+        rows = [row for row in rows if row.day >= first_day]
         daily = {day: Day(day) for day in range(first_day, today + 1)}
         totals = dict.fromkeys(COUNTS, 0)
         for row in (row for row in rows if row.day in daily):
@@ -91,5 +100,5 @@ class AnalyticsReader:
         unique_users = sum(each.latest_users for each in users)
         names = await self._storage.projects.name_projects(developer.id)
         return Analytics(
-            unique_users, totals, list(daily.values()), [(each.project_id, each.project_name) for each in names]
+            unique_users, totals, list(daily.values()), [(each.project_id, each.project_name) for each in names], before
         )

@@ -1,6 +1,8 @@
 """Show developers their webhook deliveries, resend them, and send tests (contract.md, Webhooks)."""
 
 import asyncio
+import dataclasses
+import json
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
@@ -135,6 +137,27 @@ class Deliveries:
         if record is None:
             raise DeliveryNotFound
         return self._seen(record)
+
+    async def rebuild_request(self, project: Project, record: DeliveryRecord, attempt: Attempt) -> SignedRequest | None:
+        """Return the request of an attempt as far as it can be rebuilt; None if the event's body was erased or altered.
+
+        Requests are not stored. The URL and the secret are those of now. The session token is masked in the body,
+        because it could still collect the proof.
+        """
+        encrypted_body = await self._storage.deliveries.read_event_body(record.event_id)
+        if encrypted_body is None:
+            return None
+        event = Event(record.event_id, record.type, record.project_id, encrypted_body, record.created_at)
+        try:
+            request = self._webhooks.sign_event(
+                event, project.webhook_url, project.webhook_secrets, at=attempt.started_at
+            )
+        except DecryptionFailed:
+            return None
+        session_token = json.loads(request.body).get("session_token")
+        if session_token is None:
+            return request
+        return dataclasses.replace(request, body=request.body.replace(session_token.encode(), "…".encode()))
 
     async def find_deliveries(self, developer: Developer, session: Session) -> list[SeenDelivery]:
         """Return the deliveries of the events that a session caused: its decision or its end, and its report.

@@ -132,8 +132,10 @@ class Webhooks:
         """
         return self.sign_event(delivery.event, delivery.webhook_url, delivery.webhook_secrets)
 
-    def sign_event(self, event: Event, webhook_url: str, webhook_secrets: EncryptedWebhookSecrets) -> SignedRequest:
-        """Decrypt an event's body and sign exactly those bytes.
+    def sign_event(
+        self, event: Event, webhook_url: str, webhook_secrets: EncryptedWebhookSecrets, *, at: int | None = None
+    ) -> SignedRequest:
+        """Decrypt an event's body and sign exactly those bytes, with the time `at` (ms) or now.
 
         Only a body that decrypts under the event's own id is signed, so write access to the store is not enough to
         forge one. During a rotation, `webhook-signature` contains the signatures of both secrets, and
@@ -142,7 +144,7 @@ class Webhooks:
         Raises:
             DecryptionFailed: the stored body or secret was altered.
         """
-        now = self._clock()
+        now = self._clock() if at is None else at
         body = self._encryptor.decrypt(event.encrypted_body, associated_data_of("event_body", event.id)).encode()
         associated_data = associated_data_of("webhook_secret", event.project_id)
         secrets = [

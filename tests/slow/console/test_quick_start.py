@@ -21,7 +21,7 @@ from taproof.core.model import Project, ProjectChanges
 from taproof.core.return_code import SameDevice
 from taproof.http.sdk_files import sdk_release
 
-PROGRAMS = {"curl": ["bash"], "javascript": ["node"], "python": [sys.executable]}
+PROGRAMS = {"node": ["node"], "python": [sys.executable], "curl": ["bash"]}
 """What each is pasted into. Every one of them runs what comes in by its standard input."""
 PATIENCE = 60
 RELEASE = sdk_release(version("taproof"))
@@ -189,7 +189,7 @@ async def test_the_javascript_runs_in_a_browser(browser: Browser, service: Servi
     phone = make_phone(client, "Grace")
     page = await browser.new_page()
     async with page.expect_console_message(lambda message: "Open this link" in message.text) as printed:
-        await page.evaluate("text => { window.eval(text); }", snippet(service, project, "javascript"))
+        await page.evaluate("text => { window.eval(text); }", snippet(service, project, "node"))
     link = (await printed.value).text.removeprefix("Open this link: ")
     async with page.expect_console_message(lambda message: "Open this" not in message.text) as ended:
         phone.sign_in({"deeplink": link})
@@ -247,16 +247,16 @@ async def test_the_page_shows_the_programs_as_they_are(
     project = await console.services.projects.update_project(visitor.actor, project.id, changes)
     shown = await visitor.get(f"/console/projects/{project.id}")
     snippets = QuickStart(BASE_URL, RELEASE).snippets(project)
-    assert [each.name for each in snippets] == [*(["button"] if is_public else []), *PROGRAMS]
+    assert [each.name for each in snippets] == [*(["button"] if is_public else []), *PROGRAMS, "oidc"]
     for each in snippets:
         assert "".join(shown.one(f".//*[@id='snippet-{each.name}']").itertext()) == each.text
         assert shown.one(f".//button[@data-copy='#snippet-{each.name}']").get("type") == "button"
-        assert project.id in each.text
+        assert (project.id in each.text) == (each.name != "oidc")
         assert f'"{BASE_URL}' in each.text
         assert "alert" not in each.text
-        if each.name in {"curl", "javascript"}:
+        if each.name in {"curl", "node"}:
             assert ("/public" in each.text) == is_public
-        assert ("TAPROOF_SECRET_KEY" in each.text) == (not is_public)
+        assert ("TAPROOF_SECRET_KEY" in each.text) == (not is_public and each.name != "oidc")
     for secret in (secrets.secret_key, secrets.webhook_secret):
         assert secret not in shown.html
     assert ("TAPROOF_SECRET_KEY" in shown.text) == (not is_public)
@@ -269,7 +269,7 @@ async def test_the_page_says_how_the_user_confirms(visitor: Visitor, console: In
     """With match codes the page and programs mention a number; without them they do not."""
     project, _ = await visitor.create_project("Shop")
     shown = await visitor.get(f"/console/projects/{project.id}")
-    assert "tap Confirm. The curl and JavaScript programs" in shown.text
+    assert "prints and tap Confirm. In production" in shown.text
     assert "number" not in shown.texts(".//section[@aria-labelledby='quick-start']")[0]
     await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(match_code=True))
     shown = await visitor.get(f"/console/projects/{project.id}")
@@ -290,10 +290,11 @@ async def test_a_project_that_requires_the_same_device(
         changes = ProjectChanges(public_access=is_public, same_device=policy, allowed_origins=("https://shop.example",))
         await console.services.projects.update_project(visitor.actor, project.id, changes)
         shown = await visitor.get(f"/console/projects/{project.id}")
-        assert f"Same device{policy.capitalize()}: " in shown.texts(details)[0]
-        names = [each.get("id") for each in shown.all(f"{section}/h3")]
+        assert f"Same device{policy.capitalize()} " in shown.texts(details)[0]
+        names = [each.get("data-panel") for each in shown.all(f"{section}//section")]
         button = ["button"] if is_public else []
-        assert names == (button if policy == "require" else [*button, *PROGRAMS])
+        assert names == ([*button, "oidc"] if policy == "require" else [*button, *PROGRAMS, "oidc"])
+        assert [each.get("id") for each in shown.all(f"{section}//input")] == [f"show-{name}" for name in names]
         text = shown.texts(section)[0]
         assert ("docs/how-to/same-device.md" in text) == (policy == "require")
         assert ("QR code" in text) == (is_public and policy != "require")
@@ -302,11 +303,22 @@ async def test_a_project_that_requires_the_same_device(
 
 
 async def test_a_paused_project_says_so_before_its_programs(visitor: Visitor, console: Installation) -> None:
-    """While the project is paused, the section first says so and links to the setting."""
+    """While the project is paused, the page says so above the quick start and offers to resume it."""
     project, _ = await visitor.create_project("Shop")
-    section = ".//section[@aria-labelledby='quick-start']"
-    assert "paused" not in (await visitor.get(f"/console/projects/{project.id}")).texts(section)[0]
+    assert "paused" not in (await visitor.get(f"/console/projects/{project.id}")).text
     await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(is_active=False))
-    shown = await visitor.get(f"/console/projects/{project.id}")
-    assert shown.texts(section)[0].startswith("Quick start The project is paused")
-    assert shown.all(f"{section}/p/a[@href='/console/projects/{project.id}/settings']")
+    text = (await visitor.get(f"/console/projects/{project.id}")).text
+    assert text.index("This project is paused") < text.index("Resume the project") < text.index("Quick start")
+
+
+async def test_the_quick_start_folds_away(visitor: Visitor, console: Installation) -> None:
+    """The quick start is open and first until somebody has signed in; then it is closed and last."""
+    project, _ = await visitor.create_project("Shop")
+    path = f"/console/projects/{project.id}"
+    shown = await visitor.get(path)
+    assert "open" in shown.one(".//section[@aria-labelledby='quick-start']/details").attrib
+    assert [each.get("aria-labelledby") for each in shown.all(".//main/section")] == ["quick-start", "facts"]
+    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink)
+    shown = await visitor.get(path)
+    assert "open" not in shown.one(".//section[@aria-labelledby='quick-start']/details").attrib
+    assert [each.get("aria-labelledby") for each in shown.all(".//main/section")] == ["facts", "quick-start"]

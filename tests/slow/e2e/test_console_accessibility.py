@@ -85,6 +85,8 @@ async def test_axe(browser: Browser, sandbox: Service, addresses: list[str], siz
     await expect(page.locator(".secrets")).to_be_visible()
     await assert_accessible(page, [size])
     await page.goto(f"/console/projects/{sandbox.project_id}/settings")
+    await page.get_by_text("Danger zone").last.click()
+    await assert_accessible(page, [size])
     await page.get_by_label(re.compile("To confirm")).first.fill("Something else")
     await page.get_by_role("button", name="Replace both secrets").click()
     await expect(page.get_by_role("alert")).to_be_visible()
@@ -131,7 +133,8 @@ REACHED = """() => reached.map(({ it, seen }) => {
   };
 })"""
 CONTROLS = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
-  .filter((it) => it.checkVisibility() && !it.disabled && it.type !== "hidden").length"""
+  .filter((it) => it.checkVisibility() && !it.matches(":disabled") && it.type !== "hidden")
+  .filter((it) => it.type !== "radio" || it.checked).length"""  # Arrow keys reach the rest of a radio group.
 ACCENT = "getComputedStyle(document.querySelector('main a, main .button')).backgroundColor"
 
 

@@ -209,6 +209,8 @@ async def test_read_delivery_is_for_its_developer(storage: Storage, seed: "Seed"
         ("", event.id),
     ):
         assert await storage.deliveries.read_delivery(developer_id, event_id) is None
+    assert await storage.deliveries.read_event_body(event.id) == event.encrypted_body
+    assert await storage.deliveries.read_event_body("evt_unknown") is None
     await storage.projects.delete_project(project.developer_id, project.id)
     assert await storage.deliveries.read_delivery(project.developer_id, event.id) is None
 

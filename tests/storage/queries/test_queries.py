@@ -162,6 +162,7 @@ HOT = (
         "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)",
     ),
     ("END_DELIVERIES", "INDEX webhook_events_by_project (project_id=? AND state=?)"),
+    ("READ_EVENT_BODY", "PRIMARY KEY (id=?)"),
     ("READ_ATTEMPTS", "PRIMARY KEY (event_id=?)"),
     ("ERASE_ATTEMPTS", "PRIMARY KEY (event_id=? AND number<?)"),
     ("PURGE_UPDATES", "COVERING INDEX bot_updates_by_age (claimed_at<?)"),

@@ -92,6 +92,12 @@ class DeliveryStorage(Protocol):
     async def read_delivery(self, developer_id: str, event_id: str) -> DeliveryRecord | None:
         """Return one delivery with its attempts; None if it belongs to none of this developer's projects."""
 
+    async def read_event_body(self, event_id: str) -> bytes | None:
+        """Return the encrypted body of an event; None if there is no such event or a report erased the body.
+
+        Call it only for an event that `read_delivery` has returned for the developer.
+        """
+
     async def find_deliveries(self, project_id: str, created_at: int, session_id: str) -> list[DeliveryRecord]:
         """Return the deliveries, with their attempts, of the events of a session that was decided at `created_at`."""
 

@@ -104,6 +104,7 @@ ORDER BY e.id"""
 READ_ATTEMPTS: Final = """
 SELECT number, started_at, duration, status, error, encrypted_answer FROM webhook_attempts
 WHERE event_id = $1 ORDER BY number DESC LIMIT $2"""
+READ_EVENT_BODY: Final = "SELECT encrypted_body FROM webhook_events WHERE id = $1 AND LENGTH(encrypted_body) > 0"
 FIND_PROJECT_OF_DELIVERY: Final = "SELECT project_id FROM webhook_events WHERE id = $1"
 FIND_RESENDABLE: Final = """
 SELECT e.id FROM webhook_events e JOIN projects p ON p.id = e.project_id
@@ -124,6 +125,10 @@ class DeliveryQueries(Queries[AnyDatabase]):
 
     async def read_oldest_due(self, now: int) -> int | None:
         found = await self._database.read(READ_OLDEST_DUE, now)
+        return found[0][0] if found else None
+
+    async def read_event_body(self, event_id: str) -> bytes | None:
+        found = await self._database.read(READ_EVENT_BODY, event_id)
         return found[0][0] if found else None
 
     async def count_deliveries(self, now: int) -> DeliveryCounts:
