@@ -26,8 +26,8 @@ def test_the_colours_are_those_of_the_console(site: Path, scheme: Literal["light
                 """() => {
                     const style = (selector) => getComputedStyle(document.querySelector(selector));
                     return {
-                        card: style("body").backgroundColor,
-                        text: style(".md-content h1").color,
+                        "surface-raised": style("body").backgroundColor,
+                        ink: style(".md-content h1").color,
                         accent: style(".md-content td a").color,
                     };
                 }"""

@@ -125,7 +125,7 @@ class ProjectUser:
     """A user who signed in to a project.
 
     Attributes:
-        messenger_name: the name at the last sign-in, as is `messenger_username`.
+        messenger_name: the name at the last sign-in. `messenger_username` is also of that time.
         messenger_username: None if the user has none.
         sign_ins: how often the user confirmed a sign-in.
         reports: how many of the stored sign-ins the user reported as not theirs.
