@@ -127,7 +127,7 @@ def main() -> None:
             head = (
                 f"# Results of {datetime.now(UTC):%Y-%m-%d}\n\n"
                 "Made by `make bench`; README.md says what each figure is.\n\n"
-                "![Speed beside the peers](results.svg)"
+                "![CPU time beside the peers](results.svg)"
             )
             sections = (head, aims_text(outcome), tables_text(outcome), run_text(outcome, plan, machine))
             RESULTS.write_text("\n\n".join(sections) + "\n", encoding="utf-8")

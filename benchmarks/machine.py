@@ -39,10 +39,15 @@ def environment(**more: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if not name.startswith("TAPROOF_")} | more
 
 
-def cpu_seconds(pid: int) -> float:
-    """Return the CPU time that a process has used (proc(5): utime and stime)."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_seconds(*pids: int) -> float:
+    """Return the CPU time that processes and their running children have used (proc(5): utime and stime)."""
+    used = 0.0
+    for pid in pids:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        used += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        used += cpu_seconds(*map(int, children))
+    return used
 
 
 def busy_seconds(core: int) -> float:

@@ -1,6 +1,8 @@
-"""Write the results: RESULTS.md with its tables, and results.svg with a plot of the speeds."""
+"""Write the results: RESULTS.md with its tables, and results.svg with a plot of the CPU times."""
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -10,12 +12,23 @@ from benchmarks.outcome import PartOutcome, Plan
 _OURS: Final = "#2563eb"
 _FLOOR: Final = "#9ca3af"
 _PEER: Final = "#d6b25e"
+_COLORS: Final = {"ours": _OURS, "floor": _FLOOR}
 _PANELS: Final = {
-    "poll": "poll pending, requests/s",
-    "create": "create, requests/s",
-    "cycle": "full cycle, sign-ins/s",
+    "poll": ("poll pending", "requests/s"),
+    "create": ("create", "requests/s"),
+    "cycle": ("full cycle", "sign-ins/s"),
 }
-Bar = tuple[str, float, str]
+_PEERS: Final = re.compile(r"peers\.(poll|create|cycle)\.(\w+)\.(.+)\.cost")
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One figure of one contestant: microseconds of the server's CPU time per request, and how many in a second."""
+
+    label: str
+    cost: float
+    rate: float
+    color: str
 
 
 def markdown(rows: Sequence[Sequence[str]]) -> str:
@@ -50,25 +63,14 @@ def run_text(outcome: PartOutcome, plan: Plan, facts: dict[str, str]) -> str:
 
 
 def bars(outcome: PartOutcome, figure: str) -> list[Bar]:
-    """Return the bars of a panel: a label, a value, a colour. Ours first, then peers and the floor, each by value."""
-    ours: list[Bar] = [
-        (f"Taproof on {store}", outcome.values[f"{name}.{figure}"], _OURS)
-        for name, store in (("sqlite", "SQLite"), ("postgres", "PostgreSQL"))
-        if f"{name}.{figure}" in outcome.values
-    ]
-    if figure == "cycle" and "bot.webhook" in outcome.values:
-        ours.append(
-            ("Taproof, over the Bot API", max(outcome.values["bot.webhook"], outcome.values["bot.polling"]), _OURS)
-        )
-    prefix = f"peers.{figure}."
-    others: list[Bar] = []
-    for name, value in outcome.values.items():
-        if name.startswith(prefix):
-            kind, _, peer = name.removeprefix(prefix).partition(".")
-            others.append((peer, value, _FLOOR if kind == "floor" else _PEER))
-    if figure == "poll" and "sqlite.bare" in outcome.values:
-        others.append(("bare ASGI app", outcome.values["sqlite.bare"], _FLOOR))
-    return ours + sorted(others, key=lambda bar: -bar[1])
+    """Return the bars of a panel, the cheapest first. All of them were measured in the same rounds."""
+    found = []
+    for name, cost in outcome.values.items():
+        matched = _PEERS.fullmatch(name)
+        if matched is not None and matched[1] == figure:
+            rate = outcome.values[name.removesuffix(".cost") + ".rate"]
+            found.append(Bar(matched[3], cost, rate, _COLORS.get(matched[2], _PEER)))
+    return sorted(found, key=lambda bar: bar.cost)
 
 
 def plot(outcome: PartOutcome, path: Path) -> bool:
@@ -78,7 +80,7 @@ def plot(outcome: PartOutcome, path: Path) -> bool:
     mpl.use("svg")
     import matplotlib.pyplot as plt  # noqa: PLC0415
 
-    panels = {title: found for figure, title in _PANELS.items() if (found := bars(outcome, figure))}
+    panels = {titles: found for figure, titles in _PANELS.items() if (found := bars(outcome, figure))}
     if not panels:
         return False
     # Text stays text, so that the file is small and searchable; the same figures give the same file.
@@ -87,13 +89,14 @@ def plot(outcome: PartOutcome, path: Path) -> bool:
     figure, all_axes = plt.subplots(
         len(panels), 1, figsize=(8, 0.3 * sum(heights)), height_ratios=heights, layout="constrained", squeeze=False
     )
-    for axes, (title, found) in zip(all_axes[:, 0], panels.items(), strict=True):
-        labels, values, colors = zip(*reversed(found), strict=True)
-        drawn = axes.barh(range(len(found)), values, color=colors, height=0.72)
-        axes.bar_label(drawn, labels=[f"{value:,.0f}" for value in values], padding=3)
-        axes.set_yticks(range(len(found)), labels)
-        axes.set_title(title, loc="left", fontweight="bold")
-        axes.set_xlim(0, max(values) * 1.12)
+    for axes, ((title, unit), found) in zip(all_axes[:, 0], panels.items(), strict=True):
+        found.reverse()  # The first bar is the lowest.
+        costs = [bar.cost for bar in found]
+        drawn = axes.barh(range(len(found)), costs, color=[bar.color for bar in found], height=0.72)
+        axes.bar_label(drawn, labels=[f"{bar.cost:,.0f} µs ({bar.rate:,.0f} {unit})" for bar in found], padding=3)
+        axes.set_yticks(range(len(found)), [bar.label for bar in found])
+        axes.set_title(f"{title}, CPU time of the server per request", loc="left", fontweight="bold")
+        axes.set_xlim(0, max(costs) * 1.35)
         axes.xaxis.set_visible(False)
         axes.tick_params(left=False)
         axes.spines[:].set_visible(False)

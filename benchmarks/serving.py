@@ -22,6 +22,11 @@ class Target:
     projects: tuple[str, ...]
     versions: dict[str, str]
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Return its only process."""
+        return (self.pid,)
+
 
 @contextmanager
 def running(database_url: str, *options: str, cores: str = str(SERVER_CORE)) -> Iterator[Target]:

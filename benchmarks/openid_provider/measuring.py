@@ -12,7 +12,7 @@ from types import SimpleNamespace
 
 from aiohttp import ClientSession, ClientTimeout, CookieJar, TCPConnector, TraceConfig, TraceRequestStartParams
 from benchmarks.machine import cpu_seconds, percentile, say
-from benchmarks.measuring import median
+from benchmarks.measuring import alternating, median, median_ratio
 from benchmarks.openid_provider.flow import Provider, Start, flow
 from benchmarks.openid_provider.taproof import taproof
 from benchmarks.outcome import Table
@@ -26,7 +26,8 @@ class Slice:
     """The sign-ins of one provider in one round. Times are in milliseconds of whole sign-ins; busy is of a core."""
 
     per_second: float
-    per_cpu_second: float
+    cost: float
+    """Milliseconds of the server's CPU time per sign-in."""
     p50: float
     p99: float
     server_busy: float
@@ -80,7 +81,7 @@ async def measure(provider: Provider, flows: int, connections: int) -> Slice:
     used, elapsed = cpu_seconds(provider.pid) - used, time.perf_counter() - begun
     return Slice(
         per_second=flows / elapsed,
-        per_cpu_second=flows / used,
+        cost=used / flows * 1e3,
         p50=percentile(times, 0.5),
         p99=percentile(times, 0.99),
         server_busy=used / elapsed,
@@ -91,7 +92,7 @@ async def measure(provider: Provider, flows: int, connections: int) -> Slice:
 async def measure_providers(
     starts: Sequence[Start], directory: Path, *, flows: int, repeat: int, connections: int
 ) -> list[Figure]:
-    """Measure every provider in each round, all started at once, so that other load affects them equally.
+    """Measure every provider in each round, in alternating order, so that other load affects them equally.
 
     A round before the first is not counted: it warms up. This process must be pinned to the load's core.
     """
@@ -103,12 +104,12 @@ async def measure_providers(
             figures.append(Figure(await stack.enter_async_context(start(own)), []))
         rounds: list[list[Slice]] = [[] for _ in figures]
         for number in range(repeat + 1):
-            for figure, slices in zip(figures, rounds, strict=True):
+            for figure, slices in alternating(zip(figures, rounds, strict=True), number):
                 measured = await measure(figure.provider, flows, connections)
                 if number:
                     slices.append(measured)
-                name, speed = figure.provider.name, measured.per_cpu_second
-                say(f"round {number} of {repeat}: {name}, {speed:,.0f} sign-ins per CPU second", often=True)
+                name = figure.provider.name
+                say(f"round {number} of {repeat}: {name}, {measured.cost:.2f} ms of CPU time a sign-in", often=True)
     return [Figure(figure.provider, slices) for figure, slices in zip(figures, rounds, strict=True)]
 
 
@@ -127,7 +128,17 @@ async def profile(sessions: int, directory: Path, *, flows: int, connections: in
     ]
 
 
-HEAD = ["provider", "storage", "sign-ins per CPU s", "sign-ins/s", "p50 ms", "p99 ms", "server core", "requests each"]
+HEAD = [
+    "provider",
+    "storage",
+    "server ms",
+    "× the first",
+    "sign-ins/s",
+    "p50 ms",
+    "p99 ms",
+    "server core",
+    "requests each",
+]
 
 
 def figure_rows(figures: Sequence[Figure]) -> list[list[str]]:
@@ -138,7 +149,8 @@ def figure_rows(figures: Sequence[Figure]) -> list[list[str]]:
             [
                 each.provider.name,
                 each.provider.storage,
-                f"{each.median('per_cpu_second'):,.0f}",
+                f"{each.median('cost'):.2f}",
+                f"{median_ratio(each.rounds, figures[0].rounds, 'cost'):.2f}",
                 f"{each.median('per_second'):,.0f}",
                 f"{each.median('p50'):.1f}",
                 f"{each.median('p99'):.1f}",

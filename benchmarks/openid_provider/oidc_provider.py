@@ -36,7 +36,7 @@ def oidc_provider(peer: Peer) -> Start:
     @asynccontextmanager
     async def start(directory: Path) -> AsyncIterator[Provider]:
         with running(peer, directory) as server:
-            published, keys = await published_by(server.url)
+            published, keys = await published_by(f"http://127.0.0.1:{server.port}")
             pid = server.pids[0]
             yield Provider(peer.name, peer.storage, pid, "bench", _SECRET, published, keys, follow_redirects)
 

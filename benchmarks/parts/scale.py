@@ -4,13 +4,21 @@ from contextlib import ExitStack
 from typing import Final
 
 from benchmarks.machine import say
-from benchmarks.measuring import WARM_UP, Slice, measure, median, median_ratio, write_pool, write_projects
+from benchmarks.measuring import (
+    WARM_UP,
+    FigureName,
+    Slice,
+    TaproofLoads,
+    alternating,
+    measure,
+    median_ratio,
+)
 from benchmarks.outcome import SPEED_HEAD, PartOutcome, Plan, Table, speed_row
 from benchmarks.parts.speed import STORES, Store
 from benchmarks.serving import running
 from benchmarks.stores import Postgres, sqlite_copy
 
-_FIGURES: Final = ("poll", "create")
+_FIGURES: Final[tuple[FigureName, ...]] = ("poll", "create")
 
 
 def measure_scale(plan: Plan, postgres: Postgres | None) -> PartOutcome:
@@ -29,17 +37,13 @@ def measure_scale(plan: Plan, postgres: Postgres | None) -> PartOutcome:
 
 
 def _measure(plan: Plan, outcome: PartOutcome, store: Store, urls: dict[int, str]) -> None:
-    rounds: dict[tuple[int, str], list[Slice]] = {(size, figure): [] for figure in _FIGURES for size in urls}
-    projects = plan.directory / "projects.txt"
+    rounds: dict[tuple[int, FigureName], list[Slice]] = {(size, figure): [] for figure in _FIGURES for size in urls}
     with ExitStack() as stack:
         services = {size: stack.enter_context(running(url)) for size, url in urls.items()}
-        for size, service in services.items():
-            write_pool(service, plan.directory / f"pool-{size}.txt")
+        loads = {size: TaproofLoads(service, plan.directory, str(size)) for size, service in services.items()}
         for number in range(plan.repeat + 1):
-            for size, figure in rounds if number % 2 else reversed(rounds):
-                write_projects(services[size], projects)
-                pool = plan.directory / f"pool-{size}.txt" if figure == "poll" else projects
-                measured = measure(services[size], figure, pool, plan.seconds if number else WARM_UP)
+            for size, figure in alternating(rounds, number):
+                measured = measure(services[size], loads[size](figure), plan.seconds if number else WARM_UP)
                 if number:
                     rounds[size, figure].append(measured)
             say(f"{STORES[store]}, few against many, round {number} of {plan.repeat}")
@@ -48,8 +52,8 @@ def _measure(plan: Plan, outcome: PartOutcome, store: Store, urls: dict[int, str
     for figure in _FIGURES:
         # This is the time of one request, so the ratio is inverted compared with requests a second.
         ratio = median_ratio(rounds[few, figure], rounds[many, figure], "per_second")
-        cpu_ratio = median(rounds[many, figure], "cost") / median(rounds[few, figure], "cost")
-        outcome.values |= {f"scale.{store}.{figure}": ratio, f"scale.{store}.{figure}_cpu": cpu_ratio}
+        cpu_ratio = median_ratio(rounds[many, figure], rounds[few, figure], "cost")
+        outcome.values[f"scale.{store}.{figure}"] = ratio
         notes.append(f"a {figure} takes {ratio:.2f} of the time ({cpu_ratio:.2f} of the server's CPU time)")
     rows = [SPEED_HEAD, *(speed_row(f"{figure}, {size:,}", slices) for (size, figure), slices in rounds.items())]
     note = f"With {many:,} stored sessions against {few:,}: {'; '.join(notes)}."

@@ -7,7 +7,17 @@ from contextlib import ExitStack
 from typing import Final, Literal
 
 from benchmarks.machine import say
-from benchmarks.measuring import WARM_UP, Slice, measure, median, median_ratio, write_pool, write_projects
+from benchmarks.measuring import (
+    FIGURES,
+    WARM_UP,
+    FigureName,
+    Slice,
+    TaproofLoads,
+    alternating,
+    measure,
+    median,
+    median_ratio,
+)
 from benchmarks.outcome import SPEED_HEAD, PartOutcome, Plan, Table, speed_row
 from benchmarks.profiles import profile_table, read_shares
 from benchmarks.serving import Target, bare_url, running
@@ -22,8 +32,6 @@ TITLES: Final = {
     "create": "create, durable",
     "cycle": "full cycle (4 requests)",
 }
-_POOL_KEPT: Final = 240
-"""Seconds for which a pool is polled before a new one is created: a session stays pending for 600."""
 _STATISTICS_DELAY: Final = 1.5
 """Seconds until PostgreSQL's statistics include all statements."""
 
@@ -50,20 +58,14 @@ def measure_postgres(plan: Plan, postgres: Postgres) -> PartOutcome:
 def _measure(plan: Plan, store: Store, url: str) -> PartOutcome:
     with ExitStack() as stack:
         bare = stack.enter_context(running(bare_url(plan.directory), "--bare", "asgi"))
-        rsgi = stack.enter_context(running(bare_url(plan.directory), "--bare", "rsgi"))
+        bare_rsgi = stack.enter_context(running(bare_url(plan.directory), "--bare", "rsgi"))
         service = stack.enter_context(running(url))
-        rounds = _rounds(plan, store, {"bare": bare, "rsgi": rsgi}, service)
-    ratio = median_ratio(rounds["poll"], rounds["bare"], "per_second")
-    cpu_ratio = median(rounds["bare"], "cost") / median(rounds["poll"], "cost")
-    values = {
-        **{f"{store}.{figure}": median(rounds[figure], "per_second") for figure in ("bare", "poll", "create")},
-        f"{store}.cycle": median(rounds["cycle"], "cycles_per_second"),
-        f"{store}.poll_ratio": ratio,
-        f"{store}.poll_cpu_ratio": cpu_ratio,
-    }
+        rounds = _rounds(plan, store, {"bare": bare, "rsgi": bare_rsgi}, service)
+    rsgi, ratio = (median_ratio(rounds["poll"], rounds[floor], "cost") for floor in ("rsgi", "bare"))
+    values = {f"{store}.poll_cost_ratio": ratio, f"{store}.cycle_cost": median(rounds["cycle"], "cost")}
     note = (
-        f"{plan.sessions:,} stored sessions. A poll runs at {ratio:.2f} of the bare app; by CPU time of the server, "
-        f"which neighbours disturb less, at {cpu_ratio:.2f}."
+        f"{plan.sessions:,} stored sessions. A poll costs {ratio:.2f} of the server's CPU time of the bare ASGI app, "
+        f"and {rsgi:.2f} of that of the bare RSGI app: medians of the rounds' ratios."
     )
     rows = [SPEED_HEAD, *(speed_row(TITLES[figure], measured) for figure, measured in rounds.items())]
     tables = [Table(f"{STORES[store]} beside the bare app", rows, note), _profile(plan, store, url)]
@@ -72,49 +74,39 @@ def _measure(plan: Plan, store: Store, url: str) -> PartOutcome:
 
 def _rounds(plan: Plan, store: Store, bare: dict[str, Target], service: Target) -> dict[str, list[Slice]]:
     rounds: dict[str, list[Slice]] = {figure: [] for figure in TITLES}
-    pool, projects = plan.directory / "pool.txt", plan.directory / "projects.txt"
-    write_projects(service, projects)
-    made = float("-inf")
+    loads = TaproofLoads(service, plan.directory, store)
+    polls: list[tuple[str, FigureName]] = [("bare", "poll"), ("rsgi", "poll"), ("poll", "poll")]
     for number in range(plan.repeat + 1):
-        if time.monotonic() - made >= _POOL_KEPT:
-            write_pool(service, pool)
-            made = time.monotonic()
-        # Bare and poll alternate between rounds, so that neither always goes first.
-        polls = ("rsgi", "bare", "poll") if number % 2 else ("poll", "bare", "rsgi")
-        for figure in (*polls, "create", "cycle"):
-            target = bare.get(figure, service)
-            script, file = ("poll", pool) if figure in polls else (figure, projects)
-            measured = measure(target, script, file, plan.seconds if number else WARM_UP)
+        for title, figure in (*alternating(polls, number), ("create", "create"), ("cycle", "cycle")):
+            measured = measure(bare.get(title, service), loads(figure), plan.seconds if number else WARM_UP)
             if number:
-                rounds[figure].append(measured)
-                progress = f"{TITLES[figure]} {measured.per_second:,.0f} req/s"
+                rounds[title].append(measured)
+                progress = f"{TITLES[title]} {measured.cost:,.0f} µs, {measured.per_second:,.0f} req/s"
                 say(f"{STORES[store]}, round {number} of {plan.repeat}: {progress}")
     return rounds
 
 
 def _statements_per_poll(plan: Plan, postgres: Postgres, url: str) -> float:
     """Return how many statements the database ran for each poll at 64 connections."""
-    pool = plan.directory / "pool.txt"
     with running(url) as service:
-        write_pool(service, pool)
-        measure(service, "poll", pool, WARM_UP)
+        load = TaproofLoads(service, plan.directory, "statements")("poll")
+        measure(service, load, WARM_UP)
         time.sleep(_STATISTICS_DELAY)
         before = postgres.statements(url)
-        measured = measure(service, "poll", pool, plan.seconds)
+        measured = measure(service, load, plan.seconds)
         time.sleep(_STATISTICS_DELAY)
         return (postgres.statements(url) - before) / measured.requests
 
 
 def _profile(plan: Plan, store: Store, url: str) -> Table:
     """Sample each figure once more in separate runs, because sampling costs time."""
-    pool, projects = plan.directory / "pool.txt", plan.directory / "projects.txt"
     columns: dict[str, dict[str, float]] = {}
-    for figure in ("poll", "create", "cycle"):
+    for figure in FIGURES:
         say(f"{STORES[store]}: profile of {TITLES[figure]}")
         path = plan.directory / f"{figure}.profile"
         with running(url, "--profile", str(path)) as service:
-            write_pool(service, pool)
+            load = TaproofLoads(service, plan.directory, "profile")(figure)
             os.kill(service.pid, signal.SIGUSR1)
-            measure(service, figure, pool if figure == "poll" else projects, plan.seconds)
+            measure(service, load, plan.seconds)
         columns[figure] = read_shares(path)
     return profile_table(f"Where the time goes on {STORES[store]}", columns)

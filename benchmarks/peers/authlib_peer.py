@@ -71,7 +71,9 @@ class Client(ClientMixin):
 
 
 class DeviceEndpoint(DeviceAuthorizationEndpoint):
-    """The endpoint that starts a sign-in."""
+    """The endpoint that starts a sign-in, which is valid for an hour."""
+
+    EXPIRES_IN = 3600
 
     def get_verification_uri(self) -> str:
         """Return the address of the page where a user enters the code."""

@@ -9,9 +9,10 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Final, Literal
 
+from benchmarks.machine import BUILD
+from benchmarks.measuring import FIGURES, FigureName
+
 HERE: Final = Path(__file__).resolve().parent
-ROOT: Final = HERE.parent.parent
-BUILD: Final = ROOT / "build" / "bench"
 MODULES: Final = HERE / "node_modules"
 PYTHON_HOME: Final = BUILD / "peers-venv"
 
@@ -23,8 +24,6 @@ _STORAGES: Final[dict[Database, str]] = {
     "memory": "memory",
     "none": "nothing",
 }
-FigureName = Literal["poll", "create", "cycle"]
-ALL_FIGURES: Final[tuple[FigureName, ...]] = ("poll", "create", "cycle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +49,7 @@ class Peer:
     parts: tuple[str, ...]
     """Packages whose versions belong to the figures."""
     processes: int = 1
-    figures: tuple[FigureName, ...] = ALL_FIGURES
+    figures: tuple[FigureName, ...] = FIGURES
 
     @property
     def storage(self) -> str:

@@ -1,6 +1,6 @@
-"""Measure only the peers and race them; `make bench` includes the same. See README.md here.
+"""Measure only the peers beside Taproof, and race them; `make bench` includes the same. See README.md here.
 
-Usage: python -m benchmarks.peers.run [--seconds S] [--repeat R] [--connections N] [--only NAME], in the project's root.
+Usage: python -m benchmarks.peers.run [--seconds S] [--repeat R] [--sessions N] [--only NAME], in the project's root.
 """
 
 import argparse
@@ -9,11 +9,10 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
-from benchmarks.machine import LOAD_CORE, SERVER_CORE, say
-from benchmarks.peers.catalog import BUILD, FLOOR, PEERS, Peer, versions
+from benchmarks.machine import BUILD, LOAD_CORE, SERVER_CORE, BenchmarkFailed, say
+from benchmarks.peers.catalog import FLOOR, PEERS, Peer, versions
 from benchmarks.peers.installing import install
 from benchmarks.peers.measuring import Figure, measure_peers
 from benchmarks.peers.race import Race, race
@@ -42,13 +41,17 @@ def racers(peers: Sequence[Peer]) -> list[Peer]:
     return [peer for peer in peers if peer.processes == 1 and peer is not FLOOR]
 
 
+HEAD = ["who", "storage", "figure", "server µs", "× Taproof", "req/s", "cycles/s", "p99 ms", "server core", "load core"]
+
+
 def figure_rows(figures: Sequence[Figure]) -> list[list[str]]:
     """Return the table of the figures, with its heading."""
-    rows = [["peer", "storage", "figure", "req/s", "cycles/s", "p99 ms", "server µs", "server core", "load core"]]
+    rows = [HEAD]
     for each in figures:
-        cycles = f"{each.cycles_per_second:,.0f}" if each.figure == "cycle" else ""
-        row = [each.peer.name, each.peer.storage, TITLES[each.figure], f"{each.per_second:,.0f}", cycles]
-        rows.append([*row, f"{each.p99:.1f}", f"{each.cost:.0f}", f"{each.server_busy:.0%}", f"{each.load_busy:.0%}"])
+        cycles = f"{each.median('cycles_per_second'):,.0f}" if each.figure == "cycle" else ""
+        row = [each.contestant.name, each.contestant.storage, TITLES[each.figure], f"{each.median('cost'):,.0f}"]
+        row += [f"{each.ratio:.2f}", f"{each.median('per_second'):,.0f}", cycles, f"{each.median('p99'):.1f}"]
+        rows.append([*row, *(f"{each.median(f'{side}_busy'):.0%}" for side in ("server", "load"))])
     return rows
 
 
@@ -70,11 +73,11 @@ def arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--seconds", type=int, default=2, help="seconds of one figure in one round, at most 60 (default: 2)")
     add("--repeat", type=int, default=3, help="rounds that count, of which the median is taken (default: 3)")
-    add("--connections", type=int, default=64, help="connections kept open by wrk (default: 64)")
+    add("--sessions", type=int, default=10_000, help="sessions that Taproof has stored (default: 10,000)")
     add("--only", metavar="NAME", default="", help="only the peers that have this in their name")
     given = parser.parse_args()
-    if min(given.seconds, given.repeat, given.connections) < 1 or given.seconds > 60:
-        parser.error("--seconds (at most 60), --repeat and --connections must be positive")
+    if min(given.seconds, given.repeat, given.sessions) < 1 or given.seconds > 60:
+        parser.error("--seconds (at most 60), --repeat and --sessions must be positive")
     given.peers = [peer for peer in (*PEERS, FLOOR) if given.only in peer.name]
     if not given.peers:
         parser.error(f"--only: no peer has that in its name; there are {'; '.join(peer.name for peer in PEERS)}")
@@ -94,14 +97,11 @@ def main() -> None:
     directory = Path(tempfile.mkdtemp(dir=BUILD, prefix="peers-"))
     try:
         figures = measure_peers(
-            given.peers,
-            directory,
-            seconds=given.seconds,
-            repeat=given.repeat,
-            connections=given.connections,
-            tell=partial(say, often=True),
+            given.peers, directory, sessions=given.sessions, seconds=given.seconds, repeat=given.repeat
         )
         outcomes = race_all(racers(given.peers), directory)
+    except BenchmarkFailed as failure:
+        raise SystemExit(f"\n{failure}") from failure
     finally:
         shutil.rmtree(directory)
     say("")

@@ -55,9 +55,9 @@ class Running:
     """The started processes, Redis among them, without their children."""
 
     @property
-    def url(self) -> str:
-        """The address for the load."""
-        return f"http://127.0.0.1:{self.ports[0]}"
+    def port(self) -> int:
+        """Return the port for the load."""
+        return self.ports[0]
 
 
 @contextmanager
