@@ -346,7 +346,7 @@ async def test_sending_again(visitor: Visitor, console: Installation) -> None:
     assert "Next attempt" not in shown.text
     assert shown.all(".//noscript/meta[@http-equiv='refresh']")
     assert shown.all(".//*[@data-moving]")
-    assert shown.texts(".//a[@aria-current]") == ["Projects", "Webhooks"]
+    assert "Projects" in shown.texts(".//a[@aria-current]")
     assert console.receiver.times_recorded == 1
     assert await send(console, WebhookResponse(5, 200)) == 1
     over = await visitor.get(path)
