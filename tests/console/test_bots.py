@@ -50,7 +50,7 @@ async def test_a_bot_is_given_by_its_token(visitor: Visitor, console: Installati
     answer = await visitor.submit(settings(project), bot_form(project), bot_token=token)
     shown = await visitor.follow(answer)
     assert "@Shop_Bot now asks people to confirm." in shown.text
-    assert "In use @Shop_Bot asks people to confirm." in shown.text
+    assert "Active @Shop_Bot asks people to confirm." in shown.text
     assert (await read(console, project)).bot_username == "Shop_Bot"
     pages = [shown, *[await visitor.get(path) for path in (LIST, f"{LIST}/{project.id}", "/console/audit")]]
     assert not [page for page in pages if token.partition(":")[2] in page.html]

@@ -228,7 +228,7 @@ async def test_a_paused_project_says_why_it_does_not_work(visitor: Visitor, cons
     shown = await visitor.get(page_of(project))
     assert "This project is paused" in shown.text
     assert not shown.all(f".//form[@action='{page_of(project)}']")
-    assert shown.all(f".//p[@role='alert']//a[@href='/console/projects/{project.id}/settings']")
+    assert shown.all(f".//p[@role='alert']//a[@href='/console/projects/{project.id}/settings#danger']")
     sent = await visitor.post(page_of(project))
     assert sent.status == 400
     assert len(sent.all(".//p[@role='alert']")) == 1

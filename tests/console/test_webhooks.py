@@ -67,7 +67,7 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
     async def endpoint() -> str:
         return (await visitor.get(page_of(project))).texts(".//section[@aria-labelledby='endpoint']")[0]
 
-    assert "Not tried yet Events will be sent to shop.example. Send a test to see" in await endpoint()
+    assert "Untested Events will be sent to shop.example. Send a test to see" in await endpoint()
     await decided(visitor, console, project)
     await send(console, WebhookResponse(0, 500))
     assert f"Failing No attempt to {URL} has succeeded since 2026-11-18 11:06:40 UTC" in await endpoint()
@@ -76,7 +76,7 @@ async def test_the_state_of_the_endpoint_in_plain_words(visitor: Visitor, consol
     assert f"Working Events are sent to {URL}" in await endpoint()
     await decided(visitor, console, project)
     await send(console, WebhookResponse(0, 410))
-    assert f"Turned off Nothing has been sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
+    assert f"Off Nothing has been sent to {URL} since 2026-11-18 12:06:40 UTC." in await endpoint()
     assert "The receiver answered with 410 Gone" in await endpoint()
     await set_url(visitor, console, project, URL)
     assert "Working" in await endpoint()
@@ -88,7 +88,7 @@ async def test_a_failed_test_alone_is_not_a_working_endpoint(visitor: Visitor, c
     console.receiver.answer = WebhookResponse(5, 500)
     await console.services.deliveries.send_test(visitor.actor, project.id)
     shown = await visitor.get(page_of(project))
-    assert shown.texts(".//section[@aria-labelledby='endpoint']//span") == ["Nothing accepted yet"]
+    assert shown.texts(".//section[@aria-labelledby='endpoint']//span") == ["Failing"]
     assert [row[3] for row in shown.rows()] == ["Failed"], "in the word of the filter"
     assert "Failed" in shown.texts(".//option")
 

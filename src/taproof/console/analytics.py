@@ -59,7 +59,7 @@ class AnalyticsPages:
                 "windows": [(each, urlencode({"days": each} | chosen)) for each in WINDOWS.values()],
                 "csv": urlencode({"days": days} | chosen),
                 "daily_chart": daily_chart(analytics),
-                "figures": _figures(analytics, days),
+                "figures": _figures(analytics),
                 "steps": _steps(analytics),
                 "dates": [(iso_date(day.day), day) for day in analytics.daily],
             },
@@ -105,7 +105,7 @@ def _steps(analytics: Analytics) -> list[tuple[str, int, str]]:
     return [(words, count, percent(100 * count / requested if requested else 0.0)) for words, count in counted]
 
 
-def _figures(analytics: Analytics, days: int) -> list[tuple[str, str, str]]:
+def _figures(analytics: Analytics) -> list[tuple[str, str, str]]:
     """Return each figure's label, its value, and how it changed from the period before.
 
     Distinct users are counted up to now, so their number in the period before is not known.
@@ -114,18 +114,18 @@ def _figures(analytics: Analytics, days: int) -> list[tuple[str, str, str]]:
     rate, rate_before = analytics.conversion_rate, conversion_rate(before)
     points = f"{rate - rate_before:+.1f} points".replace("-", "\N{MINUS SIGN}") if before["requested"] else ""
     return [
-        ("Sessions", number(now["requested"]), change(now["requested"], before["requested"], days)),
-        ("Confirmed", number(now["confirmed"]), change(now["confirmed"], before["confirmed"], days)),
+        ("Sessions", number(now["requested"]), change(now["requested"], before["requested"])),
+        ("Confirmed", number(now["confirmed"]), change(now["confirmed"], before["confirmed"])),
         ("Conversion", percent(rate), points),
         ("Unique users", number(analytics.unique_users), ""),
-        ("Reported", number(now["reported"]), change(now["reported"], before["reported"], days)),
+        ("Reported", number(now["reported"]), change(now["reported"], before["reported"])),
     ]
 
 
-def change(now: int, before: int, days: int) -> str:
+def change(now: int, before: int) -> str:
     """Return the change of a count from the period before, in percent; without one to compare with, say so."""
     if now == before:
         return "no change"
     if not before:
-        return f"none in the {days} days before"
+        return "none before"
     return f"{round(100 * (now - before) / before):+,}%".replace("-", "\N{MINUS SIGN}")
