@@ -298,3 +298,33 @@ async def test_names_of_every_kind_reach_the_user_whole(
     for text in [api.of("sendMessage")[0]["text"], api.of("editMessageText")[0]["text"]]:
         assert "<code>\u2068&lt;/code&gt;&lt;b&gt;Bank&lt;/b&gt;\u2069</code>" in text
     assert PROJECT_ID not in str(api.calls)
+
+
+@pytest.mark.parametrize(
+    ("language_code", "title", "thanks"), [("es-MX", "Zona de socios", "Gracias"), ("de", "Members area", "Thanks")]
+)
+async def test_own_texts_in_the_language_of_the_user(
+    language_code: str,
+    title: str,
+    thanks: str,
+    phone: Phone,
+    intake: UpdateIntake,
+    api: ScriptedApi,
+    storage: SqliteStorage,
+    clock: HandClock,
+) -> None:
+    """A project's texts are in its prompt and in the outcome, also for a language that the bot does not speak."""
+    project_id = "proj_0000000000000000000003"
+    texts = {
+        "default": {"prompt_title": "Members area", "confirmed": "Thanks"},
+        "es": {"prompt_title": "Zona de socios", "confirmed": "Gracias"},
+    }
+    await add_project(storage, clock(), "Acme", project_id, texts=texts)
+    created = await phone.signin.create_session(project_id, public=True)
+    user = {"from": phone.user(language_code=language_code)}
+    await intake.handle(phone.message(f"/start {created.session_token}", **user))
+    await intake.handle(phone.tap(f"c:{created.session_token}", **user))
+    prompt, outcome = api.of("sendMessage")[0]["text"], api.of("editMessageText")[0]["text"]
+    assert prompt.startswith(f"<code>\u2068{title}\u2069</code>\n\n")
+    assert "<code>\u2068Acme\u2069</code>" in prompt
+    assert outcome.endswith(f"\n\n<code>\u2068{thanks}\u2069</code>")
