@@ -13,6 +13,7 @@ from taproof.core.model import MessengerIdentity
 PROJECT_FIELDS = [
     "id",
     "name",
+    "role",
     "secret_key_preview",
     "webhook_url",
     "webhook_events",

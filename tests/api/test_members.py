@@ -127,6 +127,23 @@ async def test_each_route_needs_its_role(api: Api) -> None:
     assert failures == []
 
 
+async def test_projects_show_the_callers_role(api: Api) -> None:
+    """Each member sees their own role, also in the answer that makes them a member, and in that of a change."""
+    teams = Teams(api)
+    _, owner_token = await teams.developer("ada")
+    project_id = (await api.post("/projects", owner_token, {"name": "Acme"}))["id"]
+    shown = {}
+    for role in ROLES:
+        _, token = await teams.join(project_id, owner_token, role, role)
+        (listed,) = (await api.call("GET", "/projects", token)).json()["projects"]
+        shown[role] = (listed["role"], (await api.call("GET", f"/projects/{project_id}", token)).json()["role"])
+    assert shown == {role: (role, role) for role in ROLES}
+    _, token = await teams.developer("developer")
+    assert (await api.call("PATCH", f"/projects/{project_id}", token, json={"name": "Shop"})).json()[
+        "role"
+    ] == "developer"
+
+
 async def test_the_sentence_names_the_roles(api: Api) -> None:
     """A member who lacks a role learns which one is needed and whom to ask."""
     team = await Teams(api).make("viewer")

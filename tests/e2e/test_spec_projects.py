@@ -17,6 +17,7 @@ from tests.e2e.test_spec_tables import assert_error, instant, keyed
 PROJECT_FIELDS = {
     "id",
     "name",
+    "role",
     "secret_key_preview",
     "webhook_url",
     "is_active",
@@ -57,6 +58,7 @@ def test_create(developer: Developer) -> None:
     assert shown(project) == {
         "id": project.id,
         "name": "Bücher 📚",
+        "role": "owner",
         "secret_key_preview": f"{project.secret_key[:7]}…{project.secret_key[-4:]}",
         "webhook_url": "",
         "is_active": True,

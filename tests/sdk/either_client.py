@@ -25,6 +25,7 @@ ACCOUNT = {
 PROJECT = {
     "id": "proj_1",
     "name": "Shop",
+    "role": "owner",
     "secret_key_preview": "sk_…abcd",
     "webhook_url": "",
     "is_active": True,

@@ -173,7 +173,7 @@ class DeveloperApi:
             self._projects.check_new(writer, wanted)  # Ask the messenger only if everything else is valid.
             bot = await self._bots.check_token(writer, body.bot_token)
         project, secrets = await self._projects.create_project(writer, wanted, bot=bot)
-        return project_fields.CreatedProjectAnswer(**json_fields.created_project(project, secrets))
+        return serializers.created_project(project, secrets)
 
     async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> project_fields.ProjectAnswer:
         """Return one project."""

@@ -13,6 +13,7 @@ from taproof.core.model import PROJECT_DEFAULTS, ProjectChanges, ProjectEvent, T
 from taproof.core.origins import ORIGIN_LENGTH, ORIGINS_LIMIT
 from taproof.core.project_texts import DEFAULT, LANGUAGES, TEXT_LIMITS
 from taproof.core.return_url import ENTRY_LENGTH, RETURN_URLS_LIMIT
+from taproof.core.roles import Role
 from taproof.core.webhook_url import WEBHOOK_URL_LIMIT
 from taproof.service.projects import OVERLAP_LIMIT
 
@@ -255,6 +256,7 @@ class ProjectAnswer(BaseModel):
 
     id: ProjectId
     name: str = Field(examples=["Acme Shop"])
+    role: Role = Field(description="Your role in the project: owner, developer or viewer.", examples=["owner"])
     secret_key_preview: str = Field(examples=["sk_a1B2…Wx9z"])
     webhook_url: str = Field(description='"" when there is none.', examples=["https://example.com/hooks/taproof"])
     webhook_events: WebhookEvents

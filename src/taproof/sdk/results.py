@@ -47,6 +47,7 @@ class Project:
     """A project. For its settings, see `create_project`.
 
     Attributes:
+        role: your role in the project: "owner", "developer" or "viewer".
         secret_key_preview: the start and end of the secret key, to recognise it.
         is_active: False while the project is paused and no new sign-ins can start.
         sessions_count, confirmed_count: the total number of sign-ins started and confirmed.
@@ -65,6 +66,7 @@ class Project:
 
     id: str
     name: str
+    role: str
     secret_key_preview: str
     webhook_url: str
     is_active: bool
