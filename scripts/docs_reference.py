@@ -42,6 +42,8 @@ called incorrectly. If an option also has a variable, the option takes precedenc
 `--json` prints output for programs, as described by [this schema](cli.schema.json): the definition `projects-list` is
 for `taproof projects list`. Field names are those of the API. Releases may add fields, but never remove one.
 
+`--help` shows the options that are used most; `--help-all` shows all of them. `taproof --help-all` lists all commands.
+
 ## Where a command acts
 
 The commands of `projects`, `sessions`, `users`, `members`, `clients` and `tokens` act on the local database or on a
@@ -84,7 +86,7 @@ def openapi() -> dict[str, Any]:
 
 
 def settings_page() -> str:
-    """Return the page of all settings, in the groups and the order of `taproof serve --help`."""
+    """Return the page of all settings, in the groups and the order of `taproof serve --help-all`."""
     parts = [SETTINGS_INTRO]
     for panel in dict.fromkeys(option.panel for option in OPTIONS.values()):
         rows = []

@@ -1,17 +1,19 @@
 """`taproof completion`: the scripts complete commands and options, in the shells that are installed."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import Result
 
-from taproof.config.options import variable
-from taproof.config.settings import OPTIONS
+from taproof.cli.main import commands
 
 Run = Callable[..., Result]
 
@@ -77,7 +79,37 @@ def test_other_shells_are_refused(run: Run) -> None:
     assert "bash" in result.stderr
 
 
-def test_names_of_variables_are_never_cut_off(run: Run) -> None:
-    """In a terminal of 80 columns, each name is on one line, where people can copy it."""
-    words = run("serve", "--help", COLUMNS="80", TERM="xterm").stdout.replace("]", " ").split()
-    assert [name for name in map(variable, OPTIONS) if name not in words] == []
+def test_help_fits_a_screen_and_cuts_no_name(run: Run, subtests: pytest.Subtests) -> None:
+    """In a terminal of 80 columns. `--help-all` shows each option, and names of variables can be copied."""
+    terminal = {"COLUMNS": "80", "TERM": "xterm"}
+
+    def walk(command: Any, path: list[str]) -> Iterator[tuple[list[str], Any]]:
+        yield path, command
+        for name, each in getattr(command, "commands", {}).items():
+            yield from walk(each, [*path, name])
+
+    for path, command in walk(get_command(commands), []):
+        with subtests.test(" ".join(path)):
+            short = run(*path, "--help", **terminal).stdout
+            assert len(short.rstrip().splitlines()) <= 40
+            assert "--help-all" in short
+            whole = run(*path, "--help-all", **terminal).stdout
+            if hasattr(command, "commands"):
+                leaves = [each for each, leaf in walk(command, path) if not hasattr(leaf, "commands")]
+                assert all(f"taproof {' '.join(each)} " in whole for each in leaves)
+                continue
+            shown = [set(re.split(r"[^\w-]+", text)) for text in (short, whole)]
+            options = [each for each in command.params if each.param_type_name == "option"]
+            names = {name for each in options for name in (*each.opts, *each.secondary_opts) if name.strip()}
+            variables = {each.envvar for each in options if each.envvar}
+            assert names | variables <= shown[1]
+            assert {each.envvar for each in options if each.envvar and each.opts[0] in shown[0]} <= shown[0]
+
+
+@pytest.mark.usefixtures("program")
+def test_seldom_used_options_are_completed(run: Run) -> None:
+    """Options that `--help` leaves out are completed too, as are the new groups."""
+    for words, expected in (("projects update --allowed", "--allowed-origin"), ("members set", "set-role")):
+        environment = {"_TAPROOF_COMPLETE": "complete_zsh", "_TYPER_COMPLETE_ARGS": f"taproof {words}"}
+        assert any(expected in word for word in output("taproof", **environment))
+    assert "--allowed-origin" not in run("projects", "update", "--help").stdout

@@ -113,4 +113,4 @@ def test_the_page_s_command_runs_as_the_user_with_the_settings_of_the_unit(tmp_p
         text=True,
         check=True,
     )
-    assert done.stdout == f"{tmp_path}\nhttps://signin.example.com\n<projects><create><ada@example.com><My shop>"
+    assert done.stdout == f"{tmp_path}\nhttps://signin.example.com\n<projects><create><My shop>"

@@ -26,7 +26,10 @@ async def audit(
     ] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """Show a developer's audit log, newest entry first: who changed what, when, and from where."""
+    """Show a developer's audit log: who changed what, and when.
+
+    The newest entry comes first. Each has the address of the caller.
+    """
     from taproof.api.audit import show_entry  # noqa: PLC0415 — slow to import, and `--help` does not need it.
 
     async with open_store(load(given)) as storage:

@@ -56,9 +56,10 @@ async def back_up(
     force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Copy a SQLite database to one file while the service runs, and verify the copy.
+    """Copy a SQLite database to a file while the service runs.
 
-    The file appears under its name only when it is complete. It lacks the master key: back that up separately.
+    The copy is verified. The file appears under its name only when it is complete. It lacks the master key: back
+    that up separately.
     """
     settings = load(given)
     path = _sqlite_file(settings)
@@ -88,9 +89,10 @@ async def restore(
     force: Annotated[bool, typer.Option("--force", help="Replace the content of an existing database.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Verify a backup, and replace the database with it. Stop the service first.
+    """Replace a SQLite database with a backup. Stop the service first.
 
-    It needs the master key of the database that was backed up. If anything fails, nothing is changed.
+    The backup is verified. It needs the master key of the database that was backed up. If anything fails, nothing
+    is changed.
     """
     settings = load(given)
     path = _sqlite_file(settings)

@@ -7,6 +7,7 @@ import typer
 
 from taproof.cli.command import group
 from taproof.cli.developer_api import DeveloperCalls, Output, ProjectId, Yes, api_command, confirm, items_of
+from taproof.cli.help import SELDOM
 from taproof.cli.output import Column, print_fields, print_items, print_secrets
 from taproof.core.names import visible_name
 from taproof.core.oidc.clients import CLIENT_DEFAULTS, MAX_LIFETIME, MIN_LIFETIME
@@ -36,6 +37,7 @@ Algorithm = Annotated[
     typer.Option(
         metavar="ALG",
         show_default=False,
+        rich_help_panel=SELDOM,
         help=f"How ID tokens are signed: RS256 or ES256. A new client: {CLIENT_DEFAULTS.signing_alg}.",
     ),
 ]
@@ -45,6 +47,7 @@ EmailClaim = Annotated[
         "--email",
         metavar="EMAIL",
         show_default=False,
+        rich_help_panel=SELDOM,
         help="The e-mail address in ID tokens: none, or synthetic (made from the user's id). "
         f"A new client: {CLIENT_DEFAULTS.email}.",
     ),
@@ -56,6 +59,7 @@ Lifetime = Annotated[
         max=MAX_LIFETIME,
         metavar="SECONDS",
         show_default=False,
+        rich_help_panel=SELDOM,
         help=f"The lifetime of ID tokens. A new client: {CLIENT_DEFAULTS.id_token_lifetime}.",
     ),
 ]

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
 
+from taproof.cli.help import HelpCommand, HelpGroup
 from taproof.config.database_url import shown_database
 from taproof.config.options import called, variable
 from taproof.config.settings import OPTIONS, Settings, load_settings
@@ -46,7 +46,7 @@ _MUST: Final = {
 """By parameter: its name in the error message, and what the value must be."""
 
 
-class _Command(TyperCommand):
+class _Command(HelpCommand):
     """A command that reports an invalid option with the same message as its environment variable."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -69,6 +69,7 @@ def group(name: str, text: str) -> typer.Typer:
     # Rich's tracebacks show local variables, which may contain secrets.
     return typer.Typer(
         name=name,
+        cls=HelpGroup,
         help=text,
         no_args_is_help=True,
         add_completion=False,

@@ -47,7 +47,7 @@ ServiceUrl = Annotated[
     typer.Option(
         "--service",
         metavar="URL",
-        help="A service that you are signed in to with `taproof login`. Default: the local database.",
+        help="Act on this service, after `taproof login URL`, instead of the local database.",
         rich_help_panel=_WHERE,
     ),
 ]
@@ -56,8 +56,7 @@ DeveloperEmail = Annotated[
     typer.Option(
         "--developer",
         metavar="EMAIL",
-        help="On the local database: the developer to act for. Default: an owner of the project, or the only "
-        "developer.",
+        help="The developer to act for on the local database. Default: an owner of the project, or the only developer.",
         rich_help_panel=_WHERE,
     ),
 ]

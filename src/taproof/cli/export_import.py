@@ -74,9 +74,10 @@ async def import_from(
     *,
     as_json: AsJson = False,
 ) -> None:
-    """Copy an export into an empty database. If anything fails, nothing is imported.
+    """Copy an export into an empty database.
 
-    The database is created or migrated first. The import needs the master key of the exported database.
+    If anything fails, nothing is imported. The database is created or migrated first. The import needs the master
+    key of the exported database.
     """
     settings = load(given)
     rows, is_sandbox, unknown = await _import(settings, file)

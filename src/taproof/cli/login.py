@@ -52,9 +52,10 @@ class LoginFailed(TaproofError, code="login_failed"):
 
 @command(commands, "login")
 def login(_given: Given, url: _Url) -> None:
-    """Sign in to a service with the messenger, and store an access token on this machine.
+    """Sign in to a service with the messenger.
 
-    You do not need an account on the service's machine. The token is stored in ~/.config/taproof/credentials.json.
+    It stores an access token on this machine. You do not need an account on the service's machine. The token is
+    stored in ~/.config/taproof/credentials.json.
     """
     address = service_address(url)
     credentials = open_credentials()
@@ -77,7 +78,7 @@ def login(_given: Given, url: _Url) -> None:
 
 @command(commands, "logout")
 def logout(_given: Given, url: _KnownUrl = None) -> None:
-    """Revoke the access token that `taproof login` stored, and delete it from this machine.
+    """Revoke and delete the access token of `taproof login`.
 
     Tokens that were created with it stay valid.
     """
@@ -97,7 +98,7 @@ def logout(_given: Given, url: _KnownUrl = None) -> None:
 
 @command(commands, "token")
 def token(_given: Given, url: _KnownUrl = None) -> None:
-    """Print the access token that `taproof login` stored, for scripts.
+    """Print the access token of `taproof login`, for scripts.
 
     For example: curl -H "Authorization: Bearer $(taproof token)" https://signin.example.com/api/v1/dev/me
     """

@@ -33,6 +33,7 @@ from taproof.cli import (
     users,
 )
 from taproof.cli.command import STORE, AsJson, Given, command, group, load
+from taproof.cli.help import HelpCommand
 from taproof.cli.output import print_finding, print_json
 from taproof.cli.webhooks import listen, trigger
 from taproof.config.database_url import is_postgres, shown_database
@@ -89,7 +90,7 @@ def serve(given: Given) -> None:
 
 @command(commands, "doctor", *_EVERY)
 def doctor(given: Given, *, as_json: AsJson = False) -> None:
-    """Check everything that sign-in depends on, and report how to fix each problem.
+    """Check what sign-in depends on, and say how to fix problems.
 
     It takes the same options as serve and changes nothing. The exit code is 1 if a problem is found.
     """
@@ -121,7 +122,10 @@ def doctor(given: Given, *, as_json: AsJson = False) -> None:
 
 @command(commands, "migrate", *STORE)
 def migrate(given: Given, *, as_json: AsJson = False) -> None:
-    """Create the database or migrate it to this release, as serve does at every start."""
+    """Create the database, or migrate it to this release.
+
+    The command serve does so at every start.
+    """
     settings = load(given)
 
     from taproof.runtime import store
@@ -136,7 +140,7 @@ def migrate(given: Given, *, as_json: AsJson = False) -> None:
         typer.echo(f"Migrated {database} from schema version {before} to {after}.")
 
 
-@commands.command("version")
+@commands.command("version", cls=HelpCommand)
 def version(*, as_json: AsJson = False) -> None:
     """Print the version, for a bug report."""
     if as_json:

@@ -10,6 +10,7 @@ import typer
 
 from taproof.cli.command import group
 from taproof.cli.developer_api import DeveloperCalls, Output, ProjectId, Yes, api_command, confirm, items_of
+from taproof.cli.help import SELDOM
 from taproof.cli.output import Column, print_fields, print_items, print_secrets
 from taproof.core.errors import InvalidRequest
 from taproof.core.names import visible_name
@@ -21,26 +22,33 @@ _ON_DATABASE: Final = ("webhook_allow", "webhook_ports")
 """The settings of the service that decide which webhook URLs are accepted."""
 
 
-def _option(kind: Any, meaning: str, flag: str | None = None, *, metavar: str | None = None) -> Any:
-    return Annotated[
-        kind | None, typer.Option(*[flag] if flag else [], metavar=metavar, show_default=False, help=meaning)
-    ]
+def _option(
+    kind: Any, meaning: str, flag: str | None = None, *, metavar: str | None = None, panel: str | None = SELDOM
+) -> Any:
+    flags = [flag] if flag else []
+    option = typer.Option(*flags, metavar=metavar, show_default=False, help=meaning, rich_help_panel=panel)
+    return Annotated[kind | None, option]
 
 
-def _switch(name: str, meaning: str) -> Any:
-    return _option(bool, meaning, f"--{name}/--no-{name}")
+def _switch(name: str, meaning: str, *, panel: str | None = SELDOM) -> Any:
+    return _option(bool, meaning, f"--{name}/--no-{name}", panel=panel)
 
 
 _SETTINGS: Final[dict[str, Any]] = {
-    "webhook_url": _option(str, 'The https:// address that webhooks are sent to; "" for none.', metavar="URL"),
+    "webhook_url": _option(
+        str, 'The https:// address that webhooks are sent to; "" for none.', metavar="URL", panel=None
+    ),
     "webhook_events": _option(
         list[str],
         "An event to send there; repeat it for several. A new project: auth.confirmed and auth.cancelled.",
         "--webhook-event",
         metavar="EVENT",
+        panel=None,
     ),
     "public_access": _switch(
-        "public-access", "Whether browsers and apps can start sign-ins. If not, only servers with the secret key can."
+        "public-access",
+        "Whether browsers and apps can start sign-ins; with --no-public-access, only servers can.",
+        panel=None,
     ),
     "collect_phone": _switch(
         "collect-phone", "Whether users are asked for their phone number. Plans pro and business."
@@ -162,9 +170,10 @@ async def resume_project(api: DeveloperCalls, project_id: ProjectId) -> Output:
 
 @api_command(commands, "regenerate")
 async def regenerate_secrets(api: DeveloperCalls, project_id: ProjectId, *, yes: Yes = False) -> Output:
-    """Replace the secret key and the webhook secret, and print them. The old ones stop working immediately.
+    """Replace the secret key and the webhook secret, and print them.
 
-    To replace the webhook secret without interruption, use: taproof projects rotate-webhook-secret
+    The old ones stop working immediately. To replace the webhook secret without interruption, use: taproof projects
+    rotate-webhook-secret
     """
     confirm(f"Replace both secrets of {project_id}? The current ones stop working immediately.", yes=yes)
     answer = await api.call("POST", ["projects", project_id, "regenerate"])
@@ -173,7 +182,10 @@ async def regenerate_secrets(api: DeveloperCalls, project_id: ProjectId, *, yes:
 
 @api_command(commands, "webhook-secret")
 async def read_webhook_secret(api: DeveloperCalls, project_id: ProjectId) -> Output:
-    """Print the webhook secret, which verifies proofs and webhooks; during a rotation, also the next one."""
+    """Print the webhook secret, which verifies proofs and webhooks.
+
+    During a rotation, the next one is printed too.
+    """
     answer = await api.call("GET", ["projects", project_id, "webhook-secret"])
     return Output(answer, lambda: _show_secrets("", answer, project_id))
 
@@ -188,9 +200,10 @@ async def rotate_webhook_secret(
         typer.Option(metavar="HOURS", show_default="24", help="Hours until the new secret replaces the current one."),
     ] = None,
 ) -> Output:
-    """Create the next webhook secret and print it. It replaces the current one after an overlap.
+    """Create the next webhook secret and print it.
 
-    Until then, webhooks are signed with both. The secret key does not change.
+    It replaces the current one after an overlap. Until then, webhooks are signed with both. The secret key does not
+    change.
     """
     body = {} if overlap_hours is None else {"overlap_hours": overlap_hours}
     answer = await api.call("POST", ["projects", project_id, "webhook-secret", "rotate"], body)

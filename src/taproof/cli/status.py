@@ -27,10 +27,11 @@ class SchemaNotCurrent(TaproofError, code="schema_not_current"):
 
 @command(commands, "status", *STORE)
 async def status(given: Given, *, as_json: AsJson = False) -> None:
-    """Show what runs: processes, leases, bots, webhooks, versions, the last backup.
+    """Show what runs on a database, and what needs attention.
 
-    It reads the database only, so it works on any machine that reaches it, and changes nothing. The exit code is 1 if
-    something needs attention. To check the settings, run: taproof doctor
+    Processes, leases, bots, webhooks, versions and the last backup are shown. It reads the database only, so it
+    works on any machine that reaches it, and changes nothing. The exit code is 1 if something needs attention. To
+    check the settings, run: taproof doctor
     """
     from taproof.runtime.store import read_schema_versions
 

@@ -79,9 +79,10 @@ async def export_user(
     service: ServiceUrl = None,
     developer: DeveloperEmail = None,
 ) -> None:
-    """Print a user's data as JSON, with or without --json: everything that `users erase` removes.
+    """Print a user's data as JSON: everything that `users erase` removes.
 
-    On the local database, it covers all projects, or those of --developer. On a service, it covers your projects.
+    The output is JSON even without --json. On the local database, it covers all projects, or those of --developer.
+    On a service, it covers your projects.
     """
     if service is not None or developer is not None:
         async with open_developer_api(given, service, developer) as api:

@@ -106,7 +106,7 @@ def _setting(panel: str, meaning: str, *, default: Any = None, shown: str = "", 
 
     Args:
         panel: the group in which `--help` shows it.
-        meaning: the text in `--help`.
+        meaning: the text in `--help-all`; `--help` shows its first sentence.
         default: the value, or a function that returns it. The function can take the settings before it as a dict.
         shown: the default in words, if the value itself is unclear.
         more: for pydantic.
@@ -407,6 +407,6 @@ def unknown_variables(environment: Iterable[str]) -> list[str]:
             if given.upper() in _OF_APPLICATIONS:
                 advice = "Applications that use the SDK read it. Set it for the application only."
             else:
-                advice = f"Did you mean {near[0]}?" if near else "Remove it, or see: taproof serve --help"
+                advice = f"Did you mean {near[0]}?" if near else "Remove it, or see: taproof serve --help-all"
             sentences.append(f"{given} is not a Taproof setting and has no effect. {advice}")
     return sentences

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from taproof.cli.command import STORE, Given, command, group, load, open_encrypted_store
+from taproof.cli.help import SELDOM
 from taproof.cli.webhooks.secrets import (
     ServiceUrl,
     given_secrets,
@@ -49,20 +50,22 @@ async def listen(
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Check signatures with the secrets in this file, one whsec_… per line; - is standard input.",
+            help="Check signatures with the secrets in this file. One whsec_… per line; - is standard input.",
         ),
     ] = None,
     listen_port: Annotated[
         int, typer.Option("--port", min=0, max=65535, metavar="NUMBER", help="Port to listen on; 0 chooses a free one.")
     ] = 9000,
-    listen_host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.")] = "127.0.0.1",
+    listen_host: Annotated[
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on.", rich_help_panel=SELDOM)
+    ] = "127.0.0.1",
     forward_to: Annotated[
         str | None,
         typer.Option(
             "--forward-to",
             metavar="URL",
-            help="Post each valid event to this URL of this machine, with its original body and headers, and answer "
-            "with the application's status; 502 without a response.",
+            help="Post each valid event to this URL of this machine. The application gets the original body and "
+            "headers, and its status is the answer; 502 without a response.",
         ),
     ] = None,
     answer_status: Annotated[
@@ -72,6 +75,7 @@ async def listen(
             min=200,
             max=599,
             metavar="CODE",
+            rich_help_panel=SELDOM,
             help="HTTP status of the responses; 204 by default. For events from real sign-ins, 500 causes retries, and "
             "410 turns the webhook off. A test event causes neither.",
         ),
@@ -79,7 +83,9 @@ async def listen(
     show_tokens: Annotated[
         bool,
         typer.Option(
-            "--show-tokens", help="Print complete session tokens. Anyone who sees one could take over the sign-in."
+            "--show-tokens",
+            rich_help_panel=SELDOM,
+            help="Print complete session tokens. Anyone who sees one could take over the sign-in.",
         ),
     ] = False,
     as_json: Annotated[
