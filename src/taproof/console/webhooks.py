@@ -134,7 +134,7 @@ class WebhookPages:
             "test_error": test_error,
             "deliveries": found.deliveries,
             "event": event,
-            "state": state,
+            "status": state,
             "events": {each: each for each in get_args(EventType)},
             "is_filtered": bool(filters),
             "newest_url": f"{path}?{urlencode(filters)}" if "cursor" in request.query_params else "",

@@ -83,8 +83,9 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
         await expect(page.locator("#steps > li strong").nth(2)).to_have_text("Confirmed")
 
         await page.goto("/console/analytics")
+        await page.locator(".filter summary", has_text="Project").click()
         await page.get_by_label("Project", exact=True).select_option(project_id)
-        await page.get_by_role("button", name="Show").click()
+        await page.get_by_role("button", name="Apply").click()
         figures = await page.locator(".figures dd").all_text_contents()
         assert [figure.split()[0] for figure in figures[:2]] == ["1", "1"]
         await page.get_by_text("Show all figures as a table").click()
