@@ -334,6 +334,7 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
             "show_context": "true",
             "match_code": "&#34;off&#34;",
             "same_device": "&#34;off&#34;",
+            "logo_url": "&#34;&#34;",
             "bot_token": "&#34;&#34;",
         },
         "rotate_webhook_secret": {"overlap_hours": "24"},

@@ -21,8 +21,8 @@ async def change(visitor: Visitor, console: Installation, project: Project, **ch
     return await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(**changes))  # type: ignore[arg-type]
 
 
-async def test_a_new_project_with_settings(visitor: Visitor, console: Installation) -> None:
-    """The default boxes are checked; origins may be typed one on each line, in any spelling."""
+async def test_a_new_project(visitor: Visitor, console: Installation) -> None:
+    """A new project has the defaults; in its settings, origins may be typed one on each line, in any spelling."""
     await visitor.submit(f"{LIST}/new", LIST, name="Plain")
     plain = await the_project(visitor, console)
     assert (plain.phone_required, plain.show_context, plain.match_code, plain.allowed_origins) == (
@@ -31,9 +31,9 @@ async def test_a_new_project_with_settings(visitor: Visitor, console: Installati
         False,
         (),
     )
-    await console.services.projects.delete_project(visitor.actor, plain.id)
     typed = "  https://Shop.example\r\n\r\nhttps://shop.example:443\r\nhttp://localhost:3000  "
-    await visitor.submit(f"{LIST}/new", LIST, name="Shop", match_code="on", allowed_origins=typed)
+    settings = f"{LIST}/{plain.id}/settings"
+    await visitor.submit(settings, settings, match_code="on", allowed_origins=typed)
     project = await the_project(visitor, console)
     assert project.match_code
     assert project.allowed_origins == ("https://shop.example", "http://localhost:3000")

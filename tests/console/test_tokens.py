@@ -262,7 +262,7 @@ async def test_a_session_that_may_only_read(console: Installation, visitor: Visi
     assert (await browser.get(home)).status == 200
     forms: list[tuple[str, dict[str, str]]] = [
         ("/console/projects", {"name": "Another", "auth.confirmed": "on"}),
-        (f"{home}/settings", {"name": "Renamed"}),
+        (f"{home}/settings", {"name": "Renamed", "was_name": "Shop"}),
         (f"{home}/regenerate", {"confirmation": "Shop"}),
         (f"{home}/delete", {"confirmation": "Shop"}),
         (f"{home}/bot", {"bot_token": "1:a"}),
