@@ -23,6 +23,7 @@ from benchmarks.parts.bot import measure_bot
 from benchmarks.parts.console import measure_console
 from benchmarks.parts.crowd import measure_crowd
 from benchmarks.parts.database import measure_database
+from benchmarks.parts.mixed import measure_mixed
 from benchmarks.parts.openid import measure_openid
 from benchmarks.parts.peers import measure_all_peers
 from benchmarks.parts.race import measure_race
@@ -53,8 +54,11 @@ PARTS: Final[dict[str, Part]] = {
     "console": measure_console,
     "scale": measure_scale,
     "start": lambda plan, _: measure_start(plan),
+    "mixed": lambda plan, _: measure_mixed(plan),
     "race": lambda plan, postgres: measure_race(plan, postgres, with_peers=True),
 }
+_ON_REQUEST: Final = {"mixed"}
+"""Parts that run only if they are named."""
 _NEED_PEERS: Final = {"peers", "openid", "race"}
 
 
@@ -95,6 +99,7 @@ def arguments() -> argparse.Namespace:
     add("--sessions", type=int, help="stored sessions (default: 1,000,000)")
     add("--many", type=int, help="stored sessions of the part `scale` on SQLite (default: 10,000,000; 0: leave it out)")
     add("--postgres-many", type=int, help="the same on PostgreSQL (default: that of --many)")
+    add("--minutes", type=int, default=60, help="minutes of the part `mixed`, which runs only if named (default: 60)")
     given = parser.parse_args()
     defaults = (1, 3, 100_000, 1_000_000) if given.quick else (2, 5, 1_000_000, 10_000_000)
     for name, default in zip(("seconds", "repeat", "sessions", "many"), defaults, strict=True):
@@ -102,8 +107,8 @@ def arguments() -> argparse.Namespace:
             setattr(given, name, default)
     if given.postgres_many is None:
         given.postgres_many = given.many
-    if min(given.sessions, given.seconds, given.repeat) < 1 or given.seconds > 60 or given.many < 0:
-        parser.error("--sessions, --seconds (at most 60) and --repeat must be positive")
+    if min(given.sessions, given.seconds, given.repeat, given.minutes) < 1 or given.seconds > 60 or given.many < 0:
+        parser.error("--sessions, --seconds (at most 60), --repeat and --minutes must be positive")
     return given
 
 
@@ -118,8 +123,9 @@ def main() -> None:
             fail("wrk is missing: run `make bench`, or install Debian's package wrk.")
         BUILD.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=BUILD, prefix="run-") as directory:
-            plan = Plan(Path(directory), given.seconds, given.repeat, given.sessions, given.many, given.postgres_many)
-            outcome, machine = run(given.only or list(PARTS), plan)
+            sizes = (given.sessions, given.many, given.postgres_many)
+            plan = Plan(Path(directory), given.seconds, given.repeat, *sizes, given.minutes)
+            outcome, machine = run(given.only or [part for part in PARTS if part not in _ON_REQUEST], plan)
         print(f"\n{aims_text(outcome)}\n\n{run_text(outcome, plan, machine)}")
         if given.only or given.quick or given.repeat < _ENOUGH_ROUNDS:
             plot(outcome, BUILD / PLOT.name)

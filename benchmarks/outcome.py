@@ -41,6 +41,8 @@ class Plan:
     sessions: int
     many: int
     postgres_many: int
+    minutes: int
+    """How long the part `mixed` takes."""
     few: int = 10_000
 
 

@@ -71,10 +71,10 @@ def taproof(sessions: int, profile: Path | None = None, *, confirms_elsewhere: b
     async def start(directory: Path) -> AsyncIterator[Provider]:
         with sqlite_copy(sessions, directory, "openid") as url:
             async with open_services(bench_settings(url, 1)) as services:
-                access_token = await _access_token(services)
+                developer_token = await access_token(services)
                 with running(url, *options) as target:
                     issuer = f"http://127.0.0.1:{target.port}"
-                    client_id, client_secret = await _create_client(issuer, target, access_token)
+                    client_id, client_secret = await _create_client(issuer, target, developer_token)
                     published, keys = await published_by(issuer)
                     confirm = confirm_in_store(services.decisions) if confirms_elsewhere else confirm_by_route
                     name = f"Taproof on SQLite{', confirmed elsewhere' if confirms_elsewhere else ''}"
@@ -85,7 +85,8 @@ def taproof(sessions: int, profile: Path | None = None, *, confirms_elsewhere: b
     return start
 
 
-async def _access_token(services: Services) -> str:
+async def access_token(services: Services) -> str:
+    """Create an access token of the developer of all projects; return it in plain text."""
     (developer,) = [each for each in await services.developers.list_developers() if each.email == DEVELOPER]
     return (await services.developers.create_access_token(Actor(developer, "command_line"), "benchmark")).plaintext
 
