@@ -123,7 +123,7 @@ async def test_the_first_day(browser: Browser, sandbox: Service, client: httpx.C
             await expect(page.get_by_label("auth.expired")).to_be_disabled()
             await page.get_by_label("Webhook URL").fill(received.url)
             await expect(page.get_by_label("auth.expired")).to_be_enabled()
-            await page.get_by_role("button", name="Save").click()
+            await page.get_by_role("button", name="Save changes").click()
             await expect(page.get_by_role("status").first).to_have_text("Saved.")
             await page.get_by_role("link", name="Overview", exact=True).click()
 

@@ -43,7 +43,7 @@ async def test_a_whole_sign_in(web: Web, shop: Shop) -> None:
     page = await begin(web, shop)
     shown = (await web.get(page)).text
     assert "Only this browser can finish the sign-in." in shown
-    assert "QR" not in shown
+    assert "QR code" not in shown
     assert (await web.get(f"{page}/qr.svg")).status_code == 404
     back, _, code = (await web.confirm(page)).partition(FRAGMENT)
     assert back == f"{page}/return"
@@ -145,7 +145,7 @@ async def test_a_crash_between_return_and_code(web: Web, shop: Shop) -> None:
 async def test_without_require(web: Web, shop: Shop, policy: str) -> None:
     """With `offer`, the page to which the messenger leads finishes the sign-in, as the first page does."""
     page = await begin(web, shop, policy)
-    assert "QR" in (await web.get(page)).text
+    assert "QR code" in (await web.get(page)).text
     link = await web.confirm(page)
     assert link.startswith(f"{page}/return{FRAGMENT}") == (policy == "offer")
     assert (await web.get(f"{page}/return")).status_code == 200

@@ -65,7 +65,7 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
         await expect(page.locator("#snippet-button")).to_be_hidden()
         await page.goto(f"{project_page}/settings")
         await page.get_by_label("Webhook URL").fill(received.url)
-        await page.get_by_role("button", name="Save").click()
+        await page.get_by_role("button", name="Save changes").click()
 
         # An end user: the list and the timeline update on reload.
         started = start_session(client, project_id)
@@ -106,11 +106,11 @@ async def test_every_form(page: Page, sandbox: Service, client: httpx.Client) ->
     # Settings: invalid input stays in its field, next to an error.
     await page.goto(f"{project_page}/settings")
     await page.get_by_label("Webhook URL").fill("ftp://example.com")
-    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("button", name="Save changes").click()
     await expect(page.get_by_role("alert")).to_be_visible()
     await expect(page.get_by_label("Webhook URL")).to_have_value("ftp://example.com")
     await page.get_by_label("Webhook URL").fill("")
-    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("button", name="Save changes").click()
     await page.get_by_text("Danger zone").last.click()
     await page.get_by_role("button", name="Pause the project").click()
     await page.get_by_role("button", name="Resume the project").click()

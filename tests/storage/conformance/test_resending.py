@@ -195,6 +195,13 @@ async def test_list_deliveries_shows_one_moment(storage: Storage, other_node: St
     await finishing
 
 
+async def test_read_event_body_as_it_was_recorded(storage: Storage, seed: "Seed") -> None:
+    """The body is as it was recorded; None if there is no such event."""
+    event = await seed.due_event(await seed.project(webhook_url=URL))
+    assert await storage.deliveries.read_event_body(event.id) == event.encrypted_body
+    assert await storage.deliveries.read_event_body("evt_unknown") is None
+
+
 async def test_read_delivery_is_for_its_developer(storage: Storage, seed: "Seed") -> None:
     """Somebody else's, an unknown one, and one of a deleted project are not there."""
     project, other = await seed.project(webhook_url=URL), await seed.project(webhook_url=URL)
@@ -209,8 +216,6 @@ async def test_read_delivery_is_for_its_developer(storage: Storage, seed: "Seed"
         ("", event.id),
     ):
         assert await storage.deliveries.read_delivery(developer_id, event_id) is None
-    assert await storage.deliveries.read_event_body(event.id) == event.encrypted_body
-    assert await storage.deliveries.read_event_body("evt_unknown") is None
     await storage.projects.delete_project(project.developer_id, project.id)
     assert await storage.deliveries.read_delivery(project.developer_id, event.id) is None
 

@@ -154,8 +154,8 @@ async def test_export_sessions_and_person_as_erasing_removes_them(storage: Stora
     draw = random.Random(number)  # noqa: S311 — a test that can be repeated.
     ada, bob, eve = [await seed.developer() for _ in range(3)]
     projects = [await seed.project(each, webhook_url=URL) for each in (ada, ada, bob, eve)]
-    await storage.database.add(ADD_MEMBER, projects[2].id, ada.id, "developer", NOW, "", None, None)  # type: ignore[attr-defined]
-    await storage.database.add(ADD_MEMBER, projects[3].id, ada.id, "viewer", NOW, "", None, None)  # type: ignore[attr-defined]
+    await storage.database.add(ADD_MEMBER, projects[2].id, ada.id, "developer", NOW, "")  # type: ignore[attr-defined]
+    await storage.database.add(ADD_MEMBER, projects[3].id, ada.id, "viewer", NOW, "")  # type: ignore[attr-defined]
     for _ in range(40):
         await live(storage, seed, projects, draw)
     for delivery in await storage.deliveries.claim_deliveries(NOW, NOW + MINUTE, 9):
