@@ -1,7 +1,7 @@
 """Run the programs of a page as a reader would: in order, in one shell, in the directory of a running service.
 
 The shell has TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET, TAPROOF_SECRET_KEY and a fresh PROOF of a
-project of its own, and the developer's ACCESS_TOKEN and EMAIL; `taproof` finds the service's database.
+project of its own, and the developer's ACCESS_TOKEN and EMAIL; `taproof` finds the service's database, which is a sandbox's.
 """
 
 import os
@@ -36,6 +36,7 @@ def environment_of(service: Service) -> dict[str, str]:
         "TAPROOF_BASE_URL": service.base_url,
         "ACCESS_TOKEN": service.access_token,
         "EMAIL": me.json()["email"],
+        "TAPROOF_SANDBOX": "1",
         "TAPROOF_PROJECT_ID": project.id,
         "TAPROOF_SECRET_KEY": project.secret_key,
         "TAPROOF_WEBHOOK_SECRET": project.webhook_secret,

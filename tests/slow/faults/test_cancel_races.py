@@ -146,7 +146,9 @@ async def test_cancel_against_confirm_and_expiry(place: Place, figure: Figure, *
             assert notice.startswith(getattr(LANGUAGES["en"], NOTICES[outcome]).partition(":")[0])
             outcomes[token] = outcome
         counts = Counter(outcomes.values())
-        assert counts.keys() == {"cancelled", "confirmed", "expired"}
+        # On a busy machine, one kind of call can always be the last.
+        assert counts.keys() <= {"cancelled", "confirmed", "expired"}
+        assert len(counts) == 3 if soak else len(counts) > 1
         await assert_all_tell(place, signin, outcomes)
     for each, number in counts.items():
         figure(each, number)
