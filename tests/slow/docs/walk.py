@@ -1,7 +1,7 @@
 """Run the programs of a page as a reader would: in order, in one shell, in the directory of a running service.
 
 The shell has TAPROOF_BASE_URL, TAPROOF_PROJECT_ID, TAPROOF_WEBHOOK_SECRET, TAPROOF_SECRET_KEY and a fresh PROOF of a
-project of its own, and the developer's ACCESS_TOKEN and EMAIL; `taproof` finds the service's database, which is a sandbox's.
+project of its own, and the developer's ACCESS_TOKEN and EMAIL; `taproof` finds the service's database, in sandbox mode.
 """
 
 import os
