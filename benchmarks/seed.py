@@ -66,11 +66,13 @@ FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.messenger_id IS N
 
 UPDATE user_days SET messenger_name = found.name, messenger_username = found.username, first_at = found.first_at,
   last_at = found.last_at, sign_ins = found.sign_ins FROM (
-  SELECT project_id, messenger_id, MAX(day) AS day, MAX(messenger_name) AS name, MAX(messenger_username) AS username,
-    MIN(confirmed_at) AS first_at, MAX(confirmed_at) AS last_at, COUNT(*) AS sign_ins
-  FROM sessions WHERE messenger_id IS NOT NULL GROUP BY project_id, messenger_id) AS found
-WHERE user_days.project_id = found.project_id AND user_days.messenger_id = found.messenger_id
-  AND user_days.day = found.day;
+  SELECT p.creator_id AS developer_id, s.project_id, s.messenger_id, MAX(s.day) AS day, MAX(s.messenger_name) AS name,
+    MAX(s.messenger_username) AS username, MIN(s.confirmed_at) AS first_at, MAX(s.confirmed_at) AS last_at,
+    COUNT(*) AS sign_ins
+  FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.messenger_id IS NOT NULL
+  GROUP BY p.creator_id, s.project_id, s.messenger_id) AS found
+WHERE user_days.developer_id = found.developer_id AND user_days.messenger_id = found.messenger_id
+  AND user_days.day = found.day AND user_days.project_id = found.project_id;
 
 INSERT INTO daily_counts (project_id, day, requested, opened, confirmed, used, cancelled, expired)
 SELECT project_id, day, COUNT(*), COUNT(opened_at), COUNT(confirmed_at), COUNT(used_at), COUNT(cancelled_at),
