@@ -378,6 +378,25 @@ async def test_a_messenger_that_refuses_everybody_breaks_no_bot(farm: Farm) -> N
     assert [await farm.broken_at(bot) for bot in bots] == [None] * 3
 
 
+async def test_a_messenger_that_recovers_meanwhile_breaks_no_bot(farm: Farm) -> None:
+    """A bot whose token is accepted again by the time the service's own bot was checked is not broken."""
+    bot = farm.server.add()
+    await farm.add_project(bot)
+
+    def refuse_for_the_last_time() -> tuple[int, str]:
+        bot.faults.clear()
+        return 401, "Unauthorized"
+
+    async with farm.running():
+        await until(lambda: bot.polls == 1 and bot.of("getMe"))
+        bot.faults |= {"getUpdates": lambda: (401, "Unauthorized"), "getMe": refuse_for_the_last_time}
+        bot.give(farm.server.message("/help"))
+        await until(lambda: not bot.faults)
+        bot.give(farm.server.message("/help"))
+        await until(lambda: len(bot.texts()) == 2)
+    assert await farm.broken_at(bot) is None
+
+
 async def test_one_bots_trouble_delays_no_other(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls that hang, flood limits, updates that cannot be read, errors of the server: the others answer meanwhile."""
     slow, flooded, poisoned, failing, well = (farm.server.add() for _ in range(5))

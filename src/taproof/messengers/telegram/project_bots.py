@@ -230,17 +230,23 @@ class ProjectBots:
 
     async def _is_refused(self, bot: Bot) -> bool:
         """Tell whether the messenger refuses this token in particular, and not every token."""
+        if not await self._is_refused_once(bot):
+            return False
+        try:
+            await self._service_bot.get_me()
+        except TelegramAPIError:
+            # The address may be wrong or lead to another server. No developer could fix that.
+            _log.warning("own_bot_refused", advice="The service's own bot is refused too. Still trying.")
+            await asyncio.sleep(LONGEST_DELAY)
+            return False
+        # The messenger may have refused every token until a moment ago.
+        return await self._is_refused_once(bot)
+
+    async def _is_refused_once(self, bot: Bot) -> bool:
         try:
             await bot.get_me()
         except (TelegramUnauthorizedError, TelegramNotFound):
-            try:
-                await self._service_bot.get_me()
-            except TelegramAPIError:
-                # The address may be wrong or lead to another server. No developer could fix that.
-                _log.warning("own_bot_refused", advice="The service's own bot is refused too. Still trying.")
-                await asyncio.sleep(LONGEST_DELAY)
-            else:
-                return True
+            return True
         except TelegramAPIError:
             await asyncio.sleep(REFUSED_SECONDS)
         return False
