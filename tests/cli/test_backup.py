@@ -145,7 +145,10 @@ def test_a_killed_restore_leaves_the_old_database(run: Run, run_json: RunJson, d
 
 
 def test_unusable_files_change_nothing(run: Run, run_json: RunJson, database: Path) -> None:
-    """Damaged, foreign, newer and missing files, a wrong and a missing key, and the database itself are refused."""
+    """Damaged, foreign, newer and missing files, a wrong and a missing key, and the database itself are refused.
+
+    A further index, which an operator may add, is accepted.
+    """
     run_json("backup", "copy.db")
     pages = bytearray(Path("copy.db").read_bytes())
     pages[len(pages) // 2 : len(pages) // 2 + 20_000] = os.urandom(20_000)
@@ -168,6 +171,11 @@ def test_unusable_files_change_nothing(run: Run, run_json: RunJson, database: Pa
         shutil.copy("copy.db", f"{name}.db")
         with closing(sqlite3.connect(f"{name}.db")) as connection, connection:
             connection.execute(statement)
+    shutil.copy("copy.db", "indexed.db")
+    with closing(sqlite3.connect("indexed.db")) as connection, connection:
+        connection.execute("CREATE INDEX by_name ON developers (messenger_name)")
+    own_key = {"TAPROOF_MASTER_KEY": Path("taproof.db.key").read_text(encoding="utf-8").strip()}
+    assert run("restore", "indexed.db", "--database", "sqlite:///other.db", **own_key).exit_code == 0
     before = database.read_bytes()
     other_key = {"TAPROOF_MASTER_KEY": new_master_key(system_entropy)}
     cases: list[tuple[str, dict[str, str], str]] = [
