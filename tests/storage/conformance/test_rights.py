@@ -98,6 +98,17 @@ async def test_end_sign_in_ends_what_came_of_it(storage: Storage, seed: "Seed") 
     assert session.developer_id == ada.id
 
 
+async def test_end_sign_in_reaches_over_a_removed_developer(storage: Storage, seed: "Seed") -> None:
+    """Developers whom a removed developer invited derive from the sign-in by which that developer was invited."""
+    ada = await seed.developer("ada@example.com")
+    eve = await accept(storage, seed, await invitation_of(storage, seed, ada, sign_in_id(NOW), "eve@example.com"), "2")
+    invitation = await invitation_of(storage, seed, eve, sign_in_id(NOW + 1), "mallory@example.com")
+    mallory = await accept(storage, seed, invitation, "3")
+    assert await storage.developers.remove_developer(eve.id, NOW) is not None
+    ended = await storage.developers.end_sign_in(ada.id, sign_in_id(NOW), describe=lambda _: [])
+    assert ended.developers == (mallory.id,)
+
+
 async def test_end_sign_in_changes_nothing_without_its_entries(storage: Storage, seed: "Seed") -> None:
     """What ends and the entries that tell of it are one transaction."""
     ada = await seed.developer()

@@ -129,6 +129,7 @@ DELETE_MEMBERSHIPS: Final = "DELETE FROM project_members WHERE developer_id = $1
 DELETE_MEMBER_INVITATIONS_BY: Final = "DELETE FROM member_invitations WHERE inviter_id = $1 RETURNING project_id, id"
 DELETE_INVITATIONS_FOR: Final = "DELETE FROM invitations WHERE developer_id = $1"
 DELETE_ORIGINS_OF: Final = "DELETE FROM member_origins WHERE developer_id = $1"
+FIND_DEVELOPERS_INVITED_BY: Final = "SELECT id FROM developers WHERE inviter_id = $1"
 ADOPT_DEVELOPERS: Final = """
 UPDATE developers SET inviter_id = (SELECT d.inviter_id FROM developers d WHERE d.id = $1),
   sign_in = (SELECT d.sign_in FROM developers d WHERE d.id = $1)
@@ -277,8 +278,9 @@ class DeveloperQueries(Queries[AnyDatabase]):
         async def remove(transaction: Transaction) -> RemovedDeveloper | None:
             # These locks prevent creating and accepting invitations, and creating credentials.
             await transaction.lock_developers()
+            invited = [row[0] for row in await transaction.fetch(FIND_DEVELOPERS_INVITED_BY, developer_id)]
             found = {}
-            for each in sorted({developer_id, successor_id or developer_id}):
+            for each in sorted({developer_id, successor_id or developer_id, *invited}):
                 found[each] = await transaction.lock(FIND_DEVELOPER, each)
             if not all(found.values()):
                 return None
