@@ -32,7 +32,7 @@ class Check(BaseModel):
 
 
 class Doctor(BaseModel):
-    """What the doctor found."""
+    """The findings of the doctor."""
 
     ok: bool = Field(description="False if there is a problem. The exit code is then 1.")
     checks: list[Check]
@@ -129,7 +129,7 @@ class NamedProject(BaseModel):
 
 
 class RemovedDeveloper(BaseModel):
-    """What the removal of a developer ended."""
+    """A removed developer, with the projects that passed on and the number of ended credentials."""
 
     email: str
     transferred: list[NamedProject]

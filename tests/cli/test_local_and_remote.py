@@ -149,6 +149,10 @@ def test_a_project_from_creation_to_deletion(setup: Setup, where: str) -> None:
     assert created["webhook_events"] == ["auth.confirmed"]
     changed = do("projects", "update", own, "--allowed-origin", "", "--public-access", "--name", "Other")
     assert (changed["allowed_origins"], changed["public_access"], changed["name"]) == ([], True, "Other")
+    Path("texts.json").write_text('{"es": {"confirmed": "¡Hasta luego!"}}', encoding="utf-8")
+    changed = do("projects", "update", own, "--texts-file", "texts.json", "--logo-url", "https://a.example/logo.png")
+    assert changed["texts"] == {"es": {"confirmed": "¡Hasta luego!"}}
+    assert changed["logo_url"] == "https://a.example/logo.png"
     assert do("projects", "pause", own)["is_active"] is False
     assert do("projects", "resume", own)["is_active"] is True
     rotated = do("projects", "rotate-webhook-secret", own, "--overlap-hours", "2")
@@ -201,6 +205,7 @@ def test_errors_are_the_same(setup: Setup, subtests: pytest.Subtests) -> None:
         ("projects", "create", " "),
         ("projects", "create", "Shop", "--match-code", "maybe"),
         ("projects", "update", project_id, "--webhook-url", "http://shop.example"),
+        ("projects", "update", project_id, "--texts-file", "/dev/null"),
         ("projects", "delete", project_id),
         ("projects", "regenerate", project_id),
         ("sessions", "show", "sess_x"),

@@ -1,6 +1,7 @@
 """`taproof projects`: the projects that users sign in to."""
 
 import inspect
+import json
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -69,13 +70,19 @@ _SETTINGS: Final[dict[str, Any]] = {
         "--return-url",
         metavar="URL",
     ),
+    "logo_url": _option(str, 'The https:// address of the image that hosted pages show; "" for none.', metavar="URL"),
+    "texts_file": _option(
+        str,
+        "A file with the project's own texts, as JSON; - is standard input. They replace all earlier texts.",
+        metavar="FILE",
+    ),
     "bot_token_file": _option(
         str,
         "A file with the token of the project's own bot; - is standard input. An empty file: the service's bot.",
         metavar="FILE",
     ),
 }
-"""The options of create and update, by parameter: the fields of the API, except for the bot token."""
+"""The options of create and update, by parameter: the fields of the API, or files with their values."""
 
 
 def _with_settings(work: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +94,7 @@ def _with_settings(work: Callable[..., Any]) -> Callable[..., Any]:
     return work
 
 
-def _given(*, bot_token_file: str | None, **fields: Any) -> dict[str, Any]:
+def _given(*, bot_token_file: str | None, texts_file: str | None, **fields: Any) -> dict[str, Any]:
     """Return the fields of the body: those that were given. A list of empty strings empties the setting."""
     body = {
         name: [each for each in value if each] if isinstance(value, list) else value
@@ -96,6 +103,11 @@ def _given(*, bot_token_file: str | None, **fields: Any) -> dict[str, Any]:
     }
     if bot_token_file is not None:
         body["bot_token"] = _read_text(bot_token_file).strip()
+    if texts_file is not None:
+        try:
+            body["texts"] = json.loads(_read_text(texts_file))
+        except ValueError as error:
+            raise InvalidRequest(f"{texts_file} is not JSON: {error}.") from None
     return body
 
 
@@ -248,7 +260,7 @@ def _show_secrets(done: str, answer: Mapping[str, Any], project_id: str) -> None
         "webhook_secret": "Webhook secret",
         "next_webhook_secret": "Next webhook secret",
     }
-    found = [(label, visible_name(answer[name])) for name, label in labels.items() if answer.get(name)]
+    found = [(label, visible_name(str(answer[name]))) for name, label in labels.items() if answer.get(name)]
     once = "The secret key is not shown again. " if answer.get("secret_key") else ""
     advice = (
         f"Keep these secret, like passwords. {once}To read the webhook secret again: taproof projects webhook-secret "
