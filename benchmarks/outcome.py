@@ -42,7 +42,7 @@ class Plan:
     many: int
     postgres_many: int
     minutes: int
-    """How long the part `mixed` takes."""
+    """The duration of the part `mixed`."""
     few: int = 10_000
 
 

@@ -1,4 +1,4 @@
-"""What the console's lists share: the way to a page, filters as chips, rows that are links, and relative times."""
+"""Test the parts that all lists of the console share: breadcrumbs, filter chips, linked rows, relative times."""
 
 from tests.console.browsing import Shown, text_of
 from tests.console.conftest import ADA, GRACE, Installation, Visitor

@@ -71,5 +71,5 @@ def test_which_are_accepted() -> None:
 
 @given(st.one_of(st.text(), st.text().map("https://".__add__)))
 def test_an_origin_cannot_extend_a_policy(text: str) -> None:
-    """Whatever is stored, the source in a Content-Security-Policy is one origin or nothing."""
+    """Return one origin or nothing for any stored value, because it becomes a source in a Content-Security-Policy."""
     assert re.fullmatch(r"(https?://[a-z0-9._-]+(:[0-9]+)?)?", logo_origin(text))

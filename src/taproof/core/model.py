@@ -104,8 +104,8 @@ class PromptDetails(NamedTuple):
     nothing is known. `match_choices` are three codes, of which `match_code` is the right one; both are None without
     match codes. `collect_phone` is true if the project collects phone numbers and its developer's plan allows it.
     `return_url` is the page to return to after Confirm, if there is one. `texts` is the project's own texts as JSON.
-    `is_returning`: the user has confirmed, and
-    the session waits for its return code. `is_blocked`: the user for whom the session was read has blocked its project.
+    `is_returning`: the user has confirmed, and the session waits for its return code. `is_blocked`: the user for whom
+    the session was read has blocked its project.
     """
 
     bot_id: int = SERVICE_BOT

@@ -41,7 +41,7 @@ async def join(storage: Storage, seed: "Seed", project: Project, inviter_id: str
 
 @pytest.mark.parametrize("way", ["removed", "left the service", "removed and back"])
 async def test_a_report_reaches_over_a_member_who_left(storage: Storage, seed: "Seed", way: str) -> None:
-    """Whoever joined through others derives from the sign-ins of all of these, also once some of them have left."""
+    """A report ends the memberships of all who were invited through it, even after an inviter in between has left."""
     for reporter, sign_in in (("ada", STOLEN), ("eve", OTHER)):
         project = await seed.project()
         ada = project.developer_id
