@@ -17,8 +17,6 @@ from taproof.core.model import Project, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges, ClientSecret
 from taproof.core.roles import PERMITTED, ROLES, ProjectAction, Role
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT
-from taproof.storage.queries import members
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -349,32 +347,6 @@ async def test_an_invitation_ends_with_its_inviters_right(storage: Storage, seed
         else:
             await storage.members.update_role(project.developer_id, project.id, inviter.id, "developer")
         assert await storage.members.accept_member_invitation(code_hash, (await seed.developer()).id, NOW) == "gone"
-
-
-async def test_create_member_invitation_is_limited(storage: Storage, seed: "Seed") -> None:
-    """A project has at most `MEMBER_LIMIT` of each. Expired invitations do not count."""
-    project = await seed.project()
-    codes = [(await invite(storage, seed, project))[1] for _ in range(MEMBER_LIMIT)]
-    more = MemberInvitation("minv_more", project.id, "viewer", NOW, NOW + 1, "", project.developer_id)
-    assert await storage.members.create_member_invitation(more, b"more") is False
-    outcomes = [
-        await storage.members.accept_member_invitation(code, (await seed.developer()).id, NOW) for code in codes
-    ]
-    assert outcomes == ["joined"] * (MEMBER_LIMIT - 1) + ["full"]
-    assert await storage.members.create_member_invitation(more, b"more") is True
-
-
-async def test_memberships_are_limited(storage: Storage, seed: "Seed", monkeypatch: pytest.MonkeyPatch) -> None:
-    """A developer who is a member of `MEMBERSHIP_LIMIT` projects joins no more."""
-    assert MEMBERSHIP_LIMIT == 2000
-    monkeypatch.setattr(members, "MEMBERSHIP_LIMIT", 2)
-    grace = await seed.developer()
-    await seed.project(grace)
-    outcomes = []
-    for _ in range(2):
-        _, code_hash = await invite(storage, seed, await seed.project())
-        outcomes.append(await storage.members.accept_member_invitation(code_hash, grace.id, NOW))
-    assert outcomes == ["joined", "too_many"]
 
 
 async def test_the_plan_follows_the_owner(storage: Storage, seed: "Seed") -> None:
