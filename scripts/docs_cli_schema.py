@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from taproof.api import clients, members, project_fields, schemas, users
-from taproof.api.audit import AuditEntryAnswer
+from taproof.api.audit import AuditPageAnswer
 from taproof.api.schemas import Time
 from taproof.core.accounts import Plan
 
@@ -52,6 +52,33 @@ class Versions(BaseModel):
     taproof: str
     python: str
     sqlite: str
+
+
+class StoredToken(BaseModel):
+    """Where the access token on this machine is valid, and whose it is."""
+
+    service: str = Field(description="The address of the service.")
+    email: str
+    token_id: str
+
+
+class LoggedIn(StoredToken):
+    """The result of signing in to a service. The access token is stored, not printed."""
+
+    expires_in_days: int
+
+
+class LoggedOut(BaseModel):
+    """The result of signing out of a service."""
+
+    service: str
+    revoked: bool = Field(description="False if the access token was already invalid.")
+
+
+class PrintedToken(StoredToken):
+    """The access token on this machine."""
+
+    access_token: str
 
 
 class ExportedUser(users.UserExportAnswer):
@@ -137,12 +164,6 @@ class RemovedDeveloper(BaseModel):
     left: list[NamedProject] = Field(description="The projects that stay with their other members.")
     console_sessions: int
     tokens: int
-
-
-class AuditEntries(BaseModel):
-    """The entries of a developer's audit log, newest first."""
-
-    entries: list[AuditEntryAnswer]
 
 
 class Forwarded(BaseModel):
@@ -248,6 +269,9 @@ OUTPUTS: Final[dict[str, type[BaseModel]]] = {
     "doctor": Doctor,
     "migrate": Migrated,
     "version": Versions,
+    "login": LoggedIn,
+    "logout": LoggedOut,
+    "token": PrintedToken,
     "projects list": project_fields.ProjectListAnswer,
     "projects show": project_fields.ProjectAnswer,
     "projects create": project_fields.CreatedProjectAnswer,
@@ -286,7 +310,7 @@ OUTPUTS: Final[dict[str, type[BaseModel]]] = {
     "developers plan": ChangedPlan,
     "developers list": Developers,
     "developers remove": RemovedDeveloper,
-    "audit": AuditEntries,
+    "audit": AuditPageAnswer,
     "webhooks listen": ReceivedEvent,
     "webhooks trigger": SentEvent,
     "export": Exported,

@@ -46,8 +46,8 @@ for `taproof projects list`. Field names are those of the API. Releases may add 
 
 ## Where a command acts
 
-The commands of `projects`, `sessions`, `users`, `members`, `clients` and `tokens` act on the local database or on a
-service. They make the same calls, and print the same, in both cases.
+The commands of `projects`, `sessions`, `users`, `members`, `clients`, `tokens` and `audit` act on the local database or
+on a service. They make the same calls, and print the same, in both cases.
 
 - Without `--service`, they act on the database. They need the same settings as the service: `TAPROOF_DATABASE_URL`
   and, with PostgreSQL, `TAPROOF_MASTER_KEY`. They act for the developer of `--developer`. By default, that is an owner

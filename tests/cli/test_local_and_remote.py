@@ -121,6 +121,8 @@ def test_reading_prints_the_same(setup: Setup, subtests: pytest.Subtests) -> Non
         ("clients", "show", project_id, client),
         ("tokens", "list"),
         ("tokens", "show", token_id),
+        ("audit", "--limit", "2"),
+        ("audit", "--project", project_id),
     ):
         with subtests.test(" ".join(arguments)):
             assert setup.json("local", *arguments) == setup.json("remote", *arguments)

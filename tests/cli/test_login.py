@@ -15,6 +15,7 @@ from typing import Any, Final
 import httpx
 import pytest
 import segno
+from tests.cli.output_schema import validate
 from tests.e2e.conftest import Phone, Service, launch, make_phone
 
 from taproof.core.clock import system_clock
@@ -95,12 +96,14 @@ class Terminal:
         out, err = process.communicate(timeout=PATIENCE)
         return subprocess.CompletedProcess(arguments, process.returncode, out, err)
 
-    def login(self, phone: Phone, button: str | None = None) -> subprocess.CompletedProcess[str]:
+    def login(self, phone: Phone, button: str | None = None, *options: str) -> subprocess.CompletedProcess[str]:
         """Run `taproof login`; let the phone open the link that it prints, and tap the number or another button."""
-        with self.start("login", self.service.base_url) as process:
-            assert process.stdout is not None
+        with self.start("login", self.service.base_url, *options) as process:
+            # With --json, stdout is for the result.
+            asking = process.stderr if "--json" in options else process.stdout
+            assert asking is not None
             shown = ""
-            for line in process.stdout:
+            for line in asking:
                 shown += line
                 if (found := LINK.search(line)) is not None:
                     number = NUMBER.search(shown)
@@ -108,6 +111,8 @@ class Terminal:
                     phone.sign_in({"deeplink": found[0]}, button or number[1])
                     break
             out, err = process.communicate(timeout=PATIENCE)
+        if asking is process.stderr:
+            return subprocess.CompletedProcess("login", process.returncode, out, shown + err)
         return subprocess.CompletedProcess("login", process.returncode, shown + out, err)
 
     def kept(self) -> dict[str, Any]:
@@ -144,6 +149,22 @@ def test_login_token_logout(service: Service, terminal: Terminal, ada: Phone) ->
     assert terminal.kept() == {}
     for shown in (done.stdout + done.stderr + out.stdout + out.stderr, service.log()):
         assert kept["access_token"] not in shown
+
+
+def test_programs_get_json(service: Service, terminal: Terminal, ada: Phone) -> None:
+    """With --json, stdout is one document of the form in the docs; the link is on stderr."""
+    printed = {}
+    printed["login"] = terminal.login(ada, None, "--json")
+    for name in ("token", "logout"):
+        printed[name] = terminal.run(name, "--json")
+    answers = {}
+    for name, done in printed.items():
+        assert done.returncode == 0, done.stderr
+        answers[name] = json.loads(done.stdout)
+        validate(answers[name], name)
+    assert answers["login"]["email"] == answers["token"]["email"] == OWNER
+    assert answers["token"]["access_token"] not in printed["login"].stdout + printed["login"].stderr
+    assert answers["logout"] == {"service": service.base_url, "revoked": True}
 
 
 def test_another_login_ends_the_token_before(service: Service, terminal: Terminal, ada: Phone) -> None:

@@ -41,7 +41,7 @@ def test_a_plan_is_changed_and_the_audit_log_tells(run: Run, run_json: Callable[
         "Changed the plan of ada@example.com from pro to free.",
         "The developer's projects no longer collect phone numbers. Numbers already collected are kept.",
     ]
-    entries = run_json("audit", "ada@example.com")["entries"]
+    entries = run_json("audit", "--developer", "ada@example.com")["entries"]
     found = [(each["details"], each["actor"]) for each in entries if each["action"] == "developer.plan_changed"]
     assert found == [
         ({"plan": "free", "before": "pro"}, "command line"),

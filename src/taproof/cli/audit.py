@@ -1,57 +1,58 @@
-"""`taproof audit`: the audit log of a developer."""
+"""`taproof audit`: the audit log of a developer or of a project."""
 
 import json
 from typing import Annotated, Any, Final
 
 import typer
 
-from taproof.cli.command import STORE, AsJson, Email, Given, command, load, open_store
-from taproof.cli.output import print_json, print_table, to_the_minute
-from taproof.core.clock import system_clock
-from taproof.core.entropy import system_entropy
-from taproof.core.names import visible_name
-from taproof.service.audit import AuditLog
-from taproof.service.developers import Developers
+from taproof.cli.developer_api import Cursor, DeveloperCalls, Limit, Output, api_command, items_of
+from taproof.cli.output import Column, Item, print_items, print_next_page
 
 commands: Final = typer.Typer()
 
 
-@command(commands, "audit", *STORE)
-async def audit(
-    given: Given,
-    email: Email,
+def _on_one_line(entry: Item) -> str:
+    details: Any = entry.get("details")
+    if not isinstance(details, dict):
+        return ""
+    return ", ".join(f"{field}={json.dumps(value, ensure_ascii=False)}" for field, value in details.items())
+
+
+_COLUMNS: Final[dict[str, Column]] = {
+    "time": "created_at",
+    "who": "actor",
+    "via": "via",
+    "address": "address",
+    "what": "action",
+    "subject": "subject",
+    "details": _on_one_line,
+}
+
+
+@api_command(commands, "audit")
+async def list_audit_entries(
+    api: DeveloperCalls,
     *,
-    limit: Annotated[
-        int, typer.Option(min=1, max=10_000, metavar="NUMBER", help="Maximum number of entries to show.")
-    ] = 50,
-    as_json: AsJson = False,
-) -> None:
-    """Show a developer's audit log: who changed what, and when.
+    project_id: Annotated[
+        str | None,
+        typer.Option(
+            "--project",
+            metavar="PROJECT_ID",
+            show_default=False,
+            help="What all members did in this project. Default: what the developer did.",
+        ),
+    ] = None,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+) -> Output:
+    """Show the audit log of a developer or a project: who changed what, and when.
 
     The newest entry comes first. Each has the address of the caller.
     """
-    from taproof.api.audit import show_entry  # noqa: PLC0415 — slow to import, and `--help` does not need it.
+    answer = await api.call("GET", ["audit"], project_id=project_id, limit=limit, cursor=cursor)
 
-    async with open_store(load(given)) as storage:
-        developer = await Developers(storage, system_clock, system_entropy).read_developer(email)
-        page = await AuditLog(storage).list_audit_entries(developer, limit=limit, cursor=None)
-    shown = [show_entry(entry).model_dump() for entry in page.entries]
-    if as_json:
-        print_json({"entries": shown})
-        return
-    rows = [
-        (
-            to_the_minute(entry["created_at"]),
-            *(entry[field] for field in ("actor", "via", "address", "action", "subject")),
-            _on_one_line(entry["details"]),
-        )
-        for entry in shown
-    ]
-    print_table(("time", "who", "via", "address", "what", "subject", "details"), rows, empty="There are no entries.")
+    def show() -> None:
+        print_items(_COLUMNS, items_of(answer, "entries"), empty="There are no entries.")
+        print_next_page(answer)
 
-
-def _on_one_line(details: dict[str, Any]) -> str:
-    """Return details on one line, without characters that move the cursor or change the direction of the text."""
-    return visible_name(
-        ", ".join(f"{field}={json.dumps(value, ensure_ascii=False)}" for field, value in details.items())
-    )
+    return Output(answer, show)

@@ -37,7 +37,7 @@ _MUST: Final = {
     **{name: (called(name), option.must) for name, option in OPTIONS.items()},
     "plan": ("--plan", "must be free, pro or business"),
     "to_plan": ("PLAN", "must be free, pro or business"),
-    "limit": ("--limit", "must be a whole number from 1 to 10000"),
+    "limit": ("--limit", "must be a whole number from 1 to 200"),
     "expires_days": ("--expires-days", "must be a whole number of days from 1 to 3650"),
     "id_token_lifetime": ("--id-token-lifetime", "must be a whole number of seconds from 300 to 86400"),
     "listen_port": ("--port", "must be a whole number from 0 to 65535"),

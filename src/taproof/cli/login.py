@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 import typer
 
-from taproof.cli.command import Given, command
+from taproof.cli.command import AsJson, Given, command
 from taproof.cli.credentials import Credential, CredentialsUnusable, open_credentials
+from taproof.cli.output import print_json
 from taproof.cli.remote import (
     WAIT,
     Answer,
@@ -42,7 +43,7 @@ commands: Final = typer.Typer()
 _Url = Annotated[str, typer.Argument(metavar="URL", help="The service's address, such as https://signin.example.com.")]
 _KnownUrl = Annotated[
     str | None,
-    typer.Argument(metavar="[URL]", help="The service's address. Default: the only service that you are signed in to."),
+    typer.Argument(metavar="URL", help="The service's address. Default: the only service that you are signed in to."),
 ]
 
 
@@ -51,7 +52,7 @@ class LoginFailed(TaproofError, code="login_failed"):
 
 
 @command(commands, "login")
-def login(_given: Given, url: _Url) -> None:
+def login(_given: Given, url: _Url, *, as_json: AsJson = False) -> None:
     """Sign in to a service with the messenger.
 
     It stores an access token on this machine. You do not need an account on the service's machine. The token is
@@ -61,7 +62,7 @@ def login(_given: Given, url: _Url) -> None:
     credentials = open_credentials()
     before = credentials.read().get(address)
     with open_remote(address) as service:
-        got, days = _sign_in(service, address)
+        got, days = _sign_in(service, address, as_json=as_json)
         try:
             credentials.replace(address, got)
         except CredentialsUnusable:
@@ -69,6 +70,9 @@ def login(_given: Given, url: _Url) -> None:
             raise
         if before is not None:
             _revoke_quietly(service, before)
+    if as_json:
+        print_json(_fields(address, got) | {"expires_in_days": days})
+        return
     typer.echo(
         f"Signed in to {address} as {visible_name(got.email)}. The access token is in {credentials.file}. It is valid "
         f"for {days} days; after that, run this command again. To revoke it earlier: taproof logout {address}"
@@ -77,7 +81,7 @@ def login(_given: Given, url: _Url) -> None:
 
 
 @command(commands, "logout")
-def logout(_given: Given, url: _KnownUrl = None) -> None:
+def logout(_given: Given, url: _KnownUrl = None, *, as_json: AsJson = False) -> None:
     """Revoke and delete the access token of `taproof login`.
 
     Tokens that were created with it stay valid.
@@ -92,17 +96,28 @@ def logout(_given: Given, url: _KnownUrl = None) -> None:
             f"or remove the token from {credentials.file}."
         )
     credentials.replace(address, None)
+    if as_json:
+        print_json({"service": address, "revoked": answer.status == 200})
+        return
     ended = "" if answer.status == 200 else " The access token was already invalid."
     typer.echo(f"Signed out of {address}.{ended}")
 
 
 @command(commands, "token")
-def token(_given: Given, url: _KnownUrl = None) -> None:
+def token(_given: Given, url: _KnownUrl = None, *, as_json: AsJson = False) -> None:
     """Print the access token of `taproof login`, for scripts.
 
     For example: curl -H "Authorization: Bearer $(taproof token)" https://signin.example.com/api/v1/dev/me
     """
-    typer.echo(signed_in_service(open_credentials(), url)[1].access_token)
+    address, known = signed_in_service(open_credentials(), url)
+    if as_json:
+        print_json(_fields(address, known) | {"access_token": known.access_token})
+    else:
+        typer.echo(known.access_token)
+
+
+def _fields(address: str, known: Credential) -> dict[str, str]:
+    return {"service": address, "email": known.email, "token_id": known.token_id}
 
 
 def _revoke_quietly(service: RemoteService, lost: Credential) -> None:
@@ -119,8 +134,11 @@ def _revoke(service: RemoteService, ended: Credential) -> Answer:
 # ---- signing in
 
 
-def _sign_in(service: RemoteService, address: str) -> tuple[Credential, int]:
-    """Sign in, and return the access token with the number of days that it is valid."""
+def _sign_in(service: RemoteService, address: str, *, as_json: bool) -> tuple[Credential, int]:
+    """Sign in, and return the access token with the number of days that it is valid.
+
+    The link is printed on stderr if stdout is for JSON.
+    """
     started = service.call("POST", "/api/v1/login", {})
     if started.status != 200:
         raise ServiceUnusable(f"{address} did not start a sign-in: {started.sentence}")
@@ -132,9 +150,11 @@ def _sign_in(service: RemoteService, address: str) -> tuple[Credential, int]:
     match_code = started.text("match_code")
     if _MATCH_CODE.fullmatch(match_code) is None:
         raise ServiceUnusable(f"{address} did not answer with a number to tap.")
-    typer.echo(f"Open this link, and tap the number {match_code} in the messenger. Any other number cancels.\n")
-    typer.echo(f"  {link}\n")
-    if sys.stdout.isatty():
+    typer.echo(
+        f"Open this link, and tap the number {match_code} in the messenger. Any other number cancels.\n", err=as_json
+    )
+    typer.echo(f"  {link}\n", err=as_json)
+    if sys.stdout.isatty() and not as_json:
         typer.echo(f"Or scan it with your phone:\n\n{_qr_code(link)}")
     with _progress(f"Waiting for your tap. The link works for {seconds / 60:.0f} minutes."):
         return _wait(service, device_code, seconds, interval)
