@@ -44,11 +44,20 @@ Check = Callable[[Any], bool]
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A kind of page: its title, the addresses to request in turn, and a check of the answer."""
+    """A kind of page: its title, the addresses to request in turn, and a check of the answer.
+
+    A download takes longer, so it is requested less often, and the aim for pages does not apply to it.
+    """
 
     title: str
     addresses: list[str]
     is_right: Check
+    is_download: bool = False
+
+    @property
+    def requests(self) -> int:
+        """Return the number of requests in one round."""
+        return 2 if self.is_download else _REQUESTS
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,24 +116,25 @@ def _measure(plan: Plan, outcome: PartOutcome, store: Store, url: str) -> None:
             _make_pending(target)
             for page in pages:
                 before = cpu_seconds(target.pid)
-                taken = [_ask(browser, page, number) for number in range(_REQUESTS)]
+                taken = [_ask(browser, page, number * page.requests + each) for each in range(page.requests)]
                 if number:
                     times[page.title] += taken
-                    costs[page.title].append((cpu_seconds(target.pid) - before) / _REQUESTS * 1e3)
+                    costs[page.title].append((cpu_seconds(target.pid) - before) / page.requests * 1e3)
         browser.close()
     rows = [["page", "median ms", "p99 ms", "worst ms", "server ms"]]
     for title, taken in times.items():
         figures = (statistics.median(taken), percentile(taken, 0.99), max(taken), statistics.median(costs[title]))
         rows.append([title, *(f"{each:.1f}" for each in figures)])
     outcome.values |= {
-        f"console.{store}.median": max(statistics.median(taken) for taken in times.values()),
-        f"console.{store}.worst": max(map(max, times.values())),
+        f"console.{store}.median": max(statistics.median(times[page.title]) for page in pages if not page.is_download),
+        f"console.{store}.worst": max(max(times[page.title]) for page in pages if not page.is_download),
     }
     note = (
         f"{plan.sessions:,} sessions of 90 days, up to {USERS:,} users, in 20 projects of one developer, 50 rows on a "
         "page if nothing else is said. From sending the request until the whole answer is there, over a kept "
         f"connection, {_REQUESTS * plan.repeat} requests of each kind, to different places where there are such. "
-        "`server ms` is the server's CPU time for one."
+        "`server ms` is the server's CPU time for one. An export is a download, not a page: it reads all sessions that "
+        f"were opened and never confirmed, in small steps, and was requested {2 * plan.repeat} times."
     )
     outcome.tables.append(Table(f"Pages of sessions and users on {STORES[store]}", rows, note))
     outcome.versions |= target.versions
@@ -274,6 +284,7 @@ def _user_pages(project_id: str, cursors: list[str], rare: list[str]) -> list[Pa
             "export of an account with few sessions",
             [f"/api/v1/dev/users/{each}" for each in rare],
             lambda answer: 1 <= len(answer["sessions"]) < _FEW,
+            is_download=True,
         ),
         Page("console: users", [console], _shows("/users/", least=50)),
         Page("console: users, deep", [f"{console}?cursor={each}" for each in cursors], _shows("/users/")),
