@@ -62,6 +62,21 @@ async def test_the_audit_log_tells_of_it_once_and_not_of_whom(api: Api) -> None:
     assert "12345678901" not in json.dumps(entries)
 
 
+async def test_members_see_that_a_user_was_erased_in_their_project(api: Api) -> None:
+    """Each project with data of the user has one entry; a project without any has none."""
+    _, token = await api.sign_up("ada@example.com")
+    projects = [(await api.post("/projects", token, {"name": name}))["id"] for name in ("One", "Two", "Three")]
+    for project in (projects[0], projects[0], projects[1]):
+        await sign_in(api, project, "1001")
+    await sign_in(api, projects[2], "2002")
+    await api.call("DELETE", "/users/1001", token)
+    found = []
+    for project in projects:
+        entries = (await api.call("GET", "/audit", token, params={"project_id": project})).json()["entries"]
+        found.append([(each["actor"], each["subject"]) for each in entries if each["action"] == "user.erased"])
+    assert found == [[("ada@example.com", projects[0])], [("ada@example.com", projects[1])], []]
+
+
 async def test_users_are_listed_by_their_last_sign_in(api: Api) -> None:
     """Page by page, with first and last time and the number of sign-ins; of one's own project only."""
     _, token = await api.sign_up("ada@example.com")

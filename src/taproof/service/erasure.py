@@ -9,7 +9,7 @@ user.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import Final
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
@@ -44,16 +44,22 @@ class Erasure:
     async def erase_user(self, actor: Actor, messenger_id: str) -> bool:
         """Erase the data about an account in this developer's projects; return False if there is none.
 
-        The audit log records the erasure without the account's id, since the log is kept for a long time. A hash would
-        not protect the id, which is short enough to find by trying all ids. The blocks that the user set are kept.
+        The audit log has an entry for each project in which something was erased, without the account's id, since the
+        log is kept for a long time. A hash would not protect the id, which is short enough to find by trying all ids.
+        The blocks that the user set are kept.
 
         Raises:
             InvalidRequest: `messenger_id` is not a messenger account's id.
             InsufficientRole: the developer is only a viewer of their projects.
         """
         await self.require_writer(actor.developer)
-        entry = audit_entry(actor, "user.erased", self._clock(), self._entropy, subject=actor.developer.id)
-        return bool(await self._erase(messenger_id, actor.developer.id, lambda _: None, entry))
+        now = self._clock()
+
+        def describe(project_id: str) -> AuditEntry:
+            return audit_entry(actor, "user.erased", now, self._entropy, subject=project_id)
+
+        entries = _Entries(describe)
+        return bool(await self._erase(messenger_id, actor.developer.id, lambda _: None, entries))
 
     async def require_writer(self, developer: Developer) -> None:
         """Refuse a developer who may not change any of their projects.
@@ -91,10 +97,10 @@ class Erasure:
         Raises:
             InvalidRequest: `messenger_id` is not a messenger account's id.
         """
-        return await self._erase(messenger_id, None, progress, None)
+        return await self._erase(messenger_id, None, progress, _Entries(None))
 
     async def _erase(
-        self, messenger_id: str, developer_id: str | None, progress: Callable[[int], None], entry: AuditEntry | None
+        self, messenger_id: str, developer_id: str | None, progress: Callable[[int], None], entries: "_Entries"
     ) -> int:
         checked_messenger_id(messenger_id)
         erased = 0
@@ -106,33 +112,35 @@ class Erasure:
 
         async with self._turn:
             # The last call finds sessions confirmed during the walk. A session opened during it is a new sign-in.
-            await self._erase_confirmed(messenger_id, developer_id, count, entry)
-            await self._erase_opened(messenger_id, developer_id, count, None if erased else entry)
-            await self._erase_confirmed(messenger_id, developer_id, count, None if erased else entry)
+            await self._erase_confirmed(messenger_id, developer_id, count, entries)
+            await self._erase_opened(messenger_id, developer_id, count, entries)
+            await self._erase_confirmed(messenger_id, developer_id, count, entries)
         return erased
 
     async def _erase_confirmed(
-        self, messenger_id: str, developer_id: str | None, count: Callable[[int], None], entry: AuditEntry | None
+        self, messenger_id: str, developer_id: str | None, count: Callable[[int], None], entries: "_Entries"
     ) -> None:
         while True:
             name = new_id("gone", self._entropy)
-            rows = await self._storage.erasure.erase_user(messenger_id, developer_id, name, BATCH, entry=entry)
+            rows = await self._storage.erasure.erase_user(
+                messenger_id, developer_id, name, BATCH, describe=entries.describe
+            )
+            entries.keep()
             count(rows)
             if rows == 0:
                 return
-            entry = None  # One audit entry is enough.
 
     async def _erase_opened(
-        self, messenger_id: str, developer_id: str | None, count: Callable[[int], None], entry: AuditEntry | None
+        self, messenger_id: str, developer_id: str | None, count: Callable[[int], None], entries: "_Entries"
     ) -> None:
         async for day in self._opened_days(developer_id):
             cursor: OpenedCursor | None = None
             while True:
                 page = await self._storage.erasure.erase_opened(
-                    messenger_id, day, cursor, _LOOKED_AT, developer_id=developer_id, entry=entry
+                    messenger_id, day, cursor, _LOOKED_AT, developer_id=developer_id, describe=entries.describe
                 )
+                entries.keep()
                 count(page.erased)
-                entry = None if page.erased else entry
                 cursor = page.after
                 if cursor is None:
                     break
@@ -143,6 +151,24 @@ class Erasure:
             last = days[-1]
             for day in days:
                 yield day
+
+
+class _Entries:
+    """Makes the audit entries of one erasure, one for each project; none without `make`."""
+
+    def __init__(self, make: Callable[[str], AuditEntry] | None) -> None:
+        self._make = make
+        self._kept: set[str] = set()
+        self._described: set[str] = set()
+
+    def describe(self, project_ids: Collection[str]) -> list[AuditEntry]:
+        """Return the entries of the projects that have none yet."""
+        self._described = set(project_ids) - self._kept
+        return [] if self._make is None else [self._make(each) for each in sorted(self._described)]
+
+    def keep(self) -> None:
+        """Note that the transaction of the last entries was committed."""
+        self._kept |= self._described
 
 
 def checked_messenger_id(messenger_id: str) -> str:

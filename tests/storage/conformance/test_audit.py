@@ -531,7 +531,9 @@ async def erase_user(storage: Storage, seed: "Seed") -> Scene:
     await seed.confirmed(project)
 
     def erase(messenger_id: str, developer_id: str) -> Call:
-        return lambda entry: storage.erasure.erase_user(messenger_id, developer_id, "gone", 9, entry=entry)
+        return lambda entry: storage.erasure.erase_user(
+            messenger_id, developer_id, "gone", 9, describe=lambda _: [entry]
+        )
 
     return Scene(erase("1001", project.developer_id), [erase("2002", project.developer_id), erase("1001", bob.id)])
 
@@ -542,7 +544,7 @@ async def erase_opened(storage: Storage, seed: "Seed") -> Scene:
     of = OpenedDay(project.id, new.key.day)
 
     def erase(messenger_id: str, of: OpenedDay) -> Call:
-        return lambda entry: storage.erasure.erase_opened(messenger_id, of, None, 9, entry=entry)
+        return lambda entry: storage.erasure.erase_opened(messenger_id, of, None, 9, describe=lambda _: [entry])
 
     return Scene(erase("1001", of), [erase("2002", of), erase("1001", of._replace(day=new.key.day - 1))])
 

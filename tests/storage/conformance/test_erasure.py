@@ -2,11 +2,12 @@
 
 import asyncio
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from tests.databases import NOW, expired_event
 
+from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY, MINUTE, day_number
 from taproof.core.counts import DailyUsers
 from taproof.core.model import NewSession, PhoneRequest, ShownPrompt
@@ -134,9 +135,16 @@ async def test_erase_user_adds_an_entry_when_something_went(storage: Storage, se
     developer_id = shop.developer_id
     await seed.confirmed(shop)
     entry = seed.entry(developer_id, "user.erased")
-    assert not await storage.erasure.erase_user("9", developer_id, "gone_1", 9, entry=seed.entry(developer_id))
-    assert not await storage.erasure.erase_user("\0", "\0", "gone_1", 9, entry=seed.entry(developer_id))
-    assert await storage.erasure.erase_user("1001", developer_id, "gone_1", 9, entry=entry)
+    described: list[list[str]] = []
+
+    def describe(project_ids: Collection[str]) -> list[AuditEntry]:
+        described.append(list(project_ids))
+        return [entry]
+
+    assert not await storage.erasure.erase_user("9", developer_id, "gone_1", 9, describe=describe)
+    assert not await storage.erasure.erase_user("\0", "\0", "gone_1", 9, describe=describe)
+    assert await storage.erasure.erase_user("1001", developer_id, "gone_1", 9, describe=describe)
+    assert described == [[shop.id]]
     assert await storage.audit.list_audit_entries(developer_id, None, 9) == [entry]
 
 
@@ -171,11 +179,11 @@ async def test_erase_opened_looks_at_a_bounded_number(storage: Storage, seed: "S
     of = OpenedDay(shop.id, TODAY)
     newest = sessions[::-1]
     entry = seed.entry(shop.developer_id, "user.erased")
-    erased, after = await storage.erasure.erase_opened("9", of, None, 2, entry=entry)
+    erased, after = await storage.erasure.erase_opened("9", of, None, 2, describe=lambda _: [entry])
     assert (erased, after) == (0, OpenedCursor("pending", newest[1].created_at, newest[1].id))
-    erased, after = await storage.erasure.erase_opened("1001", of, after, 2, entry=entry)
+    erased, after = await storage.erasure.erase_opened("1001", of, after, 2, describe=lambda _: [entry])
     assert (erased, after) == (2, OpenedCursor("pending", newest[3].created_at, newest[3].id))
-    assert await storage.erasure.erase_opened("1001", of, after, 2, entry=None) == (1, None)
+    assert await storage.erasure.erase_opened("1001", of, after, 2) == (1, None)
     assert await kept(storage, newest) == [True, True, False, False, False]
     assert await storage.audit.list_audit_entries(shop.developer_id, None, 9) == [entry]
 

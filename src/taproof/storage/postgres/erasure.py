@@ -56,7 +56,7 @@ class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
 
     async def _erase_sessions(
         self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
-    ) -> int:
+    ) -> list[str]:
         # Lock the sessions first. A session that is being confirmed is then either found together with its event, or
         # its confirmation fails.
         held: list[tuple[int, list[asyncpg.Record]]] = []
@@ -65,7 +65,7 @@ class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
             held.append((day, await transaction.fetch(_HOLD_SESSIONS, day, hashes, messenger_id)))
         sessions = [row for _, found in held for row in found]
         if not sessions:
-            return 0
+            return []
         events = await transaction.fetch(_FIND_EVENTS, *columns(row[1:] for row in sessions))
         await transaction.fetch(_ERASE_EVENTS, [row[0] for row in events])
         for day, found in held:
@@ -73,4 +73,4 @@ class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
             await transaction.fetch(_ERASE_PHONE_REQUESTS, day, hashes)
             await transaction.fetch(_ERASE_PROMPTS, day, hashes)
             await transaction.fetch(_ERASE_SESSIONS, day, hashes)
-        return len(sessions)
+        return [row["project_id"] for row in sessions]

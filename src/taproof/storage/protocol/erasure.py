@@ -1,6 +1,6 @@
 """The interface of `store.erasure`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from taproof.core.accounts import AuditEntry
@@ -10,6 +10,9 @@ Row = dict[str, Any]
 """All columns of a row, as stored."""
 Rows = dict[str, list[Row]]
 """Rows by table."""
+DescribeErased = Callable[[Collection[str]], Iterable[AuditEntry]]
+"""Returns the audit entries of a transaction that erased something in these projects. It can be called again, when the
+transaction is repeated."""
 
 
 class OpenedDay(NamedTuple):
@@ -56,7 +59,7 @@ class ErasureStorage(Protocol):
         replacement: str,
         limit: int,
         *,
-        entry: AuditEntry | None = None,
+        describe: DescribeErased = lambda _: (),
     ) -> int:
         """Erase at most about `limit` rows of an account's sign-ins; return their number (0: nothing is left).
 
@@ -76,7 +79,7 @@ class ErasureStorage(Protocol):
         limit: int,
         *,
         developer_id: str | None = None,
-        entry: AuditEntry | None = None,
+        describe: DescribeErased = lambda _: (),
     ) -> ErasedPage:
         """Check the next `limit` sessions, and erase those that the account opened but did not confirm.
 

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from taproof.core.accounts import AuditEntry
 from taproof.core.clock import DAY
 from taproof.core.model import SessionKey, Status
 from taproof.core.roles import roles_with
 from taproof.storage.export.format import TABLES
-from taproof.storage.protocol.erasure import ErasedPage, OpenedCursor, OpenedDay, OpenedPage, Row, Rows
+from taproof.storage.protocol.erasure import DescribeErased, ErasedPage, OpenedCursor, OpenedDay, OpenedPage, Row, Rows
 from taproof.storage.queries.counts import COUNT_DEVELOPER_USERS
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.rights import require_role
@@ -67,7 +66,7 @@ _PERSON_IN_PROJECTS: Final = f"""{_PERSON} AND (
 """The user in these projects of one creator, and in deleted projects that the developer created."""
 RENAME_PERSON: Final = f"""
 UPDATE user_days SET messenger_id = $1, {_FORGOTTEN}
-WHERE {_PERSON} RETURNING day"""
+WHERE {_PERSON} RETURNING day, project_id"""
 FIND_CREATORS: Final = f"""
 SELECT x.creator_id FROM (
   SELECT p.creator_id FROM project_members m JOIN projects p ON p.id = m.project_id
@@ -78,7 +77,7 @@ ORDER BY x.creator_id"""
 """Finds the creators of the projects whose data a developer may change and which the user used, and the developer."""
 RENAME_PERSON_IN_PROJECTS: Final = f"""
 UPDATE user_days SET messenger_id = $1, {_FORGOTTEN}
-WHERE {_PERSON_IN_PROJECTS} RETURNING day"""
+WHERE {_PERSON_IN_PROJECTS} RETURNING day, project_id"""
 READ_DAYS_LEFT: Final = "SELECT DISTINCT day FROM user_days WHERE developer_id = $1 AND messenger_id = $2"
 _PHONE_REQUESTS_OF_USER: Final = "FROM phone_requests WHERE messenger_id = $1"
 _PROMPTS_OF_USER: Final = "FROM prompts WHERE messenger_id = $1"
@@ -124,19 +123,18 @@ class ErasureQueries(Queries[AnyDatabase]):
         replacement: str,
         limit: int,
         *,
-        entry: AuditEntry | None = None,
+        describe: DescribeErased = lambda _: (),
     ) -> int:
         async def erase(transaction: Transaction) -> int:
             if developer_id is not None:
                 await transaction.lock(FIND_WRITABLE, developer_id)
-            erased = (
-                await self._erase_sign_ins(transaction, messenger_id, developer_id, limit)
-                or await _forget_person(transaction, messenger_id, developer_id, replacement)
-                or (await _erase_rest(transaction, messenger_id, limit) if developer_id is None else 0)
+            projects = await self._erase_sign_ins(transaction, messenger_id, developer_id, limit) or (
+                await _forget_person(transaction, messenger_id, developer_id, replacement)
             )
-            if erased:
-                await transaction.add_entry(entry)
-            return erased
+            await _add_entries(transaction, projects, describe)
+            if projects or developer_id is not None:
+                return len(projects)
+            return await _erase_rest(transaction, messenger_id, limit)
 
         return await self._database.in_transaction(erase)
 
@@ -160,14 +158,13 @@ class ErasureQueries(Queries[AnyDatabase]):
         limit: int,
         *,
         developer_id: str | None = None,
-        entry: AuditEntry | None = None,
+        describe: DescribeErased = lambda _: (),
     ) -> ErasedPage:
         async def erase(transaction: Transaction) -> ErasedPage:
             keys, following = await _find_opened(transaction, messenger_id, of, after, limit, developer_id)
-            erased = await self._erase_sessions(transaction, keys, messenger_id)
-            if erased:
-                await transaction.add_entry(entry)
-            return ErasedPage(erased, following)
+            projects = await self._erase_sessions(transaction, keys, messenger_id)
+            await _add_entries(transaction, projects, describe)
+            return ErasedPage(len(projects), following)
 
         return await self._database.in_transaction(erase)
 
@@ -237,20 +234,23 @@ class ErasureQueries(Queries[AnyDatabase]):
 
     async def _erase_sessions(
         self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
-    ) -> int:
-        """Erase the sessions that still belong to the account, with their events, phone requests and prompts."""
-        erased = 0
+    ) -> list[str]:
+        """Erase the sessions that still belong to the account, with their events, phone requests and prompts.
+
+        Return the project of each erased session.
+        """
+        projects: list[str] = []
         for key in keys:
             for session in await transaction.fetch(ERASE_SESSION, *key, messenger_id):
                 await transaction.fetch(ERASE_EVENTS_OF_SESSION, *session)
                 await transaction.fetch(ERASE_PHONE_REQUEST, *key)
                 await transaction.fetch(ERASE_PROMPT, *key)
-                erased += 1
-        return erased
+                projects.append(session[0])
+        return projects
 
     async def _erase_sign_ins(
         self, transaction: Transaction, messenger_id: str, developer_id: str | None, limit: int
-    ) -> int:
+    ) -> list[str]:
         while True:
             if developer_id is None:
                 found = await transaction.fetch(FIND_SIGN_INS, messenger_id, limit)
@@ -258,9 +258,9 @@ class ErasureQueries(Queries[AnyDatabase]):
                 found = await transaction.fetch(FIND_SIGN_INS_OF_DEVELOPER, messenger_id, developer_id, limit)
             # The erasure is complete only when nothing is found: another node may have erased the found sessions
             # meanwhile.
-            erased = await self._erase_sessions(transaction, [tuple(row) for row in found], messenger_id)
-            if erased or not found:
-                return erased
+            projects = await self._erase_sessions(transaction, [tuple(row) for row in found], messenger_id)
+            if projects or not found:
+                return projects
 
 
 async def _find_opened(  # noqa: PLR0917 — the values of `erase_opened`, in its order.
@@ -300,24 +300,33 @@ def _add(rows: Rows, table: str, found: Iterable[Sequence[Any]]) -> None:
     known += [dict(zip(names, row, strict=True)) for row in found]
 
 
+async def _add_entries(transaction: Transaction, projects: list[str], describe: DescribeErased) -> None:
+    """Add the audit entries of an erasure in these projects, if it erased anything."""
+    for entry in describe(sorted(set(projects))) if projects else ():
+        await transaction.add_entry(entry)
+
+
 async def _forget_person(
     transaction: Transaction, messenger_id: str, developer_id: str | None, replacement: str
-) -> int:
-    """Rename the user in the counts, on all days together, so that they still count as one person."""
-    renamed = 0
+) -> list[str]:
+    """Rename the user in the counts, on all days together, so that they still count as one person.
+
+    Return the project of each changed row.
+    """
+    projects: list[str] = []
     if developer_id is None:
         for (each,) in await transaction.fetch(FIND_PERSON, messenger_id):
             await transaction.lock_user(each, messenger_id)
-            renamed += len(await transaction.fetch(RENAME_PERSON, replacement, each, messenger_id))
-        return renamed
+            projects += [row[1] for row in await transaction.fetch(RENAME_PERSON, replacement, each, messenger_id)]
+        return projects
     for (each,) in await transaction.fetch(FIND_CREATORS, developer_id, messenger_id):
         await transaction.lock_user(each, messenger_id)
         values = (replacement, each, messenger_id, developer_id)
         found = await transaction.fetch(RENAME_PERSON_IN_PROJECTS, *values)
-        renamed += len(found)
+        projects += [row[1] for row in found]
         left = {row[0] for row in await transaction.fetch(READ_DAYS_LEFT, each, messenger_id)}
         await _count_second_person(transaction, each, {row[0] for row in found}, left)
-    return renamed
+    return projects
 
 
 async def _count_second_person(transaction: Transaction, creator_id: str, renamed: set[int], left: set[int]) -> None:
