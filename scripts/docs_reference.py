@@ -59,7 +59,7 @@ on a service. They make the same calls, and print the same, in both cases.
 
 All other commands except `serve`, `login`, `logout`, `token`, `version` and `completion` act on the database.
 `webhooks listen` and `webhooks trigger` can also ask a service. All commands except `restore` may run while the service
-is running. Commands that delete or replace something ask first, unless `--yes` is given.
+is running. Commands that delete something, and `regenerate`, ask first, unless `--yes` is given.
 
 ## Commands
 """

@@ -7,7 +7,7 @@ from typing import Any
 from typer.testing import Result
 
 ROOT = Path(__file__).parent.parent.parent
-COMMAND = "taproof developers remove ada@example.com --transfer-to grace@example.com"
+COMMAND = "taproof developers remove ada@example.com --transfer-to grace@example.com --yes"
 """The command on the page how-to/teams.md."""
 Run = Callable[..., Result]
 
@@ -18,7 +18,10 @@ def test_a_developer_is_removed(run: Run, run_json: Callable[..., Any]) -> None:
     for email in ("ada@example.com", "grace@example.com"):
         run_json("developers", "add", email)
     shop = run_json("projects", "create", "--developer", "ada@example.com", "Shop")["id"]
-    refused = run("developers", "remove", "ada@example.com")
+    unconfirmed = run("developers", "remove", "ada@example.com", "--delete-projects")
+    assert (unconfirmed.exit_code, unconfirmed.stdout) == (1, "")
+    assert "Remove ada@example.com, with the projects of which nobody else is an owner?" in unconfirmed.stderr
+    refused = run("developers", "remove", "ada@example.com", "--yes")
     assert (refused.exit_code, refused.stdout) == (1, "")
     assert refused.stderr == (
         f"ada@example.com is the only owner of: Shop ({shop}). Add --transfer-to EMAIL to give these projects to "
@@ -29,7 +32,7 @@ def test_a_developer_is_removed(run: Run, run_json: Callable[..., Any]) -> None:
         ("--transfer-to", "eve@example.com"),
         ("--transfer-to", "grace@example.com", "--delete-projects"),
     ):
-        assert run("developers", "remove", "ada@example.com", *options).exit_code == 1
+        assert run("developers", "remove", "ada@example.com", *options, "--yes").exit_code == 1
     assert [each["id"] for each in run_json("projects", "list", "--developer", "ada@example.com")["projects"]] == [shop]
     assert COMMAND in (ROOT / "docs/how-to/teams.md").read_text(encoding="utf-8")
     removed = run(*COMMAND.split()[1:])
@@ -44,7 +47,7 @@ def test_a_developer_is_removed(run: Run, run_json: Callable[..., Any]) -> None:
     entries = run_json("audit", "--developer", "grace@example.com")["entries"]
     assert "member.joined" in [each["action"] for each in entries]
     assert run("projects", "list", "--developer", "ada@example.com").exit_code == 1
-    gone = run_json("developers", "remove", "grace@example.com", "--delete-projects")
+    gone = run_json("developers", "remove", "grace@example.com", "--delete-projects", "--yes")
     assert gone == {
         "email": "grace@example.com",
         "transferred": [],

@@ -133,8 +133,10 @@ def test_a_user_is_erased_everywhere(run: Run, run_json: Callable[..., Any], dat
     assert run_json("users", "erase", "1001", "--yes") == {"erased": True, "erased_rows": 4, "developer": None}
     assert _users(database) == ["2002"] * 3
     again = run("users", "erase", "1001", "--yes")
-    assert (again.exit_code, again.stdout) == (0, "There is no data for the user 1001.\n")
-    assert run("users", "erase", "2002", "--yes").stdout.startswith("Erased all data of the user 2002: 4 rows")
+    assert (again.exit_code, again.stdout) == (0, "There is no data for the user 1001 in all projects.\n")
+    assert run("users", "erase", "2002", "--yes").stdout.startswith(
+        "Erased all data of the user 2002 in all projects: 4 rows"
+    )
 
 
 @pytest.mark.parametrize("answer", ["", "n\n", "\n"])

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 from tests.console.browsing import Browsing, Shown
-from tests.console.conftest import Installation, Visitor
+from tests.console.conftest import ADA, Installation, Visitor
 
 from taproof.core.model import Project
 from taproof.core.roles import ACTIONS, PERMITTED, ROLES, ProjectAction, Role
@@ -146,6 +146,18 @@ async def test_each_form_needs_its_role(console: Installation, visitor: Visitor,
         elif await console.storage.projects.read_project(project.id) != before:
             failures.append((path, 0, "changed something"))
     assert failures == []
+
+
+async def test_only_those_who_may_erase_a_user_see_the_button(
+    console: Installation, visitor: Visitor, stranger: Visitor
+) -> None:
+    """Erasing covers the projects that the visitor can change, so it would not erase what a viewer sees here."""
+    project, _ = await visitor.create_project("Shop")
+    await join(visitor, project, stranger, "viewer")
+    await console.messenger.confirm((await visitor.start_session(project.id)).deeplink, ADA)
+    page = f"/console/projects/{project.id}/users/{ADA.messenger_id}"
+    links = [(await browser.get(page)).all(".//a[.='Erase this user…']") for browser in (visitor, stranger)]
+    assert [len(each) for each in links] == [1, 0]
 
 
 async def test_the_page_shows_what_each_role_may_do(visitor: Visitor, stranger: Visitor) -> None:

@@ -194,7 +194,7 @@ async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Inst
     assert asked.heading == f"Erase the user {ADA.messenger_id}?"
     assert len((await visitor.get("/console/sessions")).rows()) == 2
     done = await visitor.follow(await visitor.submit(page, page))
-    assert f"Your projects no longer keep any data about the user {ADA.messenger_id}." in done.text
+    assert f"The projects that you can change keep no data about the user {ADA.messenger_id}." in done.text
     assert [GRACE.messenger_name in row[3] for row in done.rows()] == [True]
     assert len((await stranger.get("/console/sessions")).rows()) == 1
     again = await visitor.follow(await visitor.submit(page, page))

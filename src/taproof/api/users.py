@@ -90,7 +90,7 @@ class UserEndpoints:
     async def export_user(self, caller: Caller, messenger_id: UserId) -> UserExportAnswer:
         """Export a user's data in your projects: everything that erasing the user removes, and nothing of others.
 
-        It covers the projects in which your role permits erasing. It can take a few seconds.
+        It covers the projects of which you are an owner or a developer. It can take a few seconds.
         """
         async with self._across_projects(caller):
             return UserExportAnswer(**await self._users.export_user(caller, messenger_id))
@@ -98,7 +98,8 @@ class UserEndpoints:
     async def erase_user(self, writer: Writer, messenger_id: UserId) -> ErasedAnswer:
         """Erase a user's data in your projects: sessions, phone number and webhook events, including unsent ones.
 
-        Anonymous counts are kept. This cannot be undone; calling it again is safe. It can take a few seconds.
+        It covers the projects of which you are an owner or a developer. Anonymous counts are kept. This cannot be
+        undone; calling it again is safe. It can take a few seconds.
         """
         async with self._across_projects(writer.developer):
             return ErasedAnswer(erased=await self._erasure.erase_user(writer, messenger_id))

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 import typer
 
 from taproof.cli.command import STORE, AsJson, Email, Given, command, group, load, open_developers, open_store
+from taproof.cli.developer_api import Yes, confirm
 from taproof.cli.output import print_json, print_secrets, print_table, to_the_minute
 from taproof.config.options import called
 from taproof.core.accounts import Actor, Plan
@@ -162,14 +163,18 @@ async def remove_developer(
     delete_projects: Annotated[
         bool, typer.Option("--delete-projects", help="Delete the projects without an owner.")
     ] = False,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove a developer; their sessions, access tokens and memberships end immediately.
 
     Projects with another owner stay with that owner. If the developer is the only owner of others, choose whether these
-    pass to another developer or are deleted. The audit log keeps what the developer did.
+    pass to another developer or are deleted. The audit logs of projects keep what the developer did there.
     """
     async with open_developers(given) as developers:
+        await developers.read_developer(email)
+        deleting = ", with the projects of which nobody else is an owner" if delete_projects else ""
+        confirm(f"Remove {email}{deleting}? This cannot be undone.", yes=yes)
         removed = await developers.remove_developer(email, transfer_to=transfer_to, delete_projects=delete_projects)
     if as_json:
         shown = {

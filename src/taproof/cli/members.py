@@ -47,7 +47,10 @@ async def invite_member(
     def show() -> None:
         until = visible_name(str(answer.get("expires_at", "")))
         typer.echo(f"The first developer who uses this link becomes a member, role {role}. It works until {until}.")
-        print_secrets([("Link", visible_name(str(answer.get("link", ""))))])
+        link = visible_name(str(answer.get("link", "")))
+        print_secrets([("Link", link)])
+        if link.startswith(("http://127.0.0.1", "http://localhost")):
+            typer.echo("The link leads to this machine only. If the service has another address, set TAPROOF_BASE_URL.")
 
     return Output(answer, show)
 
@@ -100,7 +103,7 @@ async def remove_member(api: DeveloperCalls, project_id: ProjectId, member: Memb
 
     def show() -> None:
         typer.echo(f"Removed {member}.")
-        typer.echo("They may know the project's secrets. To replace them: taproof projects regenerate PROJECT_ID")
+        typer.echo(f"They may know the project's secrets. To replace them: taproof projects regenerate {project_id}")
 
     return Output(answer, show)
 

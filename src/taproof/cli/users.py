@@ -82,7 +82,7 @@ async def export_user(
     """Print a user's data as JSON: everything that `users erase` removes.
 
     The output is JSON even without --json. On the local database, it covers all projects, or those of --developer.
-    On a service, it covers your projects.
+    On a service, it covers your projects, if you are an owner or a developer of them.
     """
     if service is not None or developer is not None:
         async with open_developer_api(given, service, developer) as api:
@@ -108,15 +108,17 @@ async def erase_user(
 ) -> None:
     """Erase a user's data. The service can keep running.
 
-    On the local database, it covers all projects, or those of --developer. On a service, it covers your projects.
+    On the local database, it covers all projects, or those of --developer. On a service, it covers your projects, if
+    you are an owner or a developer of them.
 
-    The data are sessions, phone number, webhook events and blocks. Anonymous counts are kept. If the command is
-    interrupted, run it again to continue.
+    The data are sessions, phone number and webhook events; in all projects, also blocks. Anonymous counts are kept. If
+    the command is interrupted, run it again to continue.
     """
+    where = "in all projects"
     if service is not None or developer is not None:
+        where = "in your projects" if developer is None else f"in the projects of {developer}"
         async with open_developer_api(given, service, developer) as api:
-            whose = "your projects" if developer is None else f"the projects of {developer}"
-            confirm(_question(messenger_id, whose), yes=yes)
+            confirm(_question(messenger_id, where), yes=yes)
             answer = await api.call("DELETE", ["users", messenger_id])
     else:
         answer = await _erase_everywhere(given, messenger_id, yes=yes)
@@ -125,22 +127,22 @@ async def erase_user(
         return
     if answer.get("erased"):
         rows = f": {answer['erased_rows']:,} rows" if "erased_rows" in answer else ""
-        typer.echo(f"Erased all data of the user {messenger_id}{rows}. Backups may still contain it.")
+        typer.echo(f"Erased all data of the user {messenger_id} {where}{rows}. Backups may still contain it.")
     else:
-        typer.echo(f"There is no data for the user {messenger_id}.")
+        typer.echo(f"There is no data for the user {messenger_id} {where}.")
     if answer.get("developer"):
         typer.echo(f"The developer {answer['developer']} can still sign in to the console with this account.")
 
 
-def _question(messenger_id: str, whose: str) -> str:
-    return f"Erase all data of the user {messenger_id}, in {whose}? This cannot be undone."
+def _question(messenger_id: str, where: str) -> str:
+    return f"Erase all data of the user {messenger_id}, {where}? This cannot be undone."
 
 
 async def _erase_everywhere(given: Given, messenger_id: str, *, yes: bool) -> dict[str, Any]:
     """Erase a user from all projects of the database, which only the operator can do."""
     async with open_store(load(given)) as storage:
         checked_messenger_id(messenger_id)
-        confirm(_question(messenger_id, "all projects"), yes=yes)
+        confirm(_question(messenger_id, "in all projects"), yes=yes)
         with _progress() as progress:
             erasure = Erasure(storage, system_clock, system_entropy)
             rows = await erasure.erase_everywhere(messenger_id, progress)

@@ -39,5 +39,5 @@ class ErasurePages:
         await read_form(request)
         messenger_id: str = request.path_params["messenger_id"]
         erased = await self.erasure.erase_user(visitor.actor, messenger_id)
-        notice = f"Your projects no longer keep any data about the user {messenger_id}."
+        notice = f"The projects that you can change keep no data about the user {messenger_id}."
         return self.pages.redirect(request, _SESSIONS, notice=notice if erased else f"{notice} There was none.")
