@@ -1,5 +1,7 @@
 """Take the screenshots of the README and the docs: `make screenshots`; with `ARGS=demo`, only those of the demo.
 
+With `ARGS=pages`, it takes pictures of every page for a review instead: see `page_pictures.py`.
+
 Starts the service with the sandbox in a new directory, and takes the pictures of the demo with Chromium: see
 `demo_pictures.py`. Then simulated users sign in to sample projects
 over four weeks, through the service's use cases with a simulated clock. Finally it writes two screenshots of each page
@@ -26,6 +28,7 @@ from typing import Any, Final, Literal
 import httpx
 from playwright.async_api import Browser, BrowserContext, Page, ViewportSize, async_playwright, expect
 from scripts.demo_pictures import take_demo_pictures
+from scripts.page_pictures import page_paths, take_page_pictures
 
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.encryption import Encryptor
@@ -288,11 +291,54 @@ async def take_console_pictures(browser: Browser, service: Service, receiver_url
     await context.close()
 
 
+async def take_every_page(browser: Browser, service: Service, receiver_url: str) -> None:
+    """Take every page at two widths, light and dark, in a browser that is signed in to the console."""
+    headers = {"Authorization": f"Bearer {service.access_token}"}
+    with httpx.Client(base_url=service.base_url, headers=headers, timeout=30) as client:
+        project_ids = make_projects(client)
+        await make_history(service, project_ids)
+        event, session = await asyncio.to_thread(make_present, client, project_ids, receiver_url)
+        empty_id = ask(client, "POST", "/projects", json={"name": "Corner Bakery"})["id"]
+        new = {"name": "Grafana", "redirect_uris": ["https://grafana.example/login/generic_oauth"]}
+        client_id = ask(client, "POST", f"/projects/{project_ids[0]}/clients", json=new)["client_id"]
+        user = ask(client, "GET", f"/projects/{project_ids[0]}/users")["users"][0]["messenger_id"]
+    ids = {"event": event, "session": session, "client": client_id, "user": user}
+    signed_in = await console_context(browser, service)
+    page = await signed_in.new_page()
+    await page.goto("/console/sign-in")
+    await page.get_by_role("button", name="Open the console").click()
+    await expect(page.locator("h1")).to_have_text("Projects")
+    state = await signed_in.storage_state()
+    contexts = {
+        f"{size['width']}-{scheme}": await browser.new_context(
+            base_url=service.base_url,
+            viewport=size,
+            color_scheme=scheme,
+            reduced_motion="reduce",
+            locale="en-GB",
+            storage_state=state,
+        )
+        for size in (DESKTOP, PHONE)
+        for scheme in SCHEMES
+    }
+    await take_page_pictures(contexts, page_paths(project_ids[0], empty_id, ids))
+
+
 async def main() -> None:
     """Take all screenshots and check their size."""
     IMAGES.mkdir(parents=True, exist_ok=True)
     receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    receiver_url = f"http://127.0.0.1:{receiver.server_address[1]}/hooks/taproof"
+    if sys.argv[1:] == ["pages"]:
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
+            with tempfile.TemporaryDirectory() as directory:
+                async with running_service(Path(directory)) as service:
+                    await take_every_page(browser, service, receiver_url)
+            await browser.close()
+        receiver.shutdown()
+        return
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
         for scheme in SCHEMES:
@@ -300,7 +346,6 @@ async def main() -> None:
                 async with running_service(Path(directory)) as service:
                     await take_demo_pictures(browser, service.base_url, IMAGES, scheme)
         if sys.argv[1:] != ["demo"]:
-            receiver_url = f"http://127.0.0.1:{receiver.server_address[1]}/hooks/taproof"
             with tempfile.TemporaryDirectory() as directory:
                 async with running_service(Path(directory)) as service:
                     await take_console_pictures(browser, service, receiver_url)

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncIterator
 from functools import partial
 from html.parser import HTMLParser
+from importlib.resources import files
 from typing import Any, get_args
 
 import httpx
@@ -250,6 +251,16 @@ async def test_the_page_needs_nothing_from_elsewhere(operations: httpx.AsyncClie
     css = (await operations.get("/docs/docs.css")).text
     assert "url(" not in css
     assert "@import" not in css
+
+
+async def test_the_page_has_the_sections_that_the_console_links_to(operations: httpx.AsyncClient) -> None:
+    """A link of the console to a section of the page leads there."""
+    page = PageReader()
+    page.feed((await operations.get("/docs")).text)
+    templates = files("taproof.console").joinpath("templates").iterdir()
+    linked = {name for each in templates for name in re.findall(r'"/docs#([^"]+)"', each.read_text())}
+    assert {"users", "members", "webhooks"} <= linked
+    assert linked <= page.anchors
 
 
 async def test_the_page_has_every_endpoint_and_every_error_code(operations: httpx.AsyncClient, api: Api) -> None:
