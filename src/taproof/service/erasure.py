@@ -10,6 +10,7 @@ user.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Collection
+from dataclasses import replace
 from typing import Final
 
 from taproof.core.accounts import Actor, AuditEntry, Developer
@@ -53,12 +54,13 @@ class Erasure:
             InsufficientRole: the developer is only a viewer of their projects.
         """
         await self.require_writer(actor.developer)
-        now = self._clock()
+        # Made first, because it checks the scope of the credential.
+        entry = audit_entry(actor, "user.erased", self._clock(), self._entropy, subject=actor.developer.id)
 
-        def describe(project_id: str) -> AuditEntry:
-            return audit_entry(actor, "user.erased", now, self._entropy, subject=project_id)
+        def of_project(project_id: str) -> AuditEntry:
+            return replace(entry, id=new_id("aud", self._entropy), subject=project_id, project_id=project_id)
 
-        entries = _Entries(describe)
+        entries = _Entries(of_project)
         return bool(await self._erase(messenger_id, actor.developer.id, lambda _: None, entries))
 
     async def require_writer(self, developer: Developer) -> None:
