@@ -6,7 +6,7 @@ of the code is stored.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Member, MemberInvitation
@@ -83,7 +83,7 @@ class Members:
         changed = await self._storage.members.update_role(actor.developer.id, project_id, member_id, role, entry=entry)
         if changed is None:
             raise MemberNotFound
-        return await self._member(project_id, member_id)
+        return replace(before, role=role)
 
     async def delete_member(self, actor: Actor, project_id: str, member_id: str) -> None:
         """Remove a member. Each member may remove themselves.
