@@ -77,6 +77,18 @@ def test_the_file_is_the_users_alone_and_always_whole(tmp_path: Path, monkeypatc
     assert [each.name for each in tmp_path.iterdir()] == ["credentials.json"]
 
 
+def test_directories_that_it_creates_are_the_users_alone(tmp_path: Path) -> None:
+    """With any umask. Otherwise, other users could replace the file through a directory above it."""
+    credentials = Credentials(tmp_path / "home" / ".config" / "taproof" / "credentials.json")
+    before = os.umask(0)
+    try:
+        credentials.replace("https://a.example", Credential("tap_a", "tok_a", "a"))
+    finally:
+        os.umask(before)
+    modes = [each.stat().st_mode & 0o777 for each in (credentials.file, *credentials.file.parents[:3])]
+    assert modes == [0o600, 0o700, 0o700, 0o700]
+
+
 def test_two_logins_at_once_both_stay(tmp_path: Path) -> None:
     """Whoever writes last does not write the other one away."""
     credentials = Credentials(tmp_path / "credentials.json")

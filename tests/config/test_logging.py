@@ -12,7 +12,8 @@ import structlog
 
 from taproof.config.logging import GRANIAN_LOGGING, MASK, configure_logging, redact_text
 from taproof.core.encryption import new_master_key
-from taproof.core.identifiers import key_preview, new_key, new_session_token, new_webhook_secret
+from taproof.core.identifiers import key_preview, new_key, new_session_token, new_webhook_secret, random_base64url
+from taproof.core.return_code import new_return_code, return_link
 
 
 def _entropy(size: int) -> bytes:
@@ -21,6 +22,7 @@ def _entropy(size: int) -> bytes:
 
 NOW = 1_795_000_000_000
 SESSION_TOKEN = new_session_token(NOW, _entropy)
+RETURN_CODE = new_return_code(_entropy)
 BOT_TOKEN = "123456789:AAabcdefghijklmnopqrstuvwxyz_-12345"
 JWT = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJtZXNzZW5nZXJfaWQiOiI0MiJ9.c2lnbmF0dXJlLXNpZ25hdHVyZQ"
 CANARIES = {
@@ -31,6 +33,8 @@ CANARIES = {
     "webhook secret": new_webhook_secret(_entropy),
     "console cookie": new_key("con", _entropy),
     "invitation code": new_key("inv", _entropy),
+    "member invitation code": new_key("join", _entropy),
+    "device code": random_base64url(_entropy),
     "bot token": BOT_TOKEN,
     "session token": SESSION_TOKEN,
     "master key": new_master_key(_entropy),
@@ -122,6 +126,19 @@ def test_session_tokens_are_masked_by_their_place(text: str) -> None:
     assert SESSION_TOKEN not in masked
     assert "a" * 43 not in masked
     assert masked.startswith(text[:6])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        return_link("https://shop.example.com/in", RETURN_CODE),
+        f'{{"return_code": "{RETURN_CODE}"}}',
+        f"return_code={RETURN_CODE}&x=1",
+    ],
+)
+def test_return_codes_are_masked_by_their_place(text: str) -> None:
+    assert RETURN_CODE not in redact_text(text)
+    assert redact_text(text).startswith(text[:6])
 
 
 def test_values_under_secret_names_are_masked(log: io.StringIO) -> None:

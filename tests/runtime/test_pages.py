@@ -4,11 +4,12 @@ import asyncio
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from taproof.runtime.pages import LaterApp
+from taproof.runtime.pages import LaterApp, MadeOnce
 
 LATER = (
     *("fastapi", "jinja2", "taproof.api.developer", "taproof.api.openapi"),
@@ -62,3 +63,42 @@ async def test_a_build_that_fails_is_reported_to_the_process_and_to_each_request
             await later({}, None, None)  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError):
         await later.build()
+
+
+def test_what_two_applications_share_is_built_once() -> None:
+    """The documents need the developer API, and both parts of the OpenID provider need the provider."""
+    threads = 4
+    waiting = threading.Barrier(threads)
+    proceed = threading.Event()
+    made: list[object] = []
+
+    def make() -> object:
+        proceed.wait(0.2)  # Time for the other threads to call it too.
+        made.append(object())
+        return made[-1]
+
+    once = MadeOnce(make)
+
+    def call() -> object:
+        waiting.wait()
+        return once()
+
+    with ThreadPoolExecutor(threads) as pool:
+        results = [each.result() for each in [pool.submit(call) for _ in range(threads)]]
+    assert len(made) == 1
+    assert results == made * threads
+
+
+def test_what_could_not_be_built_is_tried_again() -> None:
+    results = iter([ZeroDivisionError(), "built"])
+
+    def make() -> str:
+        result = next(results)
+        if isinstance(result, Exception):
+            raise result
+        return str(result)
+
+    once = MadeOnce(make)
+    with pytest.raises(ZeroDivisionError):
+        once()
+    assert [once(), once()] == ["built", "built"]

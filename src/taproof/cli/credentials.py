@@ -75,7 +75,9 @@ class Credentials:
     def _locked(self) -> Iterator[None]:
         """Lock the file against other processes, which would otherwise overwrite this change."""
         directory = self.file.parent
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # With `parents=True`, mkdir would apply the mode to the last one only.
+        for each in (*reversed(directory.parents), directory):
+            each.mkdir(mode=0o700, exist_ok=True)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -33,6 +33,8 @@ API_SETTINGS: Final = (*STORE, "master_key")
 _PREFIX: Final = "/api/v1/dev"
 _ANSWER_LIMIT: Final = 64 * 1024 * 1024
 """The maximum length of an answer, in bytes: a user's export, or the list of 1,000 projects."""
+_ITEMS: Final = 10_000
+"""The maximum number of objects in a list. A service has at most 1,000 projects for a developer, and pages of 200."""
 _WHERE: Final = "Where"
 """The group of these options in `--help`."""
 
@@ -252,10 +254,10 @@ def items_of(answer: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
     """Return the list of objects in a field of an answer.
 
     Raises:
-        ServiceUnusable: there is none. A remote address may belong to another program.
+        ServiceUnusable: there is none, or it is too long. A remote address may belong to another program.
     """
     items = answer.get(field)
-    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
+    if not isinstance(items, list) or len(items) > _ITEMS or not all(isinstance(item, dict) for item in items):
         raise ServiceUnusable(f"The service does not answer like a Taproof service: {field} is missing.")
     return items
 

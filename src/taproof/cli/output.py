@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
@@ -62,7 +63,8 @@ def print_fields(fields: Item) -> None:
 def print_next_page(answer: Item) -> None:
     """Say on stderr how to continue a list that has more items."""
     if answer.get("next_cursor"):
-        typer.echo(f"For more, add: --cursor {_cell(answer['next_cursor'])}", err=True)
+        # People paste it, so their shell must not interpret it.
+        typer.echo(f"For more, add: --cursor {shlex.quote(_cell(answer['next_cursor']))}", err=True)
 
 
 def _is_time(value: Any) -> bool:

@@ -26,6 +26,7 @@ from taproof.cli.developer_api import (
 from taproof.cli.output import Column, print_items, print_json, print_next_page
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.core.names import visible_name
 from taproof.service.erasure import Erasure, checked_messenger_id
 
 commands: Final = group("users", "Manage the people who sign in with the messenger.")
@@ -126,12 +127,14 @@ async def erase_user(
         print_json(answer)
         return
     if answer.get("erased"):
-        rows = f": {answer['erased_rows']:,} rows" if "erased_rows" in answer else ""
-        typer.echo(f"Erased all data of the user {messenger_id} {where}{rows}. Backups may still contain it.")
+        rows = answer.get("erased_rows")
+        more = f": {rows:,} rows" if isinstance(rows, int) else ""
+        typer.echo(f"Erased all data of the user {messenger_id} {where}{more}. Backups may still contain it.")
     else:
         typer.echo(f"There is no data for the user {messenger_id} {where}.")
     if answer.get("developer"):
-        typer.echo(f"The developer {answer['developer']} can still sign in to the console with this account.")
+        email = visible_name(str(answer["developer"]))
+        typer.echo(f"The developer {email} can still sign in to the console with this account.")
 
 
 def _question(messenger_id: str, where: str) -> str:

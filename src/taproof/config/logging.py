@@ -18,8 +18,9 @@ from taproof.core.clock import SECOND, iso8601, system_clock
 MASK: Final = "[redacted]"
 _DEPTH: Final = 8
 _SECRET_NAMES: Final = frozenset({
-    "access_token", "authorization", "bot_token", "cookie", "device_code", "master_key", "password", "proof", "secret",
-    "secret_key", "secret_token", "session_token", "set_cookie", "token", "webhook_secret",
+    "access_token", "authorization", "bot_token", "code_verifier", "cookie", "device_code", "init_data", "master_key",
+    "password", "proof", "return_code", "secret", "secret_key", "secret_token", "session_token", "set_cookie", "token",
+    "webhook_secret",
     "x_telegram_bot_api_secret_token",
 })  # fmt: skip
 _SECRETS: Final = (
@@ -37,7 +38,7 @@ _SECRETS: Final = (
     # Keys and secrets (core/identifiers.py). A preview has an ellipsis and is not masked.
     (re.compile(r"(sk|tap|ocs|oat|whsec)_[A-Za-z0-9+/_-]{12,}={0,2}"), rf"\1_{MASK}"),
     # The console's cookies and invitation codes. Only complete ones match, because words may begin the same way.
-    (re.compile(r"(con|inv)_[A-Za-z0-9]{49}"), rf"\1_{MASK}"),
+    (re.compile(r"(con|inv|join)_[A-Za-z0-9]{49}"), rf"\1_{MASK}"),
     # A bot's token, alone or in the path of a Bot API call.
     (re.compile(r"(?<!\d)\d{6,}+(?::|%3[Aa])[A-Za-z0-9_-]{30,}"), MASK),
     # A proof or any other JWT, with any text directly before it.
@@ -50,6 +51,8 @@ _SECRETS: Final = (
     ),
     # A session token by its context: in a deeplink, a body, a /start message.
     (re.compile(r"""((?:start=|/start\s+|session_token["']?\s*[:=,]\s*(?:b?["'])?))[A-Za-z0-9_-]{43}"""), rf"\1{MASK}"),
+    # A return code by its context: in the link of the button, or in a body.
+    (re.compile(r"""((?:taproof_return=|return_code["']?\s*[:=,]\s*(?:b?["'])?))[A-Za-z0-9_-]{32}"""), rf"\1{MASK}"),
     # 32 random bytes in base64: a master key.
     (re.compile(r"[A-Za-z0-9+/_-]{43}="), MASK),
     # The same without padding: a session token anywhere. It must have both upper and lower case, so that a long name

@@ -6,10 +6,10 @@ listens, and their first requests wait.
 # ruff: noqa: PLC0415 — see above.
 
 import asyncio
-import functools
+import threading
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -26,6 +26,28 @@ if TYPE_CHECKING:
     from taproof.console.app import Console
     from taproof.console.sandbox_sign_in import SandboxDeveloper
     from taproof.oidc.app import OpenidProvider
+
+
+T = TypeVar("T")
+
+
+class MadeOnce(Generic[T]):
+    """Calls `make` once, however many threads need its result at the same time. `functools.cache` would call it again.
+
+    If the call fails, the next one tries again.
+    """
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._made: list[T] = []
+
+    def __call__(self) -> T:
+        """Return what `make` returned, after waiting for a call in another thread."""
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
 
 
 class LaterApp:
@@ -64,9 +86,9 @@ class Pages:
         self._services = services
         self._sandbox_developer = sandbox_developer
         self._brand = Brand(settings.console_name, settings.console_logo)
-        self._made_developer_api = functools.cache(self._make_developer_api)
-        self._made_console = functools.cache(self._make_console)
-        self._made_openid = functools.cache(self._make_openid)
+        self._made_developer_api = MadeOnce(self._make_developer_api)
+        self._made_console = MadeOnce(self._make_console)
+        self._made_openid = MadeOnce(self._make_openid)
         self.developer_api: Final = LaterApp(self._made_developer_api)
         """Serves everything below /api/v1/dev/."""
         self.documents: Final = LaterApp(self._make_documents)

@@ -76,6 +76,17 @@ async def test_erase_user_takes_sign_ins_with_all_that_hangs_on_them(storage: St
     assert await kept(storage, [stranger, elsewhere]) == [True, False]
 
 
+async def test_no_request_for_a_phone_number_outlives_its_erased_session(storage: Storage, seed: "Seed") -> None:
+    """The user may tap Confirm during the erasure: the request is erased with the session, or never recorded."""
+    shop = await seed.project()
+    opened = [await seed.opened(shop) for _ in range(10)]
+    asked = (request_phone(storage, session, "1001") for session in opened)
+    await asyncio.gather(erase_all(storage, "1001", shop.developer_id), *asked)
+    assert await kept(storage, opened) == [False] * len(opened)
+    await request_phone(storage, opened[0], "1001")
+    assert await storage.users.find_phone_request("1001", 0) is None
+
+
 async def test_erase_user_keeps_distinct_users_exact(storage: Storage, seed: "Seed") -> None:
     """The user still counts as one person on every day and in every project, even after a project is deleted."""
     ada = await seed.developer()

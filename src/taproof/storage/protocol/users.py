@@ -21,6 +21,7 @@ class UserStorage(Protocol):
     async def ask_for_phone(self, request: PhoneRequest) -> None:
         """Record that a user was asked for their contact. Repeating the call is safe.
 
+        Without the session, which an erasure may have deleted meanwhile, nothing is recorded.
         The stored `asked_at` is later than that of any other request of this bot to this user.
         """
 

@@ -5,8 +5,10 @@ from typing import Final
 from taproof.core.counts import ProjectUser
 from taproof.core.model import NamedProject, PageCursor, PhoneRequest, SessionKey
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start, phone_request_from, phone_request_values
 
+HOLD_SESSION: Final = "SELECT 1 FROM sessions s WHERE s.day = $1 AND s.token_hash = $2"
 # `asked_at` is later than that of any other request of this bot to the user, even if the clocks of two nodes differ.
 ASK_FOR_PHONE: Final = """
 INSERT INTO phone_requests (day, token_hash, session_id, messenger_id, bot_id, encrypted_token, asked_at, expires_at)
@@ -61,7 +63,12 @@ class UserQueries(Queries[AnyDatabase]):
         return ProjectUser(*found[0]) if found else None
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
-        await self._database.add(ASK_FOR_PHONE, *phone_request_values(request))
+        async def ask(transaction: Transaction) -> None:
+            # An erasure deletes the session first. A request that it did not see would be left without a session.
+            if await transaction.lock(HOLD_SESSION, *request.key, mode="FOR SHARE"):
+                await transaction.fetch(ASK_FOR_PHONE, *phone_request_values(request))
+
+        await self._database.in_transaction(ask)
 
     async def read_phone_request(self, key: SessionKey) -> PhoneRequest | None:
         found = await self._database.read(READ_PHONE_REQUEST, *key)
