@@ -23,19 +23,8 @@ TOKEN = new_key("tap", system_entropy)
 FIELDS = (
     *("access_token", "address", "body", "client_id", "client_secret", "clients", "code", "created_at", "deliveries"),
     *("deleted", "developer", "email", "entries", "erased", "erased_rows", "error", "expires_at", "id", "invitations"),
-    *(
-        "link",
-        "members",
-        "messenger_id",
-        "name",
-        "next_cursor",
-        "plan",
-        "projects",
-        "promoted_at",
-        "role",
-        "secret_key",
-    ),
-    *("sessions", "status", "texts", "tokens", "user", "users", "webhook_secret", "webhook_url"),
+    *("link", "members", "messenger_id", "name", "next_cursor", "plan", "projects", "promoted_at", "role"),
+    *("secret_key", "sessions", "status", "texts", "tokens", "user", "users", "webhook_secret", "webhook_url"),
 )
 ARGUMENTS = {
     "PROJECT_ID": "proj_" + "a" * 22,
@@ -116,6 +105,15 @@ def test_no_answer_controls_the_terminal(ask: Ask, arguments: list[str]) -> None
             assert result.exit_code in {0, 1}, result.output
             assert _marks(result.output) <= {"\n", "\t"}
             assert TOKEN not in result.output
+
+
+@pytest.mark.parametrize("arguments", REMOTE, ids=[" ".join(each[:2]) for each in REMOTE])
+def test_another_program_is_not_believed(ask: Ask, arguments: list[str]) -> None:
+    """A server that answers every path with 200, as some web applications do, has done nothing."""
+    for answer in ({}, [], "<!doctype html>"):
+        result = ask(answer, *arguments)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert "does not answer like a Taproof service" in result.stderr
 
 
 def test_no_field_that_only_an_operator_gets_controls_the_terminal(ask: Ask) -> None:

@@ -113,6 +113,7 @@ def started(**changed: Any) -> bytes:
         (200, started(verification_uri_complete="http://203.0.113.7/x")),
         (200, started(verification_uri_complete="https://t.me/\x1b[2J")),
         (200, started(verification_uri_complete="https://t.me/ x")),
+        (200, started(verification_uri_complete="https://[")),
         (200, started(verification_uri_complete="https://t.me/" + "x" * 5_000)),
         (200, started(device_code=5)),
         (200, started(match_code=42)),
@@ -190,7 +191,7 @@ def test_a_logout_that_did_not_reach_the_service_forgets_nothing(run: Run, tmp_p
     """The token is still valid, so its owner must not believe it gone: no service, another one, one in trouble."""
     credentials = Credentials(tmp_path / "taproof" / "credentials.json")
     credential = Credential("tap_x", "tok_1", "ada@example.com")
-    for status, code in ((500, "internal_error"), (404, "not_found"), (301, "")):
+    for status, code in ((500, "internal_error"), (404, "not_found"), (301, ""), (200, "")):
         credentials.replace(impostor.url, credential)
         impostor.answers["/api/v1/dev/tokens/tok_1"] = (status, {"X-Error-Code": code}, b"")
         result = run("logout", XDG_CONFIG_HOME=str(tmp_path))

@@ -110,6 +110,8 @@ class DeveloperCalls:
         target = _PREFIX + "".join(f"/{quote(part, safe='')}" for part in path)
         fields = {name: value for name, value in query.items() if value is not None}
         answer = await self._send(method, f"{target}?{urlencode(fields)}" if fields else target, body)
+        if answer.status == 200 and not answer.body:  # No call answers {}: this is another program.
+            raise ServiceUnusable(f"{self._address or 'The service'} does not answer like a Taproof service.")
         if answer.status == 200:
             return answer.body
         if answer.code == "invalid_access_token" and self._address:

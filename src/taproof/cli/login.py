@@ -90,16 +90,17 @@ def logout(_given: Given, url: _KnownUrl = None, *, as_json: AsJson = False) -> 
     address, known = signed_in_service(credentials, url)
     with open_remote(address) as service:
         answer = _revoke(service, known)
-    if answer.status != 200 and answer.code not in _ENDED:
+    is_revoked = answer.status == 200 and answer.body.get("deleted") is True
+    if not is_revoked and answer.code not in _ENDED:
         raise ServiceUnusable(
             f"{address} did not revoke the access token: {answer.sentence} You are still signed in. Try again later, "
             f"or remove the token from {credentials.file}."
         )
     credentials.replace(address, None)
     if as_json:
-        print_json({"service": address, "revoked": answer.status == 200})
+        print_json({"service": address, "revoked": is_revoked})
         return
-    ended = "" if answer.status == 200 else " The access token was already invalid."
+    ended = "" if is_revoked else " The access token was already invalid."
     typer.echo(f"Signed out of {address}.{ended}")
 
 
@@ -197,7 +198,10 @@ def _is_link(text: str) -> bool:
     """Return whether a link is safe to print and open. The service may be hostile."""
     if not (text.isascii() and text.isprintable()) or " " in text:
         return False
-    parts = urlsplit(text)
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return False
     return parts.scheme == "https" or (parts.scheme == "http" and is_loopback(parts.hostname or ""))
 
 
