@@ -110,7 +110,8 @@ def test_no_answer_controls_the_terminal(ask: Ask, arguments: list[str]) -> None
 @pytest.mark.parametrize("arguments", REMOTE, ids=[" ".join(each[:2]) for each in REMOTE])
 def test_another_program_is_not_believed(ask: Ask, arguments: list[str]) -> None:
     """A server that answers every path with 200, as some web applications do, has done nothing."""
-    for answer in ({}, [], "<!doctype html>"):
+    answers: tuple[object, ...] = ({}, [], "<!doctype html>")
+    for answer in answers:
         result = ask(answer, *arguments)
         assert (result.exit_code, result.stdout) == (1, "")
         assert "does not answer like a Taproof service" in result.stderr
