@@ -43,7 +43,25 @@ def test_nobody_is_signed_in_yet(run: Run, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", [["projects", "list"], ["users", "export", "1001"], ["users", "erase", "1001"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["projects", "list"],
+        ["users", "export", "1001"],
+        ["users", "erase", "1001"],
+        ["webhooks", "listen", "--project", "proj_4KsdT0aQm2vXc81LpZwEyB"],
+        ["webhooks", "trigger", "webhook.test", "--project", "proj_4KsdT0aQm2vXc81LpZwEyB"],
+        [
+            "webhooks",
+            "trigger",
+            "webhook.test",
+            "--project",
+            "proj_4KsdT0aQm2vXc81LpZwEyB",
+            "--to",
+            "http://127.0.0.1:9/",
+        ],
+    ],
+)
 def test_without_a_database_the_error_names_the_services(run: Run, tmp_path: Path, command: list[str]) -> None:
     """On a laptop there is no database: the error says how to reach the services that the user is signed in to."""
     credentials = Credentials(tmp_path / "taproof" / "credentials.json")
