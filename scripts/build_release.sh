@@ -7,7 +7,9 @@ cd "$(dirname "$0")/.."
 directory=$(realpath -m "${1:?"usage: scripts/build_release.sh DIRECTORY"}")
 export PATH="$PWD/build/release-venv/bin:$PATH"
 
-say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+say() { # In bold on a terminal.
+  if [ -t 2 ]; then printf '\033[1m%s\033[0m\n' "$*" >&2; else printf '%s\n' "$*" >&2; fi
+}
 
 # Only committed files: a working tree may contain others.
 source=$(mktemp -d)

@@ -55,6 +55,8 @@ on a service. They make the same calls, and print the same, in both cases.
 - With `--service URL`, they call the developer API of that service with the access token that `taproof login URL`
   stored. They act for the developer who signed in, with that developer's roles.
 
+If there is no database, the error names the services that you are signed in to.
+
 `users export` and `users erase` act on all projects of the database, unless `--developer` or `--service` is given.
 
 All other commands except `serve`, `login`, `logout`, `token`, `version` and `completion` act on the database.

@@ -14,7 +14,9 @@ STARTED=$SECONDS
 STEP=0
 STEPS=0 # Set by each mode below.
 
-say() { printf '\033[1m%s\033[0m\n' "$*" >&2; }
+say() { # In bold on a terminal.
+  if [ -t 2 ]; then printf '\033[1m%s\033[0m\n' "$*" >&2; else printf '%s\n' "$*" >&2; fi
+}
 step() { # step WHAT DURATION
   STEP=$((STEP + 1))
   say "[$STEP/$STEPS] $1 (usually $2)"

@@ -267,6 +267,23 @@ def test_an_option_is_refused_in_plain_words(
     assert result.stderr == f"{sentence}\n"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["login"], "URL is missing. Usage: taproof login URL [OPTIONS]"),
+        (
+            ["users", "show", "1004", "--json"],
+            "MESSENGER_ID is missing. Usage: taproof users show PROJECT_ID MESSENGER_ID [OPTIONS]",
+        ),
+        (["developers", "plan", "a@b.c"], "PLAN is missing. Usage: taproof developers plan EMAIL PLAN [OPTIONS]"),
+    ],
+)
+def test_a_missing_argument_shows_the_order(run: Run, arguments: list[str], sentence: str) -> None:
+    """The given value may be meant for another argument, so the error shows all of them."""
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"{sentence}\n")
+
+
 def test_the_usual_short_ways_in(run: Run) -> None:
     """--version and -h do what they do everywhere."""
     assert run("--version").stdout == run("version").stdout

@@ -143,6 +143,10 @@ def test_login_token_logout(service: Service, terminal: Terminal, ada: Phone) ->
     assert printed.stdout == kept["access_token"] + "\n"
     assert is_key(kept["access_token"], "tap")
     assert me(service, kept["access_token"]).json()["email"] == OWNER
+    suggested = done.stdout.splitlines()[-1]
+    assert suggested == f"Try it: taproof projects list --service {service.base_url}"
+    listed = terminal.run(*suggested.partition("taproof ")[2].split())
+    assert (listed.returncode, listed.stderr) == (0, "")
     out = terminal.run("logout", service.base_url + "/")
     assert (out.returncode, out.stdout) == (0, f"Signed out of {service.base_url}.\n")
     assert me(service, kept["access_token"]).status_code == 401

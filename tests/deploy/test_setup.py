@@ -1,12 +1,15 @@
-"""scripts/setup.sh shows how far the installation of packages is, and does not hide its failure."""
+"""scripts/setup.sh shows its progress, does not hide a failure, and fits a terminal as well as a log."""
 
+import os
+import pty
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
-SETUP = (Path(__file__).parents[2] / "scripts/setup.sh").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+SETUP = (ROOT / "scripts/setup.sh").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("code", [0, 7])
@@ -27,3 +30,17 @@ def test_progress(tmp_path: Path, code: int) -> None:
         "20 of 23 packages",
         "All packages fetched, installing them",
     ]
+
+
+@pytest.mark.parametrize("script", ["setup.sh", "build_release.sh"])
+def test_only_a_terminal_gets_bold_text(script: str) -> None:
+    """A log contains no escape codes."""
+    [function] = re.findall(r"(?ms)^say\(\) \{.*?^\}$", (ROOT / "scripts" / script).read_text("utf-8"))
+    terminal, output = pty.openpty()
+    command = ["bash", "-c", f"{function}\nsay '100 %s' two"]
+    subprocess.run(command, stderr=output, timeout=60, check=True)
+    assert os.read(terminal, 100) == b"\x1b[1m100 %s two\x1b[0m\r\n"
+    os.close(terminal)
+    os.close(output)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == "100 %s two\n"

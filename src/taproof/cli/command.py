@@ -47,13 +47,22 @@ _MUST: Final = {
 
 
 class _Command(HelpCommand):
-    """A command that reports an invalid option with the same message as its environment variable."""
+    """A command that reports an invalid option with the same message as its environment variable.
+
+    If an argument is missing, the error shows all of them in order: the value that was given may be meant for another.
+    """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
             name = (error.param.name if error.param else None) or ""
+            arguments = {each.name: each.metavar for each in self.params if each.param_type_name == "argument"}
+            # Typer does not export this class.
+            if type(error).__name__ == "MissingParameter" and name in arguments:
+                usage = " ".join([ctx.command_path, *map(str, arguments.values()), "[OPTIONS]"])
+                typer.echo(f"{arguments[name]} is missing. Usage: {usage}", err=True)
+                raise typer.Exit(2) from None
             if name not in _MUST:
                 raise
             typer.echo(f"{' '.join(_MUST[name])}.", err=True)

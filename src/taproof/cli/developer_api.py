@@ -16,8 +16,8 @@ from urllib.parse import quote, unquote, urlencode
 
 import typer
 
-from taproof.cli.command import STORE, AsJson, Given, command, load, require_database
-from taproof.cli.credentials import open_credentials
+from taproof.cli.command import STORE, AsJson, Given, NoDatabase, command, load, require_database
+from taproof.cli.credentials import CredentialsUnusable, open_credentials
 from taproof.cli.output import print_json
 from taproof.cli.remote import Answer, ServiceUnusable, open_remote, signed_in_service
 from taproof.config.settings import InvalidSettings
@@ -141,7 +141,8 @@ async def open_developer_api(
         return
 
     settings = load(given)
-    await require_database(settings)
+    async with offer_services():
+        await require_database(settings)
 
     from taproof.runtime.operator_api import open_operator_api
 
@@ -154,6 +155,24 @@ async def open_developer_api(
             return await _answer_of(app, method, path, body)
 
         yield DeveloperCalls(send_to_app)
+
+
+@contextlib.asynccontextmanager
+async def offer_services() -> AsyncIterator[None]:
+    """If there is no local database, name the services of `taproof login` in the error.
+
+    On a laptop, a command without --service is usually meant for one of them.
+    """
+    try:
+        yield
+    except NoDatabase as error:
+        services: list[str] = []
+        with contextlib.suppress(CredentialsUnusable):
+            services = sorted(open_credentials().read())
+        if not services:
+            raise
+        options = " or ".join(f"--service {each}" for each in services)
+        raise NoDatabase(f"{error.sentence}\nTo act on a service that you are signed in to, add {options}") from None
 
 
 async def _acting_developer(storage: Storage, email: str | None, project_id: str | None) -> Developer:

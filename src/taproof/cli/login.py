@@ -77,7 +77,7 @@ def login(_given: Given, url: _Url, *, as_json: AsJson = False) -> None:
         f"Signed in to {address} as {visible_name(got.email)}. The access token is in {credentials.file}. It is valid "
         f"for {days} days; after that, run this command again. To revoke it earlier: taproof logout {address}"
     )
-    typer.echo(f'Try it: curl -H "Authorization: Bearer $(taproof token {address})" {address}/api/v1/dev/me')
+    typer.echo(f"Try it: taproof projects list --service {address}")
 
 
 @command(commands, "logout")

@@ -21,6 +21,7 @@ from taproof.cli.developer_api import (
     api_command,
     confirm,
     items_of,
+    offer_services,
     open_developer_api,
 )
 from taproof.cli.output import Column, print_items, print_json, print_next_page
@@ -92,7 +93,7 @@ async def export_user(
 
     from taproof.service.users import Users  # noqa: PLC0415 — `--help` must not load the log's packages.
 
-    async with open_encrypted_store(load(given)) as (storage, encryptor):
+    async with offer_services(), open_encrypted_store(load(given)) as (storage, encryptor):
         users = Users(storage, encryptor, system_clock, Erasure(storage, system_clock, system_entropy))
         print_json(await users.export_everywhere(messenger_id))
 
@@ -143,7 +144,7 @@ def _question(messenger_id: str, where: str) -> str:
 
 async def _erase_everywhere(given: Given, messenger_id: str, *, yes: bool) -> dict[str, Any]:
     """Erase a user from all projects of the database, which only the operator can do."""
-    async with open_store(load(given)) as storage:
+    async with offer_services(), open_store(load(given)) as storage:
         checked_messenger_id(messenger_id)
         confirm(_question(messenger_id, "in all projects"), yes=yes)
         with _progress() as progress:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from taproof.cli.command import STORE, Given, command, group, load, open_encrypted_store
+from taproof.cli.developer_api import offer_services
 from taproof.cli.help import SELDOM
 from taproof.cli.webhooks.secrets import (
     ServiceUrl,
@@ -123,7 +124,8 @@ async def listen(
         elif service is not None:
             read_secrets = service_secrets(service, project)
         else:
-            storage, encryptor = await stack.enter_async_context(open_encrypted_store(settings))
+            async with offer_services():
+                storage, encryptor = await stack.enter_async_context(open_encrypted_store(settings))
             read_secrets = stored_secrets(storage, encryptor, project)
         await read_secrets()  # Report an error in the secrets now, not at the first event.
         forward = None

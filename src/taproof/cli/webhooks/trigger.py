@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, cast, get_args
 import typer
 
 from taproof.cli.command import STORE, AsJson, Given, command, load, open_encrypted_store
+from taproof.cli.developer_api import offer_services
 from taproof.cli.output import print_json
 from taproof.cli.webhooks.secrets import (
     ServiceUrl,
@@ -95,7 +96,7 @@ async def _send_here(given: Given, event: EventType, project: str, service: str 
     if service is not None:
         secrets = await service_secrets(service, project)()
     else:
-        async with open_encrypted_store(load(given)) as (storage, encryptor):
+        async with offer_services(), open_encrypted_store(load(given)) as (storage, encryptor):
             secrets = await stored_secrets(storage, encryptor, project)()
     now = system_clock()
     event_id = new_event_id(now, system_entropy)
@@ -128,6 +129,7 @@ async def _send_from_database(settings: Settings, event: EventType, project_id: 
 
     rules, ports = settings.address_rules, settings.webhook_ports
     async with (
+        offer_services(),
         open_encrypted_store(settings) as (storage, encryptor),
         open_webhook_client(rules, ports, allow_http=settings.sandbox) as client,
     ):
