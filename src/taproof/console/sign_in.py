@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from taproof.console.access import (
+    FIRST_SIGN_IN,
     HOME,
     SESSION_COOKIE,
     SIGN_IN,
@@ -81,6 +82,7 @@ _EMAIL_TAKEN: Final = (
     "A developer with the e-mail address of this invitation already exists. Sign in as that developer. If the account "
     "has no linked messenger account, ask the operator to link yours with: taproof developers invite EMAIL"
 )
+_LINK_WAS_USED: Final = "If it was used before, sign in as the simulated user that it linked."
 _INTRO: Final[Mapping[Purpose, str]] = {
     CONSOLE: "Open the messenger and tap the number shown below. A wrong number cancels the sign-in. This page "
     "continues automatically.",
@@ -245,6 +247,8 @@ class SignInPages:
         if developer is None:
             self.limits.refused_credentials.note("messenger_account", request.scope)
             sentence = _NOBODY.format(isolated_name(identity.messenger_name))
+            if self.sandbox:
+                sentence = f"{sentence} {FIRST_SIGN_IN} {_LINK_WAS_USED}"
             return await self._go_back(request, kept, sentence, 403)
         try:
             sign_in = await self.developer_sign_ins.source(kept["encrypted"], CONSOLE)
