@@ -23,6 +23,8 @@ from taproof.service.projects import Projects
 
 SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"
+JOIN: Final = "/console/join"
+ACCEPT_JOINING: Final = f"{JOIN}/accept"
 SESSION_COOKIE: Final = "session"
 FIRST_SIGN_IN: Final = (
     "Open the First sign-in link that make run (taproof serve --sandbox) printed: it links a simulated user to the "

@@ -17,6 +17,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from taproof.console.access import (
+    ACCEPT_JOINING,
     FIRST_SIGN_IN,
     HOME,
     SESSION_COOKIE,
@@ -164,7 +165,10 @@ class SignInPages:
     def _sign_in_page(
         self, request: Request, next_page: str, error: str = "", status: int = 200, *, starts: bool = False
     ) -> Response:
-        context = {"next": next_page, "error": error, "starts": starts}
+        joins = (
+            next_page == ACCEPT_JOINING
+        )  # The visitor has given the code of an invitation, which is not checked yet.
+        context = {"next": next_page, "error": error, "starts": starts and not joins, "joins": joins}
         return self.pages.render(request, "sign_in.html", context, status=status)
 
     async def _enter(
