@@ -82,7 +82,7 @@ async def test_a_filter_is_a_chip(visitor: Visitor) -> None:
 
 
 async def test_users_are_filtered_by_id(visitor: Visitor, console: Installation) -> None:
-    """The filter finds one user of the project; a wrong id is kept and gets a sentence."""
+    """The filter finds one user of the project; a wrong id is kept and gets a sentence, above all users."""
     shop, _ = await visitor.create_project("Shop")
     for who in (ADA, GRACE):
         await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, who)
@@ -93,5 +93,7 @@ async def test_users_are_filtered_by_id(visitor: Visitor, console: Installation)
     assert "No user matches" in none.text
     wrong = await visitor.get(users, messenger_id="ada")
     assert wrong.status == 400
-    assert "digits only" in wrong.texts(".//p[@role='alert']")[0]
+    assert wrong.texts(".//p[@role='alert']")[0].startswith("A messenger id has only digits")
+    assert sorted(row[1] for row in wrong.rows()) == sorted([ADA.messenger_id, GRACE.messenger_id])
+    assert wrong.texts(".//summary") == ["Messenger id"]
     assert wrong.fields(users)["messenger_id"] == "ada"
