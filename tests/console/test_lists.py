@@ -20,12 +20,17 @@ DISTANCES = {
     -30 * DAY: "19 Oct 2026",
     5 * MINUTE: "in 5 min",
     2 * DAY: "in 2 days",
+    7 * DAY - SECOND: "in 7 days",
+    DAY + HOUR: "in 1 day",
+    DAY - SECOND: "in 1 day",
+    HOUR - 400: "in 1 h",
+    30 * DAY - 1: "in 30 days",
     365 * DAY: "18 Nov 2027",
 }
 
 
 def test_relative_times() -> None:
-    """A time is in its largest whole unit, before and after now, and a date from 30 days on."""
+    """A time is in its largest unit, before and after now, and a date from 30 days on. Only the future is rounded."""
     words = {distance: relative_time(NOW + distance, NOW).replace("\xa0", " ") for distance in DISTANCES}
     assert words == DISTANCES
 
