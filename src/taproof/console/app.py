@@ -154,7 +154,7 @@ class Console:
             WebhookPages(access, pages, projects, deliveries),
             self.live,  # Must precede the session page, whose route would also match this path.
             SessionPages(access, pages, services.session_reader, projects, deliveries, clock),
-            ErasurePages(access, pages, services.erasure),
+            ErasurePages(access, pages, services.erasure, services.session_reader),
             UserPages(access, pages, services.users, services.session_reader, clock),
             AnalyticsPages(access, pages, services.analytics),
         )
