@@ -39,7 +39,7 @@ async def test_an_account_that_is_not_linked(console: Installation, anonymous: B
     shown = await anonymous.get("/console/sign-in/waiting")
     assert shown.status == 403
     [sentence] = shown.texts(".//p[@role='alert']")
-    assert "Open the First sign-in link that make run (taproof serve --sandbox) printed" in sentence
+    assert "Open the “First sign-in” link that make run (taproof serve --sandbox) printed" in sentence
 
 
 async def test_the_command_is_for_the_sandbox(visitor: Visitor) -> None:

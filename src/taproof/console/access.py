@@ -27,7 +27,7 @@ JOIN: Final = "/console/join"
 ACCEPT_JOINING: Final = f"{JOIN}/accept"
 SESSION_COOKIE: Final = "session"
 FIRST_SIGN_IN: Final = (
-    "Open the First sign-in link that make run (taproof serve --sandbox) printed: it links a simulated user to the "
+    "Open the “First sign-in” link that make run (taproof serve --sandbox) printed: it links a simulated user to the "
     "sandbox developer and signs you in with the messenger."
 )
 """In the sandbox, how to sign in with the messenger."""
