@@ -83,7 +83,10 @@ _EMAIL_TAKEN: Final = (
     "A developer with the e-mail address of this invitation already exists. Sign in as that developer. If the account "
     "has no linked messenger account, ask the operator to link yours with: taproof developers invite EMAIL"
 )
-_LINK_WAS_USED: Final = "If it was used before, sign in as the simulated user that it linked."
+_NOBODY_IN_THE_SANDBOX: Final = (
+    f"The messenger account {{}} is not linked to a developer. {FIRST_SIGN_IN} If it was used before, choose the "
+    "simulated user that it linked, or open an invitation from an owner."
+)
 _INTRO: Final[Mapping[Purpose, str]] = {
     CONSOLE: "Open the messenger and tap the number shown below. A wrong number cancels the sign-in. This page "
     "continues automatically.",
@@ -250,9 +253,8 @@ class SignInPages:
         developer = await self.developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
             self.limits.refused_credentials.note("messenger_account", request.scope)
-            sentence = _NOBODY.format(isolated_name(identity.messenger_name))
-            if self.sandbox:
-                sentence = f"{sentence} {FIRST_SIGN_IN} {_LINK_WAS_USED}"
+            sentence = _NOBODY_IN_THE_SANDBOX if self.sandbox else _NOBODY
+            sentence = sentence.format(isolated_name(identity.messenger_name))
             return await self._go_back(request, kept, sentence, 403)
         try:
             sign_in = await self.developer_sign_ins.source(kept["encrypted"], CONSOLE)
