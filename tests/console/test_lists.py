@@ -20,12 +20,17 @@ DISTANCES = {
     -30 * DAY: "19 Oct 2026",
     5 * MINUTE: "in 5 min",
     2 * DAY: "in 2 days",
+    7 * DAY - SECOND: "in 7 days",
+    DAY + HOUR: "in 1 day",
+    DAY - SECOND: "in 1 day",
+    HOUR - 400: "in 1 h",
+    30 * DAY - 1: "in 30 days",
     365 * DAY: "18 Nov 2027",
 }
 
 
 def test_relative_times() -> None:
-    """A time is in its largest whole unit, before and after now, and a date from 30 days on."""
+    """A time is in its largest unit, before and after now, and a date from 30 days on. Only the future is rounded."""
     words = {distance: relative_time(NOW + distance, NOW).replace("\xa0", " ") for distance in DISTANCES}
     assert words == DISTANCES
 
@@ -82,7 +87,7 @@ async def test_a_filter_is_a_chip(visitor: Visitor) -> None:
 
 
 async def test_users_are_filtered_by_id(visitor: Visitor, console: Installation) -> None:
-    """The filter finds one user of the project; a wrong id is kept and gets a sentence."""
+    """The filter finds one user of the project; a wrong id is kept and gets a sentence, above all users."""
     shop, _ = await visitor.create_project("Shop")
     for who in (ADA, GRACE):
         await console.messenger.confirm((await visitor.start_session(shop.id)).deeplink, who)
@@ -93,5 +98,7 @@ async def test_users_are_filtered_by_id(visitor: Visitor, console: Installation)
     assert "No user matches" in none.text
     wrong = await visitor.get(users, messenger_id="ada")
     assert wrong.status == 400
-    assert "digits only" in wrong.texts(".//p[@role='alert']")[0]
+    assert wrong.texts(".//p[@role='alert']")[0].startswith("A messenger id has only digits")
+    assert sorted(row[1] for row in wrong.rows()) == sorted([ADA.messenger_id, GRACE.messenger_id])
+    assert wrong.texts(".//summary") == ["Messenger id"]
     assert wrong.fields(users)["messenger_id"] == "ada"

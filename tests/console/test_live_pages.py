@@ -195,7 +195,7 @@ async def test_the_page_of_a_session_follows_it(page: Page, visitor: Visitor, co
     console.clock.now += MINUTE
     await console.messenger.signin.verify_session(shop.id, started.session_token, public=True)
     await page.clock.fast_forward(2_000)
-    await expect(page.locator(".lead")).to_contain_text("Confirmed and used.")
+    await expect(page.locator(".lead")).to_contain_text("Your application received the result.")
     await expect(page.get_by_role("button", name="Stop updating")).to_be_hidden()
 
 

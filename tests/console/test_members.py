@@ -70,6 +70,23 @@ async def test_a_link_survives_the_sign_in(visitor: Visitor, anonymous: Browsing
     assert (given.status, given.location) == (303, ACCEPT)
     assert code not in str(given.response.headers)
     assert (await anonymous.get(ACCEPT)).location == "/console/sign-in?next=%2Fconsole%2Fjoin%2Faccept"
+    sign_in = await anonymous.get("/console/sign-in", next=ACCEPT)
+    assert "You opened an invitation to a project. To join it, sign in" in sign_in.text
+    assert "Shop" not in sign_in.text
+    assert "sign_in.js" not in sign_in.html, "the page leaves before the visitor has read it"
+    other = await anonymous.get("/console/sign-in", next="/console/tokens")
+    assert ("invitation to a project" in other.text, "sign_in.js" in other.html) == (False, True)
+
+
+async def test_an_account_comes_first(visitor: Visitor, stranger: Visitor) -> None:
+    """The page says how a person without an account gets one: an owner of the installation can follow a link."""
+    project, _ = await visitor.create_project("Shop")
+    await join(visitor, project, stranger, "owner")
+    members = f"/console/projects/{project.id}/members"
+    assert "No account yet? Invite them on Team first." in (await visitor.get(members)).text
+    theirs = await stranger.get(members)
+    assert "No account yet? An owner of this installation can invite them." in theirs.text
+    assert "/console/team" not in theirs.html
 
 
 async def test_links_that_do_not_work(visitor: Visitor, stranger: Visitor) -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import pytest
 from starlette.routing import Route
-from tests.console.browsing import Browsing, Shown
+from tests.console.browsing import Browsing, Shown, text_of
 from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 
 from taproof.console.app import Console
@@ -493,3 +493,12 @@ async def test_nobody_gets_in_without_signing_in(visitor: Visitor, anonymous: Br
         assert shown.location.startswith("/console/sign-in")
     assert await the_project(visitor, console) == project
     assert (await console.services.projects.authenticate(secrets.secret_key)).id == project.id
+
+
+async def test_quick_start_names_the_next_step(visitor: Visitor) -> None:
+    """Only the programs print a link; the button and OpenID Connect do not."""
+    project, _ = await visitor.create_project()
+    shown = await visitor.get(f"/console/projects/{project.id}")
+    panels = {each.get("data-panel", ""): text_of(each) for each in shown.all(".//section[@data-panel]")}
+    links = {name for name, text in panels.items() if "Open the link that the program prints" in text}
+    assert (links, set(panels) - links) == ({"node", "python", "curl"}, {"button", "oidc"})

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.api.conftest import ManualClock
 from tests.console.browsing import Browsing
-from tests.console.conftest import BASE_URL, Installation, open_console
+from tests.console.conftest import ADA, BASE_URL, Installation, open_console
 
 from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.core.accounts import AccessToken, Actor, Developer
@@ -26,7 +26,7 @@ class Sandbox:
         self.part = SandboxDeveloper(self._authenticate, lambda host: host == BASE_URL.removeprefix("https://"))
 
     async def begin(self, console: Installation) -> Actor:
-        developer = await console.add_developer("sandbox@localhost")
+        developer = await console.add_developer("sandbox@localhost", is_owner=True)
         created = await console.services.developers.create_access_token(Actor(developer, "service"), "sandbox")
         self.console, self.plaintext, self.token_id = console, created.plaintext, created.token.id
         return Actor(developer, "service")
@@ -59,6 +59,24 @@ async def test_one_click(console: Installation, sandbox: Sandbox, anonymous: Bro
     assert (await anonymous.get("/console/tokens")).status == 303
     refused = await anonymous.follow(await anonymous.submit(SIGN_IN, ONE_CLICK))
     assert "Restart the sandbox" in refused.text
+
+
+async def test_it_cannot_invite(console: Installation, sandbox: Sandbox, anonymous: Browsing) -> None:
+    """Team refuses a one-click session with a sentence that names the way to a session that can invite."""
+    actor = await sandbox.begin(console)
+    await anonymous.submit(SIGN_IN, ONE_CLICK)
+    shown = await anonymous.get("/console/team")
+    assert "opened with one click or with an access token cannot invite" in shown.text
+    assert "Open the “First sign-in” link that make run (taproof serve --sandbox) printed" in shown.text
+    refused = await anonymous.post("/console/team/invitations", {"email": "eve@example.com", "plan": "free"})
+    assert refused.status == 403
+    assert "“First sign-in” link" in refused.texts(".//p[@role='alert']")[0]
+    again = await console.services.invitations.invite_again(actor, actor.developer)
+    await console.services.invitations.accept_invitation(again.code, ADA, address="")
+    await anonymous.submit(SIGN_IN, ONE_CLICK)  # Linking an account signs out all browsers.
+    shown = await anonymous.get("/console/team")
+    assert "“First sign-in” link" not in shown.text
+    assert "sign in with the messenger as the simulated user that is linked to you" in shown.text
 
 
 async def test_not_from_elsewhere(console: Installation, sandbox: Sandbox, anonymous: Browsing) -> None:

@@ -32,6 +32,16 @@ async def test_another_simulated_user(console: Installation, anonymous: Browsing
     assert sentence.endswith("On the simulated phone, choose another person under “You are”, or “New user”.")
 
 
+async def test_an_account_that_is_not_linked(console: Installation, anonymous: Browsing) -> None:
+    """A simulated user who is not linked to a developer is told which link links one."""
+    waiting = await anonymous.follow(await anonymous.submit("/console/sign-in", "/console/sign-in"))
+    await console.messenger.confirm(waiting.one(".//a[@target='_blank']").get("href", ""), ADA)
+    shown = await anonymous.get("/console/sign-in/waiting")
+    assert shown.status == 403
+    [sentence] = shown.texts(".//p[@role='alert']")
+    assert "Open the “First sign-in” link that make run (taproof serve --sandbox) printed" in sentence
+
+
 async def test_the_command_is_for_the_sandbox(visitor: Visitor) -> None:
     """The command on the account page works for the sandbox's database and prints a link to this service."""
     [command] = (await visitor.get("/console/account")).texts(".//main//code")

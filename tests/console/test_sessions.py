@@ -79,7 +79,7 @@ async def test_the_list_says_when_where_who_and_what(visitor: Visitor, console: 
     shown = await visitor.get(LIST)
     assert [row[1:] for row in shown.rows()] == [
         ["Blog", "Pending", "", "Waiting for the user to open the link."],
-        ["Shop", "Used", "Ada Lovelace @ada 1001", "Confirmed and used."],
+        ["Shop", "Used", "Ada Lovelace @ada 1001", "Your application received the result."],
         ["Blog", "Cancelled", "", "Cancelled by the user."],
         ["Shop", "Confirmed", "Grace 1002", "Confirmed, but not used yet."],
         ["Shop", "Expired", "", "The link was never opened."],
@@ -390,7 +390,7 @@ async def test_the_steps_and_how_long_each_took(visitor: Visitor, console: Insta
         "Used 2026-11-18 11:07:47 UTC immediately",
     ]
     assert shown.texts(".//ol[@id='steps']/li/p[2]")[2] == "The user tapped Confirm."
-    assert shown.texts(".//p[@class='lead']") == ["Used Confirmed and used."]
+    assert shown.texts(".//p[@class='lead']") == ["Used Your application received the result."]
 
 
 @pytest.mark.parametrize(

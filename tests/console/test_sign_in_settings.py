@@ -192,6 +192,9 @@ async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Inst
     assert listed.one(f".//a[@href='{page}']") is not None
     asked = await visitor.get(page)
     assert asked.heading == f"Erase the user {ADA.messenger_id}?"
+    assert asked.texts(".//p[@class='lead']") == [
+        "At the latest sign-in that you can see, this user was Ada Lovelace @ada."
+    ]
     assert len((await visitor.get("/console/sessions")).rows()) == 2
     done = await visitor.follow(await visitor.submit(page, page))
     assert f"The projects that you can change keep no data about the user {ADA.messenger_id}." in done.text
@@ -199,6 +202,7 @@ async def test_a_user_is_erased_after_a_question(visitor: Visitor, console: Inst
     assert len((await stranger.get("/console/sessions")).rows()) == 1
     again = await visitor.follow(await visitor.submit(page, page))
     assert "There was none." in again.text
+    assert ADA.messenger_name not in (await visitor.get(page)).text
     log = await visitor.get("/console/audit")
     assert log.text.count("Erased a user's data") == 1
     assert ADA.messenger_id not in log.text

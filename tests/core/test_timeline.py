@@ -50,7 +50,7 @@ CASES: dict[str, tuple[Session, int, list[tuple[StepName, int | None]], str]] = 
         USED,
         EDGE,
         [("requested", START), ("opened", START + 5_000), ("confirmed", START + 9_000), ("used", START + 11_000)],
-        "Confirmed and used.",
+        "Your application received the result.",
     ),
     "cancelled": (
         CANCELLED,

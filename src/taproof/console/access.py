@@ -23,7 +23,14 @@ from taproof.service.projects import Projects
 
 SIGN_IN: Final = "/console/sign-in"
 HOME: Final = "/console/projects"
+JOIN: Final = "/console/join"
+ACCEPT_JOINING: Final = f"{JOIN}/accept"
 SESSION_COOKIE: Final = "session"
+FIRST_SIGN_IN: Final = (
+    "Open the “First sign-in” link that make run (taproof serve --sandbox) printed: it links a simulated user to the "
+    "sandbox developer and signs you in with the messenger."
+)
+"""In the sandbox, how to sign in with the messenger."""
 _NEXT_LIMIT: Final = 500
 """The maximum length in characters. The path is stored in a cookie, and browsers drop cookies larger than 4 KB."""
 

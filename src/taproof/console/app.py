@@ -142,7 +142,7 @@ class Console:
                 sandbox=sandbox,
             ),
             AccountPages(access, pages, services.console_sessions, developers, plans, invite_options),
-            TeamPages(access, pages, developers, invitations, base_url),
+            TeamPages(access, pages, developers, invitations, base_url, one_click=sandbox_developer is not None),
             TokenPages(access, pages, developers, clock),
             AuditPages(access, pages, services.audit, developers, projects),
             ProjectPages(access, pages, projects, services.bots, services.managed_bots, plans, quick_start),
@@ -154,7 +154,7 @@ class Console:
             WebhookPages(access, pages, projects, deliveries),
             self.live,  # Must precede the session page, whose route would also match this path.
             SessionPages(access, pages, services.session_reader, projects, deliveries, clock),
-            ErasurePages(access, pages, services.erasure),
+            ErasurePages(access, pages, services.erasure, services.session_reader),
             UserPages(access, pages, services.users, services.session_reader, clock),
             AnalyticsPages(access, pages, services.analytics),
         )

@@ -10,6 +10,7 @@ from taproof.console.access import Access, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
 from taproof.service.erasure import Erasure, checked_messenger_id
+from taproof.service.sessions.list import SessionReader
 
 _SESSIONS = "/console/sessions"
 
@@ -21,19 +22,24 @@ class ErasurePages:
     access: Access
     pages: PageRenderer
     erasure: Erasure
+    session_reader: SessionReader
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
         signed_in = self.access.signed_in
         page = "/console/users/{messenger_id}/erase"
         return [
-            Route(page, signed_in(self._ask), methods=["GET"]),
+            Route(page, signed_in(self._ask, across_projects=True), methods=["GET"]),
             Route(page, signed_in(self._erase), methods=["POST"]),
         ]
 
-    async def _ask(self, request: Request, _visitor: Visitor) -> Response:
+    async def _ask(self, request: Request, visitor: Visitor) -> Response:
         messenger_id = checked_messenger_id(request.path_params["messenger_id"])
-        return self.pages.render(request, "erase_user.html", {"messenger_id": messenger_id})
+        found = await self.session_reader.list_sessions(
+            visitor.developer, project_id=None, status=None, limit=1, cursor=None, messenger_id=messenger_id
+        )
+        identity = found.sessions[0].identity if found.sessions else None
+        return self.pages.render(request, "erase_user.html", {"messenger_id": messenger_id, "identity": identity})
 
     async def _erase(self, request: Request, visitor: Visitor) -> Response:
         await read_form(request)

@@ -1,13 +1,13 @@
 """The members page of a project, and the page on which a developer accepts an invitation to a project."""
 
 from dataclasses import dataclass
-from typing import Final, cast, get_args
+from typing import cast, get_args
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from taproof.console.access import HOME, Access, Visitor
+from taproof.console.access import ACCEPT_JOINING, HOME, JOIN, Access, Visitor
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
@@ -25,9 +25,6 @@ from taproof.core.model import Project
 from taproof.core.names import isolated_name
 from taproof.core.roles import ACTIONS, PERMITTED, ROLES, Role
 from taproof.service.members import Members
-
-JOIN: Final = "/console/join"
-_ACCEPT: Final = f"{JOIN}/accept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,8 @@ class MemberPages:
             Route(f"{members}/{{developer_id}}/remove", on_project(self._remove), methods=["POST"]),
             Route(JOIN, self._show_join, methods=["GET"]),
             Route(JOIN, self._read_code, methods=["POST"]),
-            Route(_ACCEPT, signed_in(self._show_invitation), methods=["GET"]),
-            Route(_ACCEPT, signed_in(self._accept), methods=["POST"]),
+            Route(ACCEPT_JOINING, signed_in(self._show_invitation), methods=["GET"]),
+            Route(ACCEPT_JOINING, signed_in(self._accept), methods=["POST"]),
         ]
 
     async def _list(self, request: Request, visitor: Visitor, project: Project, *, error: str = "") -> Response:
@@ -134,7 +131,7 @@ class MemberPages:
         code = (await read_form(request))["code"].rpartition("#")[2]  # The visitor can also paste the whole link.
         if not is_key(code, "join"):
             return self._join_page(request, InvitationNotFound.sentence)
-        response = RedirectResponse(_ACCEPT, 303)
+        response = RedirectResponse(ACCEPT_JOINING, 303)
         self.joining.give(request, response, {"code": code})
         return response
 

@@ -160,6 +160,9 @@ def ago(context: Context, instant: int) -> Markup:
 def relative_time(instant: int, now: int) -> str:
     """Return an instant (ms) in words: "12 s ago", "in 3 days", or its date if it is 30 days or more away.
 
+    A time in the past is rounded down. A time in the future is rounded to the nearest unit, because a new invitation
+    that is valid for 7 days would otherwise expire "in 6 days".
+
     `relativeTime` in console.js follows the same rules, so that an open page stays correct.
     """
     distance = abs(now - instant)
@@ -168,10 +171,18 @@ def relative_time(instant: int, now: int) -> str:
         return f"{then.day} {then:%b %Y}"
     if distance < 5 * SECOND:
         return "now"
-    unit, name = next(each for each in _UNITS if distance >= each[0])
+    unit, name = _unit(distance)
+    if instant > now:
+        distance = (distance + unit // 2) // unit * unit
+        unit, name = _unit(distance)  # 59.9 minutes are now one hour.
     count = distance // unit
     words = f"{count}\N{NO-BREAK SPACE}{name}{'s' if name == 'day' and count > 1 else ''}"
     return f"in {words}" if instant > now else f"{words} ago"
+
+
+def _unit(distance: int) -> tuple[int, str]:
+    """Return the largest unit that fits into a distance (ms), with its name."""
+    return next(each for each in _UNITS if distance >= each[0])
 
 
 def _in_utc(instant: int) -> str:

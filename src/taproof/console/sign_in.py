@@ -17,6 +17,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from taproof.console.access import (
+    ACCEPT_JOINING,
+    FIRST_SIGN_IN,
     HOME,
     SESSION_COOKIE,
     SIGN_IN,
@@ -80,6 +82,10 @@ _NOBODY: Final = (
 _EMAIL_TAKEN: Final = (
     "A developer with the e-mail address of this invitation already exists. Sign in as that developer. If the account "
     "has no linked messenger account, ask the operator to link yours with: taproof developers invite EMAIL"
+)
+_NOBODY_IN_THE_SANDBOX: Final = (
+    f"The messenger account {{}} is not linked to a developer. {FIRST_SIGN_IN} If it was used before, choose the "
+    "simulated user that it linked, or open an invitation from an owner."
 )
 _INTRO: Final[Mapping[Purpose, str]] = {
     CONSOLE: "Open the messenger and tap the number shown below. A wrong number cancels the sign-in. This page "
@@ -162,7 +168,10 @@ class SignInPages:
     def _sign_in_page(
         self, request: Request, next_page: str, error: str = "", status: int = 200, *, starts: bool = False
     ) -> Response:
-        context = {"next": next_page, "error": error, "starts": starts}
+        joins = (
+            next_page == ACCEPT_JOINING
+        )  # The visitor has given the code of an invitation, which is not checked yet.
+        context = {"next": next_page, "error": error, "starts": starts and not joins, "joins": joins}
         return self.pages.render(request, "sign_in.html", context, status=status)
 
     async def _enter(
@@ -244,7 +253,8 @@ class SignInPages:
         developer = await self.developers.read_developer_by_messenger_id(identity.messenger_id)
         if developer is None:
             self.limits.refused_credentials.note("messenger_account", request.scope)
-            sentence = _NOBODY.format(isolated_name(identity.messenger_name))
+            sentence = _NOBODY_IN_THE_SANDBOX if self.sandbox else _NOBODY
+            sentence = sentence.format(isolated_name(identity.messenger_name))
             return await self._go_back(request, kept, sentence, 403)
         try:
             sign_in = await self.developer_sign_ins.source(kept["encrypted"], CONSOLE)

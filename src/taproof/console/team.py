@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from taproof.console.access import Access, Endpoint, Page, Visitor
+from taproof.console.access import FIRST_SIGN_IN, Access, Endpoint, Page, Visitor
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
 from taproof.core.accounts import Plan
@@ -21,6 +21,11 @@ _MESSENGER_ONLY: Final = (
     "You signed in with an access token. To invite others, or to revoke an invitation, sign out and sign in with your "
     "messenger."
 )
+_ONE_CLICK: Final = (
+    "A console session that was opened with one click or with an access token cannot invite others or revoke an "
+    "invitation."
+)
+_AS_THE_LINKED_USER: Final = "Sign out, and sign in with the messenger as the simulated user that is linked to you."
 _EMPTY: Final = {"email": "", "plan": "free", "is_owner": ""}
 
 
@@ -34,6 +39,8 @@ class TeamPages:
     invitations: Invitations
     base_url: str
     """The beginning of invitation links."""
+    one_click: bool = False
+    """Whether one click can open a console session with the sandbox's access token."""
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""
@@ -55,11 +62,19 @@ class TeamPages:
         """Refuse visitors who signed in with an access token: a leaked token must not create lasting access."""
 
         async def answer(request: Request, visitor: Visitor) -> Response:
-            if visitor.session.access_token_id is not None:
-                return await self._page(request, visitor, error=_MESSENGER_ONLY, status=403)
+            if self._refusal(visitor):
+                return await self._page(request, visitor, error=self._refusal(visitor), status=403)
             return await page(request, visitor)
 
         return self._for_owners(answer)
+
+    def _refusal(self, visitor: Visitor) -> str:
+        """Return why a visitor can neither invite nor revoke an invitation; "" if they can."""
+        if visitor.session.access_token_id is None:
+            return ""
+        if not self.one_click:
+            return _MESSENGER_ONLY
+        return f"{_ONE_CLICK} {FIRST_SIGN_IN if visitor.developer.messenger_id is None else _AS_THE_LINKED_USER}"
 
     async def _invite(self, request: Request, visitor: Visitor) -> Response:
         form = await read_form(request)
@@ -94,6 +109,6 @@ class TeamPages:
             "plans": get_args(Plan),
             "typed": typed,
             "error": error,
-            "refusal": _MESSENGER_ONLY if visitor.session.access_token_id is not None else "",
+            "refusal": self._refusal(visitor),
         }
         return self.pages.render(request, "team.html", context, status=status)

@@ -20,6 +20,8 @@ from taproof.service.users import UserPage, Users
 PAGE: Final = 50
 _GONE: Final = "This user has not signed in to this project, or their data was erased."
 
+_NOT_AN_ID: Final = "A messenger id has only digits, at most 20. The list below shows all users."
+
 
 @dataclass(frozen=True, slots=True)
 class UserPages:
@@ -45,24 +47,28 @@ class UserPages:
     async def _list(self, request: Request, visitor: Visitor, project: Project) -> Response:
         cursor = request.query_params.get("cursor")
         messenger_id = request.query_params.get("messenger_id", "").strip()
-        page, error = UserPage([], None), ""
-        try:
-            if messenger_id:
+        page, error, mistake = None, "", ""
+        if messenger_id:
+            try:
                 user = await self.users.read_user(visitor.developer, project.id, messenger_id)
                 page = UserPage([user] if user else [], None)
-            else:
-                page = await self.users.list_users(visitor.developer, project.id, limit=PAGE, cursor=cursor)
+            except InvalidRequest:
+                mistake = _NOT_AN_ID
+        try:
+            page = page or await self.users.list_users(visitor.developer, project.id, limit=PAGE, cursor=cursor)
         except InvalidRequest as invalid:
-            error = invalid.sentence
+            page, error = UserPage([], None), invalid.sentence
         context = {
             "project": project,
             "users": page.users,
             "next_cursor": page.next_cursor,
             "is_first": cursor is None,
             "messenger_id": messenger_id,
-            "error": error,
+            "filtered_id": "" if mistake else messenger_id,
+            "error": error or mistake,
+            "mistake": mistake,
         }
-        return self.pages.render(request, "users.html", context, status=400 if error else 200)
+        return self.pages.render(request, "users.html", context, status=400 if error or mistake else 200)
 
     async def _show(self, request: Request, visitor: Visitor, project: Project) -> Response:
         messenger_id: str = request.path_params["messenger_id"]

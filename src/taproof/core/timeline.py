@@ -135,7 +135,7 @@ def outcome_sentence(session: Session, now: int) -> str:
         case "cancelled":
             return f"Cancelled by {'your application' if session.withdrawn else 'the user'}. {_AGAIN}"
         case "used":
-            return "Confirmed and used."
+            return "Your application received the result."
         case "confirmed" if now < session.expires_at:
             # Until then a client keeps polling (service-spec.md, Limits).
             return "Confirmed, but not used yet. Waiting for your application to call verify."

@@ -49,8 +49,13 @@ function relativeTime(instant, now) {
   const distance = Math.abs(now - instant);
   if (distance >= 30 * UNITS[0][0]) return undefined;
   if (distance < 5_000) return "now";
-  const [unit, name] = UNITS.find(([each]) => distance >= each);
-  const count = Math.floor(distance / unit);
+  let [unit, name] = UNITS.find(([each]) => distance >= each);
+  let count = Math.floor(distance / unit);
+  if (instant > now) {
+    const rounded = Math.round(distance / unit) * unit;
+    [unit, name] = UNITS.find(([each]) => rounded >= each);
+    count = rounded / unit;
+  }
   const words = `${count}\u00a0${name}${name === "day" && count > 1 ? "s" : ""}`;
   return instant > now ? `in ${words}` : `${words} ago`;
 }
