@@ -168,9 +168,8 @@ class SignInPages:
     def _sign_in_page(
         self, request: Request, next_page: str, error: str = "", status: int = 200, *, starts: bool = False
     ) -> Response:
-        joins = (
-            next_page == ACCEPT_JOINING
-        )  # The visitor has given the code of an invitation, which is not checked yet.
+        # The visitor has given the code of an invitation, which is not checked yet.
+        joins = next_page == ACCEPT_JOINING
         context = {"next": next_page, "error": error, "starts": starts and not joins, "joins": joins}
         return self.pages.render(request, "sign_in.html", context, status=status)
 
