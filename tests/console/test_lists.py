@@ -20,11 +20,11 @@ DISTANCES = {
     -30 * DAY: "19 Oct 2026",
     5 * MINUTE: "in 5 min",
     2 * DAY: "in 2 days",
-    7 * DAY - SECOND: "in 7 days",
+    7 * DAY - MINUTE: "in 7 days",
     DAY + HOUR: "in 1 day",
-    DAY - SECOND: "in 1 day",
-    HOUR - 400: "in 1 h",
-    30 * DAY - 1: "in 30 days",
+    DAY - MINUTE: "in 1 day",
+    HOUR - 10 * SECOND: "in 1 h",
+    30 * DAY - MINUTE: "in 30 days",
     365 * DAY: "18 Nov 2027",
 }
 
