@@ -72,11 +72,11 @@ async def test_a_filter_is_a_chip(visitor: Visitor) -> None:
     shop, _ = await visitor.create_project("Shop")
     path = "/console/sessions"
     shown = await visitor.get(path)
-    assert shown.texts(".//summary") == ["Project", "Status", "Time", "User"]
+    assert shown.texts(".//summary") == ["Project", "Status", "Time", "Messenger id"]
     assert not shown.all(".//a[@class='chip remove']")
     chosen = {"project_id": shop.id, "status": "used", "since": "2026-11-18T10:00"}
     shown = await visitor.get(path, **chosen)
-    assert shown.texts(".//summary") == ["Project: Shop", "Status: Used", "Time: from 2026-11-18 10:00", "User"]
+    assert shown.texts(".//summary") == ["Project: Shop", "Status: Used", "Time: from 2026-11-18 10:00", "Messenger id"]
     removed = [link.get("href", "") for link in shown.all(".//a[@class='chip remove']")]
     assert removed[1] == f"{path}?project_id={shop.id}&since=2026-11-18T10%3A00"
     assert ["status=used" in link for link in removed] == [True, False, True]

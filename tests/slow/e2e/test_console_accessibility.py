@@ -135,7 +135,7 @@ REACHED = """() => reached.map(({ it, seen }) => {
 CONTROLS = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
   .filter((it) => it.checkVisibility() && !it.matches(":disabled") && it.type !== "hidden")
   .filter((it) => it.type !== "radio" || it.checked).length"""  # Arrow keys reach the rest of a radio group.
-ACCENT = "getComputedStyle(document.querySelector('main a, main .button')).backgroundColor"
+ACCENT = "getComputedStyle(document.querySelector('main .button:not(.quiet)')).backgroundColor"
 
 
 async def test_keyboard(browser: Browser, sandbox: Service, addresses: list[str]) -> None:
