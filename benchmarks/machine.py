@@ -89,8 +89,10 @@ def facts(fsync: float) -> dict[str, str]:
     """Return facts about the machine that the figures depend on."""
     found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(encoding="utf-8"), re.MULTILINE)
     wrk = subprocess.run(["wrk", "-v"], capture_output=True, text=True, check=False).stdout.split(" [")[0]
+    commit = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
+        "commit": subprocess.run(commit, capture_output=True, text=True, check=True).stdout.strip(),
         "wrk": wrk.removeprefix("wrk "),
         "Linux": os.uname().release,
         "CPU": f"{found[1] if found else 'unknown'}, {os.cpu_count()} cores, one for each side",
