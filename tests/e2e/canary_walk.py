@@ -229,7 +229,7 @@ def commands(walker: Walker) -> None:
     walker.note("access token", created["access_token"])
     walker.walk.outputs.pop()
     walker.command("developers", "plan", "canary@example.com", "pro")
-    walker.command("audit", "--developer", "sandbox@localhost")
+    walker.command("audit", "--sandbox", "--developer", "sandbox@localhost")
 
 
 def _all_tried(deliveries: list[dict[str, Any]]) -> bool:

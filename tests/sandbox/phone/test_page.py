@@ -45,7 +45,7 @@ async def test_start_and_confirm_are_two_clicks(page: Page, echo: EchoBot) -> No
     await expect(page.locator("[data-message]").last).to_contain_text("You chose c:token")
     await expect(page.locator("[data-buttons] button")).to_have_count(0)
     # The token is neither in the address bar nor, as in the real messenger, in what the person sees.
-    assert page.url.endswith("/sandbox/phone")
+    await expect(page).to_have_url(re.compile("/sandbox/phone$"))
     await expect(page.locator("[data-from=user] .bubble > div")).to_have_text("/start")
     await page.reload()
     await expect(page.locator("[data-message]")).to_have_count(2)
