@@ -13,6 +13,7 @@ from typing import get_args
 import httpx
 import pytest
 from playwright.async_api import Browser
+from tests.console.browsing import text_of
 from tests.console.conftest import BASE_URL, Installation, Visitor
 from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phone
 
@@ -266,10 +267,14 @@ async def test_the_page_shows_the_programs_as_they_are(
 
 
 async def test_the_page_says_how_the_user_confirms(visitor: Visitor, console: Installation) -> None:
-    """With match codes the page and programs mention a number; without them they do not."""
+    """With match codes the page and programs mention a number; without them they do not. Only programs print a link."""
     project, _ = await visitor.create_project("Shop")
     shown = await visitor.get(f"/console/projects/{project.id}")
-    assert "prints and tap Confirm. In production" in shown.text
+    panels = {each.get("data-panel"): text_of(each) for each in shown.all(".//section[@data-panel]")}
+    printing = {
+        name for name, text in panels.items() if "Open the link that the program prints and tap Confirm." in text
+    }
+    assert (set(panels) - printing, printing) == ({"button", "oidc"}, set(PROGRAMS))
     assert "number" not in shown.texts(".//section[@aria-labelledby='quick-start']")[0]
     await console.services.projects.update_project(visitor.actor, project.id, ProjectChanges(match_code=True))
     shown = await visitor.get(f"/console/projects/{project.id}")
