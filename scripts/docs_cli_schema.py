@@ -55,7 +55,7 @@ class Versions(BaseModel):
 
 
 class StoredToken(BaseModel):
-    """Where the access token on this machine is valid, and whose it is."""
+    """The service and the developer of the access token on this machine."""
 
     service: str = Field(description="The address of the service.")
     email: str

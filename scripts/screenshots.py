@@ -125,6 +125,14 @@ async def running_service(directory: Path) -> AsyncIterator[Service]:
         await asyncio.to_thread(process.wait)
 
 
+@asynccontextmanager
+async def new_service() -> AsyncIterator[Service]:
+    """Start a sandbox in a new directory; stop it and delete the directory."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with running_service(Path(directory)) as service:
+            yield service
+
+
 class Receiver(http.server.BaseHTTPRequestHandler):
     """Accepts every second webhook, so that there are retries to show."""
 
@@ -209,6 +217,20 @@ def make_present(client: httpx.Client, project_ids: list[str], receiver_url: str
         time.sleep(0.5)
 
 
+def signed_in_client(service: Service) -> httpx.Client:
+    """Return a client of the developer API."""
+    headers = {"Authorization": f"Bearer {service.access_token}"}
+    return httpx.Client(base_url=service.base_url, headers=headers, timeout=30)
+
+
+async def make_samples(client: httpx.Client, service: Service, receiver_url: str) -> tuple[list[str], str, str]:
+    """Create projects with past and recent sign-ins; return their ids, and those of a retried event and its session."""
+    project_ids = make_projects(client)
+    await make_history(service, project_ids)
+    event, session = await asyncio.to_thread(make_present, client, project_ids, receiver_url)
+    return project_ids, event, session
+
+
 def ask(client: httpx.Client, method: str, path: str, **request: Any) -> Any:
     """Call the developer API."""
     return client.request(method, f"/api/v1/dev{path}", **request).raise_for_status().json()
@@ -235,11 +257,8 @@ async def console_context(browser: Browser, service: Service) -> BrowserContext:
 
 async def take_console_pictures(browser: Browser, service: Service, receiver_url: str) -> None:
     """Take the screenshots of every console page, and of one on a phone."""
-    headers = {"Authorization": f"Bearer {service.access_token}"}
-    with httpx.Client(base_url=service.base_url, headers=headers, timeout=30) as client:
-        project_ids = make_projects(client)
-        await make_history(service, project_ids)
-        event, session = await asyncio.to_thread(make_present, client, project_ids, receiver_url)
+    with signed_in_client(service) as client:
+        project_ids, event, session = await make_samples(client, service, receiver_url)
     project = f"/console/projects/{project_ids[0]}"
     context = await console_context(browser, service)
     page = await context.new_page()
@@ -293,11 +312,8 @@ async def take_console_pictures(browser: Browser, service: Service, receiver_url
 
 async def take_every_page(browser: Browser, service: Service, receiver_url: str) -> None:
     """Take every page at two widths, light and dark, in a browser that is signed in to the console."""
-    headers = {"Authorization": f"Bearer {service.access_token}"}
-    with httpx.Client(base_url=service.base_url, headers=headers, timeout=30) as client:
-        project_ids = make_projects(client)
-        await make_history(service, project_ids)
-        event, session = await asyncio.to_thread(make_present, client, project_ids, receiver_url)
+    with signed_in_client(service) as client:
+        project_ids, event, session = await make_samples(client, service, receiver_url)
         empty_id = ask(client, "POST", "/projects", json={"name": "Corner Bakery"})["id"]
         new = {"name": "Grafana", "redirect_uris": ["https://grafana.example/login/generic_oauth"]}
         client_id = ask(client, "POST", f"/projects/{project_ids[0]}/clients", json=new)["client_id"]
@@ -330,25 +346,16 @@ async def main() -> None:
     receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
     receiver_url = f"http://127.0.0.1:{receiver.server_address[1]}/hooks/taproof"
-    if sys.argv[1:] == ["pages"]:
-        async with async_playwright() as playwright:
-            browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
-            with tempfile.TemporaryDirectory() as directory:
-                async with running_service(Path(directory)) as service:
-                    await take_every_page(browser, service, receiver_url)
-            await browser.close()
-        receiver.shutdown()
-        return
+    only = sys.argv[1:]
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=CHROMIUM_OPTIONS)
-        for scheme in SCHEMES:
-            with tempfile.TemporaryDirectory() as directory:
-                async with running_service(Path(directory)) as service:
-                    await take_demo_pictures(browser, service.base_url, IMAGES, scheme)
-        if sys.argv[1:] != ["demo"]:
-            with tempfile.TemporaryDirectory() as directory:
-                async with running_service(Path(directory)) as service:
-                    await take_console_pictures(browser, service, receiver_url)
+        for scheme in SCHEMES if only != ["pages"] else ():
+            async with new_service() as service:
+                await take_demo_pictures(browser, service.base_url, IMAGES, scheme)
+        if only != ["demo"]:
+            async with new_service() as service:
+                take_pictures = take_every_page if only == ["pages"] else take_console_pictures
+                await take_pictures(browser, service, receiver_url)
         await browser.close()
     receiver.shutdown()
     for picture in sorted([*IMAGES.glob("*.png"), *IMAGES.glob("*.webp")]):

@@ -95,7 +95,7 @@ REMOTE = list(_remote_commands())
 
 @pytest.mark.parametrize("arguments", REMOTE, ids=[" ".join(each[:2]) for each in REMOTE])
 def test_no_answer_controls_the_terminal(ask: Ask, arguments: list[str]) -> None:
-    """Whatever type each field has; and no answer makes a command fail without a sentence."""
+    """Print no control characters for fields of any type, and a sentence with each failure."""
     item = dict.fromkeys(FIELDS, EVIL)
     values: tuple[Any, ...] = (EVIL, 7, None, True, [item], [EVIL], {EVIL: EVIL}, [{}])
     for value in values:
@@ -139,4 +139,4 @@ def test_an_endless_list_is_refused(ask: Ask) -> None:
     """Printing millions of lines would take minutes and gigabytes of memory."""
     result = ask({"entries": [{}] * 10_001}, "audit")
     assert result.exit_code == 1
-    assert result.stderr == "The service does not answer like a Taproof service: entries is missing.\n"
+    assert result.stderr == "The service does not answer like a Taproof service: entries has too many items.\n"

@@ -278,8 +278,10 @@ def items_of(answer: Mapping[str, Any], field: str) -> list[dict[str, Any]]:
         ServiceUnusable: there is none, or it is too long. A remote address may belong to another program.
     """
     items = answer.get(field)
-    if not isinstance(items, list) or len(items) > _ITEMS or not all(isinstance(item, dict) for item in items):
+    if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ServiceUnusable(f"The service does not answer like a Taproof service: {field} is missing.")
+    if len(items) > _ITEMS:
+        raise ServiceUnusable(f"The service does not answer like a Taproof service: {field} has too many items.")
     return items
 
 

@@ -40,7 +40,7 @@ class TeamPages:
     base_url: str
     """The beginning of invitation links."""
     one_click: bool = False
-    """Whether one click can open a console session with the sandbox's access token."""
+    """True if one click opens a console session with the sandbox's access token."""
 
     def routes(self) -> list[Route]:
         """Return the routes of these pages."""

@@ -19,7 +19,6 @@ from taproof.service.users import UserPage, Users
 
 PAGE: Final = 50
 _GONE: Final = "This user has not signed in to this project, or their data was erased."
-
 _NOT_AN_ID: Final = "A messenger id has only digits, at most 20. The list below shows all users."
 
 
