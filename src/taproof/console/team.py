@@ -22,7 +22,7 @@ _MESSENGER_ONLY: Final = (
     "messenger."
 )
 _ONE_CLICK: Final = (
-    "A console session that was opened with one click or with an access token cannot invite others or revoke an "
+    "A console session that was opened with one click or with an access token cannot invite developers or revoke an "
     "invitation."
 )
 _AS_THE_LINKED_USER: Final = "Sign out, and sign in with the messenger as the simulated user that is linked to you."
