@@ -61,7 +61,7 @@ clean: ## Delete the environment and all caches.
 build/relying-parties-venv/requirements.txt: requirements/relying-parties.txt scripts/setup.sh
 	scripts/setup.sh relying-parties
 
-build/release-venv/requirements.txt: requirements/release.txt sdk/js/package-lock.json scripts/setup.sh
+build/release-venv/requirements.txt: requirements/release.txt scripts/setup.sh
 	scripts/setup.sh release
 
 .venv/.slow: .venv/.test

@@ -25,13 +25,11 @@ say "[1/3] The wheel and the source distribution"
 (cd "$source" && hatchling build -t sdist -t wheel -d "$directory/python" >&2)
 
 say "[2/3] The npm package"
-ln -s "$PWD/sdk/js/node_modules" "$source/sdk/js/node_modules"
 (cd "$source/sdk/js" && npm pack --loglevel=error --pack-destination "$directory/npm" >&2)
 
 say "[3/3] The SBOMs and the checksums"
 (cd "$source" && cyclonedx-py requirements requirements/run.txt --pyproject pyproject.toml --mc-type application \
   --spec-version 1.6 --output-reproducible -o "$directory/sbom/taproof-server.cdx.json" >&2)
-rm "$source/sdk/js/node_modules"
 (cd "$source/sdk/js" && npm sbom --package-lock-only --omit=dev --omit=peer --sbom-format=cyclonedx --sbom-type=library) \
   >"$directory/sbom/taproof-npm.cdx.json"
 (cd "$directory" && find . -type f ! -name SHA256SUMS -printf '%P\n' | LC_ALL=C sort | xargs sha256sum >SHA256SUMS)

@@ -6,7 +6,7 @@
 # `slow`: the programs that only tests/slow needs: proxies, Prometheus, and PostgreSQL with Patroni. No service is started.
 # `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
 # `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own.
-# `release`: what scripts/build_release.sh needs, in an environment of its own, and the npm packages of sdk/js.
+# `release`: what scripts/build_release.sh needs, in an environment of its own.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -155,11 +155,9 @@ if [ "$MODE" = relying-parties ]; then
   exit
 fi
 if [ "$MODE" = release ]; then
-  STEPS=2
+  STEPS=1
   step "Python packages of requirements/release.txt" "15 seconds, nothing when they have not changed"
   separate_environment release
-  step "npm packages of sdk/js" "15 seconds, nothing when they have not changed"
-  PATH="$PWD/build/release-venv/bin:$PATH" npm_packages sdk/js
   exit
 fi
 if [ "$MODE" = slow ]; then

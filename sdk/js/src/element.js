@@ -136,7 +136,7 @@ export class TaproofButton extends /** @type {typeof HTMLElement} */ (
     super();
     const root = this.attachShadow({ mode: "open" });
     const sheet = new CSSStyleSheet();
-    sheet.replaceSync(STYLE);
+    sheet.replaceSync?.(STYLE); // jsdom, which tests of applications use, has no such method.
     root.adoptedStyleSheets = [sheet];
     root.append(this.#button, this.#panel);
     // Screen readers announce each of these parts as a whole when it changes.

@@ -41,7 +41,6 @@ def builds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         subprocess.run(["git", "clone", "--quiet", ROOT, checkout], check=True, timeout=60)
         (checkout / "build").mkdir()
         (checkout / "build/release-venv").symlink_to(BUILT)
-        (checkout / "sdk/js/node_modules").symlink_to(ROOT / "sdk/js/node_modules")
         (checkout / "src/taproof/not-committed.txt").write_text("secret")
         made.append(_build(checkout, **environment))
     return made[0], made[1]

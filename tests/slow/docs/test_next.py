@@ -37,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert all(f"`{name}`" in text for name in FILES)
     assert len(FILES) == text.count("```js\n") + text.count("```jsx\n"), "The page has a file that is not built here."
     written = {name: block_of(PAGE, *block).text for name, block in FILES.items()}
-    for each in [SDK / "package.json", *(SDK / "src").rglob("*.js")]:
+    for each in [SDK / "package.json", *SDK.glob("src/**/*.js"), *SDK.glob("dist/cjs/**/*.js*")]:
         written[f"node_modules/taproof/{each.relative_to(SDK)}"] = each.read_text(encoding="utf-8")
     for name, content in written.items():
         (place / name).parent.mkdir(parents=True, exist_ok=True)

@@ -31,7 +31,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for each in (SDK / "node_modules").iterdir():
         (modules / each.name).symlink_to(each)
     package = modules / "taproof"
-    for each in [SDK / "package.json", *(SDK / "src").rglob("*.js")]:
+    for each in [SDK / "package.json", *SDK.glob("src/**/*.js"), *SDK.glob("dist/cjs/**/*.js*")]:
         copied = package / each.relative_to(SDK)
         copied.parent.mkdir(parents=True, exist_ok=True)
         copied.write_bytes(each.read_bytes())

@@ -1,0 +1,2 @@
+export { TaproofButton } from "./button.js";
+export { useTaproof } from "./use_taproof.js";

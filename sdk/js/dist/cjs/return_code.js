@@ -1,0 +1,44 @@
+"use strict";
+// The page that the messenger's *Back to …* button opens has a return code in its address: `#taproof_return=<code>`.
+// Importing this module takes the code out of the address, so that it does not stay in the tab's history or in links that
+// the user copies. The browser's own list of visited addresses keeps it, but it works once, and only with the verifier.
+Object.defineProperty(exports, "__esModule", { value: true });
+exports.takeReturnCode = exports.peekReturnCode = exports.addressWith = exports.clearAddress = exports.isReturn = exports.pageAddress = void 0;
+const PATTERN = /^#taproof_return=([\w-]+)$/;
+let code = "";
+/** Return the address of this page without its fragment. */
+const pageAddress = () => location.href.split("#")[0];
+exports.pageAddress = pageAddress;
+/** Return whether the page's address has a return code. */
+const isReturn = () => PATTERN.test(location.hash);
+exports.isReturn = isReturn;
+/** Take the return code, if there is one, out of the page's address. */
+const clearAddress = () => {
+    const found = PATTERN.exec(location.hash);
+    if (found) {
+        code = found[1];
+        history.replaceState(history.state, "", (0, exports.pageAddress)());
+    }
+};
+exports.clearAddress = clearAddress;
+/** Return the address that opens this page with a return code. @param {string} returnCode */
+const addressWith = (returnCode) => `${(0, exports.pageAddress)()}#taproof_return=${returnCode}`;
+exports.addressWith = addressWith;
+/** Return the code that was in the address and has not been taken yet, without taking it; "" if there is none. */
+const peekReturnCode = () => code;
+exports.peekReturnCode = peekReturnCode;
+/**
+ * Return the code from the address of the page that the messenger opened, only once. `signIn` and `resume` do this
+ * themselves. Call it only if your own server started the sign-in, and send it there.
+ *
+ * @returns {string} "" if there is none.
+ */
+const takeReturnCode = () => {
+    const taken = code;
+    code = "";
+    return taken;
+};
+exports.takeReturnCode = takeReturnCode;
+if (globalThis.document) {
+    (0, exports.clearAddress)();
+}
