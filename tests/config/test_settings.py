@@ -126,6 +126,12 @@ def test_all_problems_are_told_at_once() -> None:
     assert [sentence.split(" ")[0] for sentence in caught.value.sentences] == ["--port", "--bot-token", "--log-level"]
 
 
+def test_what_kubernetes_sets_is_not_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a pod beside a Service named taproof, TAPROOF_PORT is an address; it counts as not set."""
+    monkeypatch.setenv("TAPROOF_PORT", "tcp://10.0.0.1:80")
+    assert load_settings({}).port == 8080
+
+
 def test_options_win_over_the_environment_and_that_over_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     """The nearer word counts; an empty variable counts as not set."""
     monkeypatch.setenv("TAPROOF_PORT", "9001")

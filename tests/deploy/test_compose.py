@@ -89,8 +89,14 @@ def test_every_volume_network_and_file_is_there(compose: dict[str, Any]) -> None
     assert (context / build["dockerfile"]).is_file()
 
 
-def test_caddy_alone_is_trusted_and_reached_from_outside(compose: dict[str, Any]) -> None:
-    """The trusted proxy is Caddy's address, which no other container gets; the database cannot reach the internet."""
+@pytest.mark.parametrize("network", ["172.30.77.", "10.99.77."])
+def test_caddy_alone_is_trusted_and_reached_from_outside(compose: dict[str, Any], network: str) -> None:
+    """The trusted proxy is Caddy's address, which no other container gets; the database cannot reach the internet.
+
+    Also after the replacement of docs/how-to/deploy-docker.md.
+    """
+    assert "s/172\\.30\\.77\\./10.99.77./" in (ROOT / "docs/how-to/deploy-docker.md").read_text("utf-8")
+    compose = yaml.safe_load(yaml.safe_dump(compose).replace("172.30.77.", network))
     services = compose["services"]
     (edge,) = compose["networks"]["edge"]["ipam"]["config"]
     caddy = ip_address(services["caddy"]["networks"]["edge"]["ipv4_address"])

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from taproof.config.database_url import SQLITE, is_postgres
 from taproof.config.options import PREFIX, SWITCH, Option, ValueForm, called, choice_form, flag, variable
 from taproof.config.values import (
+    DEFAULT_PORT,
     AllowedAddresses,
     BaseUrl,
     BotToken,
@@ -82,7 +83,11 @@ class InvalidSettings(TaproofError, code="invalid_settings"):
 def local_address(scheme: str, host: str, port: int) -> str:
     """Return the URL of a server on this machine that listens on `host`."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 — compared only.
-    return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    return f"{scheme}://{_authority(host, port)}"
+
+
+def _authority(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 # ---- defaults that depend on other settings
@@ -129,9 +134,11 @@ class Settings(BaseModel):
         _TRIAL, "Let other machines reach the sandbox. Anyone who reaches it can sign in as any user.", default=False
     )
     host: Host = _setting(
-        _LISTEN, "Address to listen on; 0.0.0.0 means every address of this machine.", default="127.0.0.1"
+        _LISTEN,
+        "Address to listen on; 0.0.0.0 means every IPv4 address of this machine, and :: also every IPv6 address.",
+        default="127.0.0.1",
     )
-    port: Port = _setting(_LISTEN, "Port to listen on.", default=8080)
+    port: Port = _setting(_LISTEN, "Port to listen on.", default=DEFAULT_PORT)
     base_url: BaseUrl = _setting(
         _LISTEN, "The address that clients use.", default="", shown="http(s)://HOST:PORT on loopback"
     )
@@ -322,6 +329,11 @@ class Settings(BaseModel):
     def address_rules(self) -> AddressRules:
         """The addresses that webhooks may be posted to. In the sandbox they include this machine."""
         return AddressRules((*self.webhook_allow, "loopback") if self.sandbox else self.webhook_allow)
+
+    @property
+    def listens_on(self) -> str:
+        """The address and port to listen on, such as `[::]:8080`."""
+        return _authority(self.host, self.port)
 
     @property
     def own_address(self) -> str:

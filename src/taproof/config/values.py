@@ -18,6 +18,7 @@ from taproof.core.clock import HOUR, MINUTE, SECOND
 from taproof.core.names import text_problem
 from taproof.core.webhook_url import is_loopback
 
+DEFAULT_PORT: Final = 8080
 _UNITS: Final = {"second": SECOND, "minute": MINUTE, "hour": HOUR}
 _HIGHEST_RATE: Final = 1_000_000
 _NAME_LIMIT: Final = 40
@@ -135,11 +136,16 @@ def _rate(value: str) -> rate_limit.Rate | None:
     return rate
 
 
+def _port(value: str) -> str | int:
+    """Return the default instead of the address that Kubernetes sets in pods beside a Service named taproof."""
+    return DEFAULT_PORT if value.startswith("tcp://") else value
+
+
 _LOWER_CASE: Final = _text(str.lower)
 _FILE: Final = "must name a file that can be read:"
 
 _PortNumber = Annotated[int, Field(ge=1, le=65535)]
-Port = Annotated[_PortNumber, ValueForm("NUMBER", "must be a whole number from 1 to 65535")]
+Port = Annotated[_PortNumber, _text(_port), ValueForm("NUMBER", "must be a whole number from 1 to 65535")]
 Workers = Annotated[int, Field(ge=1, le=64), ValueForm("NUMBER", "must be a whole number from 1 to 64")]
 Seconds = Annotated[int, Field(ge=1, le=3600), ValueForm("SECONDS", "must be a whole number of seconds from 1 to 3600")]
 Days = Annotated[int, Field(ge=1, le=3650), ValueForm("DAYS", "must be a whole number of days from 1 to 3650")]

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import errno
 import resource
 import socket
 import ssl
@@ -36,7 +37,18 @@ the default limit, blocks the event loop for tens of milliseconds before the sen
 
 
 class AddressInUse(TaproofError, code="address_in_use"):
-    """The address to listen on is in use, or does not belong to this machine."""
+    """The address to listen on is in use, does not belong to this machine, or needs a privilege."""
+
+
+_ADVICE: Final = {
+    errno.EADDRINUSE: "Stop the program that uses this port, or choose another port with --port (TAPROOF_PORT).",
+    errno.EACCES: "Choose port 1024 or higher with --port (TAPROOF_PORT), or grant the service CAP_NET_BIND_SERVICE, "
+    "as deploy/systemd/tls.conf does.",
+    errno.EADDRNOTAVAIL: "Set --host (TAPROOF_HOST) to an address of this machine, or to 0.0.0.0 (IPv4) or :: (IPv4 "
+    "and IPv6) for every address.",
+    errno.EAFNOSUPPORT: "This machine has no IPv6. Set --host (TAPROOF_HOST) to 0.0.0.0 or another IPv4 address.",
+}
+"""What to do about an error of `bind`."""
 
 
 class CertificateUnusable(TaproofError, code="certificate_unusable"):
@@ -73,17 +85,15 @@ def check_listening(settings: Settings) -> None:
     """Check that the process can listen on this address and serve HTTPS, before anything is opened.
 
     Raises:
-        AddressInUse: the port is in use.
+        AddressInUse: the process cannot listen there.
         CertificateUnusable: the certificate and its key do not match.
     """
     try:
         # The socket is not shared. A shared one would succeed although another program uses the port.
         bind_socket(settings.host, settings.port, shared=False).close()
     except OSError as error:
-        raise AddressInUse(
-            f"Cannot listen on {settings.host}:{settings.port}: {error.strerror}. Stop the program that uses this "
-            "port, or choose another port with --port (TAPROOF_PORT)."
-        ) from error
+        advice = _ADVICE.get(error.errno or 0, _ADVICE[errno.EADDRINUSE])
+        raise AddressInUse(f"Cannot listen on {settings.listens_on}: {error.strerror}. {advice}") from error
     if settings.tls_cert is None:
         return
     try:

@@ -39,7 +39,7 @@ def print_screen(settings: Settings, seed: "Seed | None", invitation: str | None
     if settings.workers > 1:
         lines.append(("Processes", str(settings.workers)))
     lines += [
-        ("Listens on", f"{settings.host}:{settings.port}"),
+        ("Listens on", settings.listens_on),
         *_elsewhere(settings),
         ("Health", f"{base}/healthz  {base}/readyz  {base}/metrics"),
         ("Database", shown_database(settings.database_url)),

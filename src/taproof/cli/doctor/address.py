@@ -64,7 +64,7 @@ def check_certificate(settings: Settings, now: int) -> list[Finding]:
 
 async def check_port(settings: Settings) -> Finding:
     """Check that the port is free, or already used by Taproof."""
-    where = f"{settings.host}:{settings.port}"
+    where = settings.listens_on
     try:
         bind_socket(settings.host, settings.port, shared=False).close()
     except PermissionError:
