@@ -37,6 +37,8 @@ class Image:
 
     root: Path
     stage: Stage
+    any_user: int = 0
+    """The user that OpenShift chooses instead of the image's; 0 for the image's."""
     package: frozenset[str] = frozenset()
     """The files of the package that the builder got."""
 
@@ -50,10 +52,11 @@ class Image:
 
     @property
     def user(self) -> dict[str, Any]:
-        """Return how a process becomes the image's user, if the tests run as root."""
+        """Return how a process becomes the image's user, or any other one in group 0, if the tests run as root."""
         if not IS_ROOT:
             return {}
         user, group = (int(part) for part in self.stage.one("USER").split(":"))
+        user, group = (self.any_user, 0) if self.any_user else (user, group)
         return {"user": user, "group": group, "extra_groups": []}
 
     def environment(self, **given: str) -> dict[str, str]:
@@ -220,8 +223,12 @@ def test_the_environment_is_the_locked_one_and_the_whole_package(image: Image) -
     assert files(package) == image.package
 
 
-def test_it_serves_with_data_as_the_only_place_to_write_and_drains_on_sigterm(image: Image) -> None:
+@pytest.mark.parametrize("any_user", [0, 1_000_650_000], ids=["the image's user", "any user"])
+def test_it_serves_with_data_as_the_only_place_to_write_and_drains_on_sigterm(image: Image, any_user: int) -> None:
     """The service runs as an unprivileged user on a read-only root file system; SIGTERM ends it with exit code 0."""
+    image.any_user = any_user
+    for left in image.data.iterdir():
+        left.unlink()
     port = free_port()
     assert health(image, port) == 1, "nothing listens yet"
     with running(image, port) as process:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from tests.docs.blocks import block_of
+from tests.docs.blocks import ROOT, block_of
 from tests.ports import free_port
 
 PAGE = "how-to/tls-and-proxies.md"
@@ -28,6 +28,7 @@ class Kind:
         arguments: of the program; DIRECTORY is replaced.
         listen: the text on the page with its port, and what replaces it; PORT is replaced.
         around: what the file has before and after the page's text.
+        file: a file of deploy/ instead of the page.
     """
 
     language: str
@@ -35,6 +36,16 @@ class Kind:
     arguments: str
     listen: tuple[str, str]
     around: tuple[str, str] = ("", "")
+    file: str = ""
+
+    @property
+    def text(self) -> str:
+        """The published configuration, in front of 127.0.0.1:8080."""
+        if not self.file:
+            return block_of(PAGE, self.language).text
+        text = (ROOT / "deploy" / self.file).read_text("utf-8")
+        text = text.replace("{$DOMAIN}", HOST).replace("taproof:8080", "127.0.0.1:8080")
+        return text.replace("admin off", "admin off\n\tauto_https disable_redirects")
 
 
 _PLACES = "".join(
@@ -50,6 +61,17 @@ KINDS = {
             f"https://{HOST}:PORT {{\n\tbind 127.0.0.1\n\ttls DIRECTORY/fullchain.pem DIRECTORY/privkey.pem",
         ),
         ("{\n\tadmin off\n\tauto_https disable_redirects\n}\n", ""),
+    ),
+    "compose": Kind(
+        "caddyfile",
+        "/usr/bin/caddy",
+        "run --adapter caddyfile --config DIRECTORY/compose.conf",
+        (
+            f"{HOST} {{",
+            f"https://{HOST}:PORT {{\n\tbind 127.0.0.1\n\ttls DIRECTORY/fullchain.pem DIRECTORY/privkey.pem",
+        ),
+        ("", ""),
+        "compose/Caddyfile",
     ),
     "haproxy": Kind(
         "haproxy",
@@ -100,7 +122,7 @@ def run_proxy(
     kind, port = KINDS[name], free_port()
     assert Path(kind.program).exists(), f"Install {name}: the page's configuration is tried out with it."
     make_certificate(directory)
-    page = block_of(PAGE, kind.language).text
+    page = kind.text
     fixed = {kind.listen[0]: kind.listen[1], "127.0.0.1:8080": f"127.0.0.1:{service_port}"}
     for old, new in (fixed | dict(changes or {})).items():
         assert old in page, old

@@ -1,5 +1,6 @@
 """docs/how-to/tls-and-proxies.md: its configurations work in Debian's Caddy, HAProxy and nginx."""
 
+import asyncio
 import contextlib
 import json
 import re
@@ -11,11 +12,14 @@ from typing import Any
 import httpx
 import pytest
 import yaml
+from tests.api.unauthenticated import Call, call_of, routes_of, running
 from tests.docs.blocks import block_of
 from tests.e2e.conftest import Developer, OwnProject, Service, StartService, launch, make_phone
 from tests.e2e.test_wait import waiting
 from tests.slow.docs.proxies import HOST, KINDS, PAGE, Proxy, client_of, run_proxy
 from tests.waiting import wait_until
+
+from taproof.core.oidc.requests import VALUE_LIMIT
 
 
 @dataclass
@@ -39,6 +43,17 @@ def behind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     service.stop()
 
 
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> list[Call]:
+    """Return a call of each route of a service that is no sandbox."""
+
+    async def found() -> list[Call]:
+        async with running(tmp_path_factory.mktemp("routes")) as at:
+            return [call_of(*route) for route in routes_of(at.app)]
+
+    return asyncio.run(found())
+
+
 @pytest.fixture(scope="module", params=KINDS)
 def proxied(
     request: pytest.FixtureRequest, behind: Service, tmp_path_factory: pytest.TempPathFactory
@@ -58,6 +73,29 @@ def test_the_service_answers_behind_a_proxy(proxied: Proxied) -> None:
         answer = proxied.client.get(path)
         assert answer.status_code == 404, path
         assert "taproof_" not in answer.text
+
+
+def test_every_public_route_is_passed_on(proxied: Proxied, calls: list[Call]) -> None:
+    """Each route reaches the service, except the metrics. Only the service sends HSTS."""
+    hidden = set()
+    for call in calls:
+        answer = proxied.client.request(call.method, call.path, headers=call.headers, content=call.body)
+        if "strict-transport-security" not in answer.headers:
+            hidden.add(call.path)
+    assert hidden == {"/metrics"}
+
+
+def test_a_long_redirect_is_passed_on(proxied: Proxied) -> None:
+    """The longest state that the OpenID provider accepts gets back through the proxy, in a header."""
+    project = proxied.project()
+    developer = Developer(proxied.client, proxied.service.access_token)
+    made = {"name": "Shop", "redirect_uris": ["https://shop.example.com/callback"]}
+    client = developer.ask("POST", f"/projects/{project.id}/clients", json=made)
+    asked = {"response_type": "code", "client_id": client["client_id"], "redirect_uri": made["redirect_uris"][0]}
+    asked |= {"scope": "openid", "prompt": "none", "state": "s" * VALUE_LIMIT}
+    answer = proxied.client.get("/oidc/authorize", params=asked)
+    assert answer.status_code == 303, answer.text
+    assert asked["state"] in answer.headers["location"]
 
 
 @pytest.mark.parametrize(
