@@ -76,41 +76,40 @@ def running(directory: Path, environment: dict[str, str], options: list[str]) ->
 
 
 def test_the_health_check_follows(tmp_path: Path, subtests: pytest.Subtests) -> None:
-    """The health check finds the service wherever a setting puts it, and finds nothing after its end."""
+    """The health check finds the service wherever a setting puts it, and prints its answer."""
     make_certificate(tmp_path)
-    for number, (given, options) in enumerate(WAYS):
-        port = free_port()
+    for given, options in WAYS:
+        with subtests.test(given=given, options=options):
+            _follows(tmp_path, given, options)
 
-        def filled(text: str, port: int = port) -> str:
-            return text.replace(PORT, str(port)).replace(FILES, str(tmp_path))
 
-        environment = {name: value for name, value in os.environ.items() if not name.upper().startswith("TAPROOF_")}
-        environment |= {
-            "TAPROOF_PORT": str(port),
-            "TAPROOF_BASE_URL": "https://signin.example.com",
-            "TAPROOF_BOT_TOKEN": "123456789:AAabcdefghijklmnopqrstuvwxyz0123456",
-            "TAPROOF_BOT_API_URL": "http://127.0.0.1:9",
-            "TAPROOF_DATABASE_URL": f"sqlite:///{tmp_path}/{number}.db",
-        }
-        environment |= {name: filled(value) for name, value in given.items()}
-        with (
-            subtests.test(given=given, options=options),
-            running(tmp_path, environment, [filled(each) for each in options]) as beside,
-        ):
+def _follows(directory: Path, given: dict[str, str], options: list[str]) -> None:
+    port = str(free_port())
 
-            def ask(
-                path: str, beside: list[str] = beside, environment: dict[str, str] = environment
-            ) -> "subprocess.CompletedProcess[str]":
-                return subprocess.run(
-                    [*beside, CHECK, path], env=environment, capture_output=True, text=True, timeout=60, check=False
-                )
+    def filled(text: str) -> str:
+        return text.replace(PORT, port).replace(FILES, str(directory))
 
-            wait_until(lambda ask=ask: ask("/healthz").returncode == 0, "the health check")
-            assert ask("/healthz").stdout == '{"status":"ok"}'
-            assert "taproof_ready" in ask("/metrics").stdout
-            refused = ask("/readyz")
-            assert refused.returncode == 1
-            assert "The answer is 503" in refused.stderr
+    environment = {name: value for name, value in os.environ.items() if not name.upper().startswith("TAPROOF_")}
+    environment |= {
+        "TAPROOF_PORT": port,
+        "TAPROOF_BASE_URL": "https://signin.example.com",
+        "TAPROOF_BOT_TOKEN": "123456789:AAabcdefghijklmnopqrstuvwxyz0123456",
+        "TAPROOF_BOT_API_URL": "http://127.0.0.1:9",
+        "TAPROOF_DATABASE_URL": f"sqlite:///{directory}/{port}.db",
+    }
+    environment |= {name: filled(value) for name, value in given.items()}
+    with running(directory, environment, [filled(each) for each in options]) as beside:
+
+        def ask(path: str) -> "subprocess.CompletedProcess[str]":
+            command = [*beside, CHECK, path]
+            return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+        wait_until(lambda: ask("/healthz").returncode == 0, "the health check")
+        assert ask("/healthz").stdout == '{"status":"ok"}'
+        assert "taproof_ready" in ask("/metrics").stdout
+        refused = ask("/readyz")
+        assert refused.returncode == 1
+        assert "The answer is 503" in refused.stderr
 
 
 def test_what_cannot_be_listened_on_says_what_to_do(tmp_path: Path) -> None:

@@ -227,8 +227,8 @@ def test_the_environment_is_the_locked_one_and_the_whole_package(image: Image) -
 def test_it_serves_with_data_as_the_only_place_to_write_and_drains_on_sigterm(image: Image, any_user: int) -> None:
     """The service runs as an unprivileged user on a read-only root file system; SIGTERM ends it with exit code 0."""
     image.any_user = any_user
-    for left in image.data.iterdir():
-        left.unlink()
+    for previous in image.data.iterdir():
+        previous.unlink()
     port = free_port()
     assert health(image, port) == 1, "nothing listens yet"
     with running(image, port) as process:
