@@ -101,7 +101,7 @@ def _follows(directory: Path, given: dict[str, str], options: list[str]) -> None
     with running(directory, environment, [filled(each) for each in options]) as beside:
 
         def ask(path: str) -> "subprocess.CompletedProcess[str]":
-            command = [*beside, CHECK, path]
+            command = [*beside, str(CHECK), path]
             return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
         wait_until(lambda: ask("/healthz").returncode == 0, "the health check")
