@@ -1,6 +1,6 @@
 """One connection to a receiver that can be hostile: it sends a request and reads the answer, within limits.
 
-It accepts every form of an answer that curl accepts (docs/decisions/0025-webhook-answers.md): a developer does not
+It accepts every form of an answer that curl accepts (docs/decisions/0009-webhook-destinations.md): a developer does not
 choose how the receiver's server or gateway writes a status line, headers and chunks. A body must be complete, as with
 curl, but is neither decompressed nor interpreted.
 """
@@ -30,6 +30,8 @@ _LENGTH_CHARACTERS: Final = 64
 _LENGTH_LIMIT: Final = 2**63
 """A greater Content-Length means the same as none, as for curl."""
 _CHUNK_SIZE: Final = re.compile(rb"[0-9A-Fa-f]{1,16}")
+_RETRY_AFTERS: Final = 10
+"""The number of `Retry-After` headers that count."""
 _NO_BODY: Final = frozenset({101, 204, 304})
 """Final statuses of answers that end with the headers (RFC 9112, 6.3)."""
 
@@ -134,7 +136,8 @@ class Connection(asyncio.Protocol):
         connection = b",".join(fields[b"connection"]).lower()
         kept = b"close" not in connection and (version == b"1.1" or b"keep-alive" in connection)
         self.reusable = complete and kept and not self._received and not self._ended
-        return Answer(status, tuple(each.decode("latin-1") for each in fields[b"retry-after"]), body)
+        retry_after = tuple(each.decode("latin-1") for each in fields[b"retry-after"][:_RETRY_AFTERS])
+        return Answer(status, retry_after, body)
 
     async def _read_status(self) -> tuple[bytes, int]:
         while len(self._received) < len(_PROTOCOL):
