@@ -148,8 +148,8 @@ DEFECTS: Final = (
     Defect(
         "SSRF",
         "webhooks/http_client.py",
-        "headers=request.headers, allow_redirects=False)",
-        "headers=request.headers, allow_redirects=True)",
+        "        if self._rules.problem(address) is not None:",
+        '        if self._rules.problem(address) == "loopback":',
     ),
     Defect(
         "permissions",

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taproof.core.address_rules import AddressRules
-from taproof.core.webhook_url import WEBHOOK_URL_LIMIT, is_loopback, webhook_url_problem
+from taproof.core.webhook_url import WEBHOOK_URL_LIMIT, is_loopback, split_url, webhook_url_problem
 
 PORTS = frozenset({443, 8443})
 BASE = "https://example.com/"
@@ -14,7 +14,6 @@ ACCEPTED = [
     "https://example.com",
     "https://example.com/",
     "https://example.com:8443/hooks?a=1&b=2",
-    "https://example.com/hooks#part",
     "https://xn--bcher-kva.example/hooks",
     "https://example.com/%D1%85%D1%83%D0%BA",
     "https://example.com/@handle",
@@ -36,6 +35,8 @@ ACCEPTED = [
 ]
 
 REFUSED = [
+    "https://example.com/hooks#part",
+    "https://example.com/#",
     " ",
     "example.com",
     "example.com/hooks",
@@ -203,6 +204,34 @@ def test_internal_addresses_are_refused_at_once() -> None:
         or problem(url, sandbox=True) is not None
     ]
     assert wrong == []
+
+
+SPLIT = {
+    "https://example.com": "example.com /",
+    "https://example.com?a=1": "example.com /?a=1",
+    "https://example.com/?": "example.com /?",
+    "https://Example.COM:443/Hooks": "Example.COM /Hooks",
+    "https://example.com:8443/hooks": "example.com:8443 /hooks",
+    "https://example.com:/hooks": "example.com /hooks",
+    "http://127.0.0.1:443/": "127.0.0.1:443 /",
+    "http://localhost:80/": "localhost /",
+    "https://example.com./hooks": "example.com. /hooks",
+    "https://[2606:4700::1111]:443/a": "[2606:4700::1111] /a",
+    "https://[2606:4700::1111]:8443": "[2606:4700::1111]:8443 /",
+    "HTTPS://example.com/%7Eshop/a%2Fb?sp=%2Ftriggers&to=me%40shop.example&x=%41&note=it%27s": (
+        "example.com /%7Eshop/a%2Fb?sp=%2Ftriggers&to=me%40shop.example&x=%41&note=it%27s"
+    ),
+    "https://example.com//a/./b/../c;v=1//?a=//b?c&&=&a+b%20c": "example.com //a/./b/../c;v=1//?a=//b?c&&=&a+b%20c",
+    "https://example.com/%zz%2f%2F/{id}|^`<>\"'?[x]=%": "example.com /%zz%2f%2F/{id}|^`<>\"'?[x]=%",
+    BASE + "?" + "a" * 2000: "example.com /?" + "a" * 2000,
+}
+
+
+def test_a_url_is_posted_to_as_it_is_stored() -> None:
+    """The request line and `Host` have the URL's own spelling, so that signatures over the URL stay valid."""
+    assert {url: f"{split_url(url).authority} {split_url(url).target}" for url in SPLIT} == SPLIT
+    for url in ACCEPTED[1:]:
+        split_url(url)
 
 
 def test_the_sentence_names_the_exception_of_the_sandbox() -> None:

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from taproof.core.address_rules import AddressRules
-from taproof.service.webhooks import SignedRequest
+from taproof.service.webhooks import SignedRequest, request_headers
 from taproof.webhooks.http_client import WebhookClient, open_webhook_client
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
@@ -64,12 +64,12 @@ class RawReceiver:
 
 @asynccontextmanager
 async def receiving(
-    reply: bytes | Reply, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1"
+    reply: bytes | Reply, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1", port: int = 0
 ) -> AsyncIterator[RawReceiver]:
     receiver = RawReceiver(reply)
     if tls is not None:
         tls.sni_callback = lambda _socket, name, _context: receiver.server_names.append(name)
-    server = await asyncio.start_server(receiver.serve, host, 0, ssl=tls)
+    server = await asyncio.start_server(receiver.serve, host, port, ssl=tls)
     receiver.port = server.sockets[0].getsockname()[1]
     try:
         yield receiver
@@ -81,9 +81,10 @@ async def receiving(
 
 
 class Names(AbstractResolver):
-    """Every name is this machine."""
+    """Every name is this machine, or has these IPv4 addresses."""
 
-    def __init__(self, delay: float = 0) -> None:
+    def __init__(self, *addresses: str, delay: float = 0) -> None:
+        self.addresses = addresses or ("127.0.0.1",)
         self.delay = delay
         self.asked: list[str] = []
 
@@ -95,14 +96,17 @@ class Names(AbstractResolver):
     ) -> list[ResolveResult]:
         self.asked.append(host)
         await asyncio.sleep(self.delay)
-        return [ResolveResult(hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=0, flags=0)]
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=socket.AF_INET, proto=0, flags=0)
+            for address in self.addresses
+        ]
 
     async def close(self) -> None:
         """There is nothing to close."""
 
 
 def signed(url: str, body: bytes = b'{"id": "evt_1"}') -> SignedRequest:
-    return SignedRequest(url, {"Content-Type": "application/json", "User-Agent": "Taproof/test"}, body)
+    return SignedRequest(url, request_headers("Taproof/test") | {"X-Service-Signature": "ab"}, body)
 
 
 @asynccontextmanager

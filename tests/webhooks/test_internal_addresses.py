@@ -22,7 +22,7 @@ from tests.webhooks.name_server import open_name_server
 from taproof.core.address_rules import AddressRules
 from taproof.core.webhook_url import webhook_url_problem
 from taproof.service.webhooks import SignedRequest, WebhookResponse
-from taproof.webhooks.http_client import WebhookClient, _CheckedResolver, open_webhook_client
+from taproof.webhooks.http_client import WebhookClient, open_webhook_client
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 
@@ -260,25 +260,30 @@ def test_a_name_that_turns_inwards_is_not_followed(inside: Inside, run: Run) -> 
     run(scenario())
 
 
-def test_the_connection_is_checked_when_the_name_was_not(
-    inside: Inside, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last check stands alone: with a poisoned cache, or a resolver that nothing checks, no socket is made."""
+class ChangingRules(AddressRules):
+    """Rules that allow an address once, as a check of the name alone would."""
+
+    def __init__(self) -> None:
+        super().__init__(["203.0.113.0/24"])
+        self.asked: set[str] = set()
+
+    def problem(self, address: str) -> str | None:
+        if super().problem(address) == "unreadable" or address in self.asked:
+            return super().problem(address)
+        self.asked.add(address)
+        return None
+
+
+def test_the_connection_is_checked_again(inside: Inside, run: Run) -> None:
+    """The last check stands alone: no socket is made for an address that passed the check of the name."""
 
     async def scenario() -> None:
-        async with inside.listening(), inside.client(AddressRules(["203.0.113.0/24"]), Names()) as client:
-            connector: Any = client._session.connector
-            for at, address in enumerate(each for each in RESOLVED if not each.startswith("203.0.113.")):
-                connector._cached_hosts.add((f"kept{at}.test", 443), [answer(address, inside.port)])
-                assert (await post(client, f"https://kept{at}.test/")).error == "address_not_allowed", address
-            connector._cached_hosts.add(("port.test", 443), [answer("203.0.113.7", 22)])
-            assert (await post(client, "https://port.test/")).error == "port_not_allowed"
-
-            async def unchecked(_self: object, host: str, port: int, family: Any) -> list[ResolveResult]:
-                return [answer(address, port) for address in ("127.0.0.1", "::1", "10.0.0.1")]
-
-            monkeypatch.setattr(_CheckedResolver, "resolve", unchecked)
-            assert (await post(client, f"https://lie.test:{inside.port}/")).error == "address_not_allowed"
+        addresses = [each for each in RESOLVED if not each.startswith("203.0.113.")]
+        names = Names(**{f"n{at}.test": [[address]] for at, address in enumerate(addresses)})
+        async with inside.listening(), inside.client(ChangingRules(), names) as client:
+            for at, address in enumerate(addresses):
+                error = (await post(client, f"https://n{at}.test:{inside.port}/")).error
+                assert error == "address_not_allowed", address
         inside.assert_untouched("the last check")
 
     run(scenario())

@@ -19,7 +19,7 @@ from taproof.service.projects import OVERLAP_LIMIT
 
 _WEBHOOK_URL: Final = (
     r"^$|^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))"
-    r"(:[0-9]{1,5})?([/?#][!-\[\]-~]*)?$"
+    r'(:[0-9]{1,5})?([/?][!"$-\[\]-~]*)?$'
 )
 _ORIGIN: Final = (
     r"^(https://(\[[0-9A-Fa-f:]+\]|[A-Za-z0-9._-]+)|http://(localhost|127(\.[0-9]{1,3}){3}|\[::1\]))(:[0-9]{1,5})?$"
@@ -40,8 +40,9 @@ WebhookUrl = Annotated[
     str,
     WithJsonSchema({"type": "string", "maxLength": WEBHOOK_URL_LIMIT, "pattern": _WEBHOOK_URL}),
     Field(
-        description="The URL that receives the project's webhook_events: https:// with a host and without a user name "
-        'or password, or "" for none. In sandbox mode, http:// to a loopback address is also allowed.',
+        description="The URL that receives the project's webhook_events: https:// with a host, in ASCII, without a "
+        'user name, password or fragment, or "" for none. Events are posted to it exactly as it is spelled. In sandbox '
+        "mode, http:// to a loopback address is also allowed.",
         examples=["https://example.com/hooks/taproof"],
     ),
 ]

@@ -26,12 +26,14 @@ SENTENCES: Final[dict[ShownError, str]] = {
     "connection_refused": "The connection was refused. Check that the receiver is running and listens on this port.",
     "connection_failed": "The connection failed. Check that the receiver can be reached from the internet.",
     "connection_lost": "The connection was closed before the response was complete. Check the receiver's log.",
-    "tls_failed": "The receiver's certificate cannot be verified. Check its expiry date, its chain and its host name.",
+    "tls_failed": "The TLS connection failed. Check the certificate's expiry date, chain and host name, and that the"
+    " receiver supports TLS 1.2 or 1.3.",
     "address_not_allowed": "Webhooks are not sent to the host's address, because it is internal. Use a public address,"
     " or ask the operator of this service to allow this one.",
     "port_not_allowed": "Webhooks are not sent to this port. Use 443, or ask the operator of this service which others"
     " are allowed.",
-    "invalid_answer": "The response is not valid HTTP. Check that a web server listens on this port.",
+    "invalid_answer": "The response is not valid HTTP, or its headers are longer than 128 KiB. Check that a web server"
+    " listens on this port.",
     "circuit_open": "The event was not sent, because all recent attempts failed. The service probes the receiver from"
     " time to time and retries this event on schedule.",
     "not_signed": "The stored event or secret cannot be decrypted, so nothing was sent. Ask the operator of this"

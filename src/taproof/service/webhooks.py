@@ -5,7 +5,7 @@ Source: contract.md, Webhooks.
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -51,7 +51,7 @@ class SignedRequest:
     """The exact bytes and headers to post."""
 
     url: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: bytes
 
 
@@ -73,6 +73,20 @@ class WebhookResponse:
     def delivered(self) -> bool:
         """True if the receiver accepted the event with any 2xx status (contract.md, Webhooks)."""
         return self.status is not None and 200 <= self.status < 300
+
+
+def request_headers(user_agent: str) -> dict[str, str]:
+    """Return the headers of every event beside its signatures.
+
+    Firewalls refuse requests without `Accept`. Responses are not decompressed, because a few bytes could expand to
+    gigabytes.
+    """
+    return {
+        "Accept": "*/*",
+        "Accept-Encoding": "identity",
+        "Content-Type": "application/json",
+        "User-Agent": user_agent,
+    }
 
 
 class Webhooks:
@@ -152,8 +166,7 @@ class Webhooks:
             for each in signing_secrets(webhook_secrets, now)
             if each is not None
         ]
-        headers = {"Content-Type": "application/json", "User-Agent": self._user_agent}
-        headers |= signature_headers(event.id, body, secrets, now)
+        headers = request_headers(self._user_agent) | signature_headers(event.id, body, secrets, now)
         return SignedRequest(webhook_url, headers, body)
 
     def new_attempt(self, event_id: str, number: int, answer: WebhookResponse) -> Attempt:

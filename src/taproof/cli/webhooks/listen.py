@@ -19,10 +19,12 @@ from taproof.cli.webhooks.secrets import (
     stored_secrets,
 )
 from taproof.config.settings import InvalidSettings, local_address
+from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import iso8601, system_clock
 
 if TYPE_CHECKING:
     from taproof.cli.webhooks.receiver import Received
+    from taproof.service.webhooks import WebhookResponse
 
 commands: Final = group("webhooks", "Develop and test webhook handlers.")
 
@@ -130,7 +132,7 @@ async def listen(
         await read_secrets()  # Report an error in the secrets now, not at the first event.
         forward = None
         if forward_to is not None:
-            forward = functools.partial((await stack.enter_async_context(open_poster())).post, forward_to)
+            forward = functools.partial(await stack.enter_async_context(open_poster()), forward_to)
         receiver = Receiver(read_secrets, answer_status or 204, show, _complain, system_clock, forward=forward)
         hint = functools.partial(_print_instructions, listen_host, project, sandbox=settings.sandbox)
         await receiver.run(listen_host, listen_port, hint)
@@ -174,7 +176,7 @@ def _lines(received: "Received", *, show_tokens: bool) -> str:
         f"  Standard Webhooks: {standard}",
     ]
     if received.forwarded is not None:
-        answer = received.forwarded.error or f"HTTP {received.forwarded.status}"
+        answer = _no_response(received.forwarded) or f"HTTP {received.forwarded.status}"
         lines.append(f"  Forwarded: {answer}, in {received.forwarded.duration} ms.")
     if received.error is None:
         lines.append(f"  Answered {received.answered}.")
@@ -203,7 +205,7 @@ def _json_line(received: "Received", *, show_tokens: bool) -> str:
         "forwarded": None if received.forwarded is None else {
             "status": received.forwarded.status,
             "duration_ms": received.forwarded.duration,
-            "error": received.forwarded.error,
+            "error": _no_response(received.forwarded),
         },
         "body": _body(received, show_tokens=show_tokens),
     })  # fmt: skip
@@ -222,6 +224,10 @@ def _body(received: "Received", *, show_tokens: bool) -> dict[str, Any] | str:
     if not isinstance(token, str) or show_tokens:
         return data
     return data | {"session_token": f"{token[:_SHORTENED]}…"}
+
+
+def _no_response(forwarded: "WebhookResponse") -> str | None:
+    return None if forwarded.error is None else SENTENCES[forwarded.error]
 
 
 def _printable(line: str) -> str:

@@ -13,7 +13,6 @@ from typing import Final, Literal
 from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from taproof.cli.webhooks.posting import Posted
 from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import TaproofError
 from taproof.sdk.reading import json_object
@@ -25,6 +24,7 @@ from taproof.sdk.webhook import (
     WebhookTooOld,
     verify_webhook,
 )
+from taproof.service.webhooks import WebhookResponse
 
 BODY_LIMIT: Final = 65_536
 """Maximum size of a request body, in bytes."""
@@ -70,7 +70,7 @@ class Received:
     error: str | None
     event: WebhookEvent | None
     body: bytes
-    forwarded: Posted | None = None
+    forwarded: WebhookResponse | None = None
     """The application's answer, if the event was forwarded."""
 
 
@@ -95,7 +95,7 @@ class Receiver:
         complain: Callable[[str], None],
         clock: Clock,
         *,
-        forward: Callable[[Mapping[str, str], bytes], Awaitable[Posted]] | None = None,
+        forward: Callable[[Mapping[str, str], bytes], Awaitable[WebhookResponse]] | None = None,
     ) -> None:
         self._forward = forward
         self._read_secrets = read_secrets
@@ -167,9 +167,8 @@ class Receiver:
             return web.json_response({"error": "The receiver is stopping."}, status=503)
         if received.error is not None:
             return web.json_response({"error": received.error}, status=401)
-        retry_after = None if received.forwarded is None else received.forwarded.retry_after
-        headers = {} if retry_after is None else {"Retry-After": retry_after}
-        return web.Response(status=received.answered, headers=headers)
+        retry_after = () if received.forwarded is None else received.forwarded.retry_after
+        return web.Response(status=received.answered, headers=[("Retry-After", each) for each in retry_after])
 
     def _refuse(self, status: int, sentence: str, headers: dict[str, str] | None = None) -> web.Response:
         with contextlib.suppress(OSError):

@@ -90,7 +90,7 @@ async def _send_here(given: Given, event: EventType, project: str, service: str 
     from taproof.core.example_events import example_fields
     from taproof.core.identifiers import new_event_id
     from taproof.core.signature import signature_headers
-    from taproof.service.webhooks import event_body
+    from taproof.service.webhooks import event_body, request_headers
 
     require_url("--to", url, loopback=False)
     if service is not None:
@@ -101,11 +101,16 @@ async def _send_here(given: Given, event: EventType, project: str, service: str 
     now = system_clock()
     event_id = new_event_id(now, system_entropy)
     body = event_body(event_id, event, project, **example_fields(event, now, system_entropy)).encode()
-    headers = {"Content-Type": "application/json", "User-Agent": f"Taproof/{version('taproof')}"}
-    async with open_poster() as poster:
-        posted = await poster.post(url, headers | signature_headers(event_id, body, secrets, now), body)
-    delivered = posted.status is not None and 200 <= posted.status < 300
-    return _Sent(id=event_id, delivered=delivered, status=posted.status, duration=posted.duration, error=posted.error)
+    headers = request_headers(f"Taproof/{version('taproof')}") | signature_headers(event_id, body, secrets, now)
+    async with open_poster() as post:
+        answer = await post(url, headers, body)
+    return _Sent(
+        id=event_id,
+        delivered=answer.delivered,
+        status=answer.status,
+        duration=answer.duration,
+        error=attempt_sentence(answer.status, answer.error),
+    )
 
 
 def _ask_service(event: EventType, project: str, service: str) -> _Sent:
