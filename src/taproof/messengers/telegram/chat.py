@@ -89,7 +89,7 @@ class PrivateChat:
                     thread_id=self.thread_id,
                     hurry=hurry,
                 )
-                await self._sign_again(buttons, sent)
+                await self._sign_again(buttons, sent, edited=False)
                 return sent.message_id
         except TelegramBadRequest as refusal:
             if self.thread_id is not None and "thread not found" in refusal.message:
@@ -100,11 +100,11 @@ class PrivateChat:
             _log.info("bot_chat_gone")
         return None
 
-    async def _sign_again(self, buttons: InlineKeyboardMarkup | None, sent: SentMessage) -> None:
+    async def _sign_again(self, buttons: InlineKeyboardMarkup | None, sent: SentMessage, *, edited: bool) -> None:
         """Replace the buttons of a message that was just sent, if the messenger shows it in a way of its own."""
         if buttons is None or sent.shown is None:
             return
-        again = self.signer.sign_again(self.bot.id, self.user.id, buttons, sent.shown)
+        again = self.signer.sign_again(self.bot.id, self.user.id, buttons, sent.shown, edited=edited)
         if again is None:
             return
         kinds = sorted({entity.type for entity in sent.shown.entities or []})
@@ -142,7 +142,7 @@ class ButtonTap(PrivateChat):
                 shown = await self.bot.edit_message_text(
                     self.user.id, self.message_id, reply.text, buttons, hurry=hurry
                 )
-                await self._sign_again(buttons, shown)
+                await self._sign_again(buttons, shown, edited=True)
         except TelegramBadRequest as refusal:
             if "message is not modified" not in refusal.message:
                 _log.info("bot_prompt_gone", reason=refusal.message)

@@ -95,17 +95,18 @@ class ButtonSigner:
         return InlineKeyboardMarkup(inline_keyboard=signed)
 
     def sign_again(
-        self, bot_id: int, user_id: int, signed: InlineKeyboardMarkup, shown: ShownMessage
+        self, bot_id: int, user_id: int, signed: InlineKeyboardMarkup, shown: ShownMessage, *, edited: bool
     ) -> InlineKeyboardMarkup | None:
         """Return the buttons with a tag for what the messenger shows; None if `signed` is valid there, or cannot be.
 
         `shown` is the messenger's answer to the call that sent or edited this message. A later release of the messenger
         may add something to every message, such as a new kind of entity. No tap would then be valid without this. Only
         the answer to the service's own call may be trusted, because anybody with the bot's token can edit the message.
+        What an edited message replies to is not trusted either: an edit keeps it, whoever sent the message.
         """
         sent = [[each.callback_data for each in row] for row in signed.inline_keyboard]
         keyboard = _keyboard(shown)
-        if shown.text is None or _hides_or_adds(shown):
+        if shown.text is None or (edited and _beside(shown)):
             return None
         if sent != [[each.callback_data for each in row] for row in keyboard] or self._is_valid(bot_id, user_id, shown):
             return None
@@ -130,8 +131,6 @@ class ButtonSigner:
         if refusal is not None or not isinstance(message, ShownMessage):
             return CheckedTap(data, refusal)
         entities = tuple(sorted({entity.type for entity in _unusual_entities(message)}))
-        if _hides_or_adds(message):
-            return CheckedTap(data, "changed_look", entities)
         if self._is_valid(bot_id, query.from_user.id, message):
             return CheckedTap(data, None, entities)
         if entities:
@@ -203,35 +202,32 @@ def _untagged(keyboard: Keyboard) -> list[list[tuple[str, str]]]:
     return [[(each.text, (each.callback_data or "")[:-TAG_LENGTH]) for each in row] for row in keyboard]
 
 
-def _hides_or_adds(message: ShownMessage) -> bool:
-    """Tell whether a message shows another one beside its text, or its characters in another order.
+def _unusual_entities(message: ShownMessage) -> list[MessageEntity]:
+    return [entity for entity in message.entities or [] if entity.type not in _SHOWN_AS_TYPED]
+
+
+def _beside(message: ShownMessage) -> list[Any]:
+    """Return what a message shows above its text: the message that it replies to.
 
     A message in a topic replies to the message that created the topic, and apps do not show that.
     """
-    shown = [message.text or "", *(button.text for row in _keyboard(message) for button in row)]
     replied = message.reply_to_message
     is_in_topic = bool(message.is_topic_message and replied and replied.forum_topic_created)
-    return (
-        any(map(_TURNS_TEXT_AROUND.search, shown))
-        or (replied is not None and not is_in_topic)
-        or message.external_reply is not None
-        or message.reply_to_story is not None
-    )
-
-
-def _unusual_entities(message: ShownMessage) -> list[MessageEntity]:
-    return [entity for entity in message.entities or [] if entity.type not in _SHOWN_AS_TYPED]
+    shown = None if replied is None or is_in_topic else replied.model_dump()
+    return [each for each in (shown, message.external_reply, message.reply_to_story) if each is not None]
 
 
 def _unusual(message: ShownMessage) -> list[Any]:
     """Return everything that a message shows besides plain text and plain buttons. The bot sends nothing of this."""
     found: list[Any] = [entity.model_dump() for entity in _unusual_entities(message)]
+    found += _beside(message)
     preview = message.link_preview_options
     if preview is not None and preview.is_disabled is not True:
         found.append(preview.model_dump())
     for row in _keyboard(message):
         found += [[each.text, each.style, each.icon_custom_emoji_id] for each in row if _is_styled(each)]
-    return found
+    shown = [message.text or "", *(button.text for row in _keyboard(message) for button in row)]
+    return found + [text for text in shown if _TURNS_TEXT_AROUND.search(text)]
 
 
 def _is_styled(button: InlineKeyboardButton) -> bool:

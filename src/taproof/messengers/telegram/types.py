@@ -127,6 +127,7 @@ class ReplyKeyboardRemove(_Type):
 class RepliedMessage(_Type):
     """A message that another one replies to. `date` is 0 if the messenger no longer has it."""
 
+    message_id: int | None = None
     date: int | None = None
     from_user: User | None = Field(default=None, alias="from")
     text: str | None = None
