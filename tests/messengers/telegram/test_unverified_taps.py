@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -78,6 +79,10 @@ AS_TYPED = {"mention", "hashtag", "cashtag", "bot_command", "url", "email", "pho
 
 def adding(name: str) -> Change:
     return lambda message: {**message, name: VALUES.get(name, {"some": ["value", 1]})}
+
+
+def shown(change: Change, message: Message) -> Message:
+    return change(message) or message
 
 
 def with_entity(kind: str) -> Change:
@@ -179,8 +184,16 @@ def scene(
     handlers = user_control_handlers(UserControl(storage, phone.signin, clock), phone.signin)
     for _ in range(2):
         react = Conversation(phone.signin, signer, clock, handlers, prompts=phone.signin.prompts).on_update
-        observers = {"observe_tap": made.timed.append, "count_refused_tap": made.refused.append}
-        made.intakes.append(UpdateIntake(bot, react, storage.bots, clock, **observers))
+        made.intakes.append(
+            UpdateIntake(
+                bot,
+                react,
+                storage.bots,
+                clock,
+                observe_tap=made.timed.append,
+                count_refused_tap=made.refused.append,
+            )
+        )
     return made
 
 
@@ -208,13 +221,13 @@ async def test_what_the_messenger_adds_to_every_message_is_no_obstacle(scene: Sc
         if name == "business_connection_id":
             continue  # Such a message is not in the bot's own chat.
         with subtests.test(name):
-            scene.api.shown_as = change
+            scene.api.shown_as = partial(shown, change)
             user_id, token, prompt = await scene.open()
             await scene.tap(user_id, prompt, "c", change)
             assert (await scene.status(token), scene.refused) == ("confirmed", [])
             # Anything else that is shown is still refused.
             user_id, token, prompt = await scene.open()
-            await scene.tap(user_id, change(prompt) or prompt, "c", with_entity("hiding"))
+            await scene.tap(user_id, shown(change, prompt), "c", with_entity("hiding"))
             assert (await scene.status(token), scene.refused) == ("pending", ["unknown_entity"])
 
 
@@ -241,10 +254,8 @@ async def test_only_the_owner_gets_anything(act: str, scene: Scene) -> None:
     _, token, prompt = await scene.open()
     for change, _ in MISSING.values():
         eve = next(scene.ids)
-        elsewhere: Change = lambda message, change=change, eve=eve: (  # noqa: E731 — as the other changes.
-            (found := change(message)) and found | ({"chat": {"id": eve, "type": "private"}} if "chat" in found else {})
-        )
-        answer = await scene.tap(eve, prompt, act, elsewhere)
+        own_chat = {"chat": {"id": eve, "type": "private"}}
+        answer = await scene.tap(eve, prompt | own_chat, act, change)
         assert answer["text"] == EN.foreign
         assert [each for each in scene.api.of("sendMessage") if each["chat_id"] == eve] == []
     assert len(scene.refused) == len(MISSING)
@@ -255,19 +266,18 @@ async def test_taps_that_are_no_taps_of_the_owner_in_the_own_chat(scene: Scene) 
     """Each is answered and counted; none changes a session or sends a message."""
     user_id, token, prompt = await scene.open()
     sent = len(scene.api.of("sendMessage"))
+    other_buttons = {"reply_markup": {"inline_keyboard": [[{"text": "x", "callback_data": "buy:1"}]]}}
     group: Change = lambda message: {**message, "chat": {"id": -1, "type": "group", "title": "G"}}  # noqa: E731
     anonymous = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
-    for reason, change, more in (
+    taps: list[tuple[TapRefusal, Change, dict[str, Any]]] = [
         ("other_chat", group, {}),
         ("not_a_person", group, {"from": anonymous}),
         ("not_a_person", dict, {"from": {**anonymous, "id": user_id}}),
         ("no_data", dict, {"data": None, "game_short_name": "g"}),
-        ("wrong_signature", dict, {"data": "buy:1"}),
-    ):
+        ("wrong_signature", dict, {"data": "buy:1", "message": prompt | other_buttons}),
+    ]
+    for reason, change, more in taps:
         for act in "cxr":
-            if reason == "wrong_signature":
-                foreign = {**prompt, "reply_markup": {"inline_keyboard": [[{"text": "x", "callback_data": "buy:1"}]]}}
-                more = {"data": "buy:1", "message": foreign}  # noqa: PLW2901 — the button of another bot's code.
             update = scene.tap_of(user_id, prompt, act, change)
             update["callback_query"] |= more
             before = len(scene.api.of("answerCallbackQuery"))
@@ -371,7 +381,7 @@ async def test_unblock_is_offered_again(scene: Scene) -> None:
 async def test_an_edit_keeps_what_somebody_else_put_above(scene: Scene) -> None:
     """An attacker's copy that replies to other words stays unproven, also after the service has edited it."""
     user_id, _, prompt = await scene.open()
-    scene.api.shown_as = adding("reply_to_message")
+    scene.api.shown_as = partial(shown, adding("reply_to_message"))
     await scene.tap(user_id, prompt, "r", adding("reply_to_message"))
     [reported] = scene.prompts(user_id)
     await scene.tap(user_id, reported, "u", adding("reply_to_message"))

@@ -157,14 +157,14 @@ def shows(text: str | None, html: str) -> bool:
     return text is not None and _normal(text) == _normal(_plain(html))
 
 
-def is_own_chat(message: TappedMessage, user: User) -> bool:
+def is_own_chat(message: TappedMessage | Message, user: User) -> bool:
     """Tell whether a message is in the private chat of this bot and this user."""
     if isinstance(message, UnreadableMessage) or _is_of_business(message):
         return False
     return message.chat.type == "private" and message.chat.id == user.id
 
 
-def _is_of_business(message: TappedMessage) -> bool:
+def _is_of_business(message: TappedMessage | Message) -> bool:
     """Tell whether a message is in the chat of a business account, which looks like the bot's own chat."""
     return isinstance(message, Message) and message.business_connection_id is not None
 
