@@ -40,7 +40,7 @@ from taproof.messengers.telegram.prompts import (
     wrong_contact_reply,
 )
 from taproof.messengers.telegram.session_prompts import SessionPrompts
-from taproof.messengers.telegram.signed_buttons import ButtonSigner, CheckedTap, is_own_chat, shows
+from taproof.messengers.telegram.signed_buttons import ButtonSigner, is_own_chat, shows
 from taproof.messengers.telegram.types import (
     CallbackQuery,
     ChatMemberUpdated,
@@ -48,7 +48,7 @@ from taproof.messengers.telegram.types import (
     ReplyKeyboardRemove,
     Update,
 )
-from taproof.messengers.telegram.unverified_taps import ELSEWHERE, SAFE, UnverifiedTaps, log_unverified, tap_of
+from taproof.messengers.telegram.unverified_taps import ELSEWHERE, SAFE, UnverifiedTaps, logged_entities, tap_of
 from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import texts_for
 from taproof.service.managed_bots import ManagedBots
@@ -147,11 +147,11 @@ class Conversation:
         result = await self._act(tap, act, data)
         if result == "done":
             if checked.refusal is not None:
-                log_unverified("bot_tap_unverified", checked)
+                _log.info("bot_tap_unverified", reason=checked.refusal, entities=logged_entities(checked))
             return None
-        checked = CheckedTap(checked.data, checked.refusal or result, checked.entities)
-        log_unverified("bot_tap_refused", checked, answer="outcome")
-        return checked.refusal
+        refusal = checked.refusal or result
+        _log.info("bot_tap_refused", reason=refusal, entities=logged_entities(checked), answer="outcome")
+        return refusal
 
     async def _act(self, tap: ButtonTap, act: str, data: str) -> TapResult:
         """Do what a button says."""

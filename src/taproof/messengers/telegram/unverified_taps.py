@@ -73,7 +73,7 @@ class UnverifiedTaps:
             await tap.answer(tap.texts.renewed)
         else:
             await tap.answer(tap.texts.stale_button, alert=True)
-        log_unverified("bot_tap_refused", checked, answer=answer)
+        _log.info("bot_tap_refused", reason=checked.refusal, entities=logged_entities(checked), answer=answer)
 
     async def find_message(self, tap: ButtonTap, act: str, data: str) -> ButtonTap:
         """Return a tap of `SAFE` with the message that shows its session, if the tap does not tell it."""
@@ -113,10 +113,9 @@ class UnverifiedTaps:
         return "renewed"
 
 
-def log_unverified(event: str, checked: CheckedTap, **more: str) -> None:
-    """Log a tap that is not proven, with the names of the formatting that the bot did not send."""
-    entities = [loggable(kind) for kind in checked.entities[:LOGGED_KINDS]]
-    _log.info(event, reason=checked.refusal, **({"entities": entities} if entities else {}), **more)
+def logged_entities(checked: CheckedTap) -> list[str]:
+    """Return the names of the formatting that the bot did not send, for a log."""
+    return [loggable(kind) for kind in checked.entities[:LOGGED_KINDS]]
 
 
 def tap_of(query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event, signer: ButtonSigner) -> ButtonTap:

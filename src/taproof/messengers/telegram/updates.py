@@ -260,7 +260,7 @@ class UpdateIntake:
         if not isinstance(query, dict) or not isinstance(query.get("id"), str) or len(query["id"]) > _QUERY_ID_LENGTH:
             return
         self._count_refused_tap("malformed")
-        _log.info("bot_tap_refused", reason="malformed", answer="none")
+        _log.info("bot_tap_refused", reason="malformed", entities=[], answer="none")
         user = query.get("from")
         language = user.get("language_code") if isinstance(user, dict) else None
         texts = texts_for(language if isinstance(language, str) else None)
