@@ -171,6 +171,7 @@ def test_a_link_counts_by_its_label(signer: ButtonSigner) -> None:
 def test_it_is_one_users_and_one_bots(signer: ButtonSigner, prompt: dict[str, Any]) -> None:
     """Nobody else's tap counts, nor one that another bot brings, nor one on a button that is not there."""
     assert opened_by(signer, tapped(prompt, user_id=22)) is None
+    assert opened_by(signer, tapped(prompt | {"chat": {"id": 22, "type": "private"}}, user_id=22)) is None
     assert opened_by(signer, tapped(prompt), BOT_ID + 1) is None
     for data in ("", "c", f"c:{TOKEN}", f"c:{TOKEN}" + "A" * 12, "é" * 32, "\U0010ffff" * 13):
         query = tapped(prompt).model_copy(update={"data": data})
