@@ -112,8 +112,8 @@ DEFECTS: Final = (
     Defect(
         "signature",
         "messengers/telegram/signed_buttons.py",
-        "covered = _covered(bot_id, query.from_user.id, message.text, rows, edited=edited)",
-        "covered = _covered(bot_id, message.chat.id, message.text, rows, edited=edited)",
+        "return json.dumps([bot_id, user_id, edited, _normal(text), shown, list(unusual)], sort_keys=True).encode()",
+        "return json.dumps([bot_id, edited, _normal(text), shown, list(unusual)], sort_keys=True).encode()",
     ),
     Defect(
         "associated data",

@@ -59,6 +59,7 @@ class BotApi:
     def __init__(self) -> None:
         self.url = ""
         self.webhook: dict[str, Any] = {"url": "", "pending_update_count": 0}
+        self.settings: dict[str, Any] = {}
         self.date: str | None = None
         self.page: bytes | None = None
         self.delay = 0.0
@@ -74,7 +75,7 @@ class BotApi:
             refusal = {"ok": False, "error_code": 401, "description": "Unauthorized"}
             return web.json_response(refusal, status=401, headers=headers)
         results: dict[str, Any] = {
-            "getMe": {"id": 123456789, "is_bot": True, "first_name": "Bot", "username": "shop_bot"},
+            "getMe": {"id": 123456789, "is_bot": True, "first_name": "Bot", "username": "shop_bot", **self.settings},
             "getWebhookInfo": self.webhook,
         }
         return web.json_response({"ok": True, "result": results[request.match_info["method"]]}, headers=headers)

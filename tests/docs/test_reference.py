@@ -21,7 +21,7 @@ from taproof.config.settings import OPTIONS
 from taproof.core.errors import API_ERRORS
 from taproof.core.model import Status
 from taproof.core.session_state import TRANSITIONS
-from taproof.http.metrics import Metrics
+from taproof.http.metrics import Metrics, TapRefusal
 from taproof.service.webhooks import AttemptOutcome
 
 SDK = DOCS.parent / "sdk/js"
@@ -137,7 +137,7 @@ def test_every_metric_is_told_of() -> None:
         told = set(re.findall(r"`(\w+)`", rows[name]))
         # A metric with labels has no sample until it is counted, so its labels are not checked here.
         assert labels <= told, name
-    assert all(f"`{outcome}`" in text for outcome in get_args(AttemptOutcome))
+    assert all(f"| `{value}` |" in text for value in (*get_args(AttemptOutcome), *get_args(TapRefusal)))
 
 
 def test_every_state_is_told_of_and_drawn() -> None:

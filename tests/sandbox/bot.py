@@ -30,6 +30,10 @@ class User(_Type):
 
 class Me(User):
     can_join_groups: bool
+    supports_guest_queries: bool
+    supports_join_request_queries: bool
+    has_topics_enabled: bool
+    allows_users_to_create_topics: bool
     can_read_all_group_messages: bool
     supports_inline_queries: bool
     can_connect_to_business: bool

@@ -230,6 +230,17 @@ class ShownPrompt(NamedTuple):
     language: str
 
 
+class Renewal(NamedTuple):
+    """Whether a fresh message replaces the one that shows a session.
+
+    "begun": it has to be sent now, in place of `message_id`. "sent": it is `message_id`, or another process is just
+    sending it (None). "refused": the session has had too many, or does not wait for this account.
+    """
+
+    state: Literal["begun", "sent", "refused"]
+    message_id: int | None = None
+
+
 class EndedPrompt(NamedTuple):
     """A prompt of a session that its application cancelled. The message has to be edited by the claim's holder."""
 

@@ -8,7 +8,8 @@
 | `taproof_session_errors_total` | `endpoint`, `code` | failed calls of the session endpoints, by error code |
 | `taproof_generate_seconds` | `le` | histogram: generate calls that created a session |
 | `taproof_verify_seconds` | `le` | histogram: answered verify calls, without the time that they waited |
-| `taproof_tap_seconds` | `le` | histogram: from the receipt of a tap to the accepted answer |
+| `taproof_tap_seconds` | `le` | histogram: from the receipt of a tap to the accepted answer, without refused taps |
+| `taproof_taps_refused_total` | `reason` | taps that were answered but had no effect, because they prove nothing |
 | `taproof_waiting_calls` | none | verify calls that are waiting for their session to leave pending |
 | `taproof_waits_without_place_total` | none | verify calls with `wait` answered immediately: too many waited |
 | `taproof_rate_limited_total` | `limit` | calls refused because there were too many, by limit |
@@ -81,6 +82,25 @@ LimitName = Literal[
 """The limits in `limits/rates.py` and `limits/developers.py`, and the bot token limit (`service/bots.py`)."""
 SessionEndpoint = Literal["generate", "verify", "cancel", "mini_app"]
 """A session endpoint, public or server-side."""
+TapRefusal = Literal[
+    "business_chat",
+    "button_gone",
+    "changed_look",
+    "foreign",
+    "inaccessible_message",
+    "inline_message",
+    "malformed",
+    "no_data",
+    "no_message",
+    "no_text",
+    "not_a_person",
+    "other_chat",
+    "unknown_entity",
+    "unknown_session",
+    "unreadable_message",
+    "wrong_signature",
+]
+"""The reason why a tap on a button had no effect. docs/reference/metrics.md defines each one."""
 ReadyCheck = Literal["store", "bot_name"]
 LeaderWork = Literal["bot", "own_bots", "housekeeping"]
 
@@ -156,6 +176,8 @@ class Metrics:
         self.observe_verify = _VERIFY.open(cells.of(_VERIFY))
         self.observe_tap = _TAP.open(cells.of(_TAP))
         self.observe_delivery = _DELIVERY.open(cells.of(_DELIVERY))
+        refused_taps = counter("taproof_taps_refused_total", "Taps that were answered but had no effect.", ["reason"])
+        self._refused_taps = {reason: refused_taps.labels(reason) for reason in get_args(TapRefusal)}
         self.waiting_calls = gauge(
             "taproof_waiting_calls",
             "Verify calls that are waiting for their session to leave pending.",
@@ -213,6 +235,10 @@ class Metrics:
     def count_decision(self, outcome: CountedDecision) -> None:
         """Count a decision that was just stored."""
         self._decisions[outcome].inc()
+
+    def count_refused_tap(self, reason: TapRefusal) -> None:
+        """Count a tap that was answered but had no effect."""
+        self._refused_taps[reason].inc()
 
     def count_session_error(self, endpoint: SessionEndpoint, error: Exception) -> None:
         """Count a failed call, by the code of the response."""

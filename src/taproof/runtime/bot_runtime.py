@@ -16,6 +16,7 @@ from taproof.core.model import SERVICE_BOT
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
+from taproof.messengers.telegram.bot_settings import check_settings
 from taproof.messengers.telegram.commands import announce_commands
 from taproof.messengers.telegram.connection import (
     BotApiUnreachableError,
@@ -31,7 +32,7 @@ from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
-from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
+from taproof.messengers.telegram.webhook import WebhookEndpoint
 from taproof.service.bots import Bots
 from taproof.service.user_control import UserControl
 
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
 
 _USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
-_SECRET_LOOK: Final = 5.0
-"""Seconds between two checks of the webhook secret, which changes with the master key."""
 
 _log = structlog.get_logger(__name__)
 
@@ -84,11 +83,11 @@ class BotRuntime:
 
     async def receive_updates(self, since: int) -> None:
         """Receive updates until cancelled, by polling or webhook. No other process has polled since `since` (ms)."""
-        announcing = asyncio.create_task(announce_commands(self.bot))
+        preparing = asyncio.create_task(self._prepare())
         try:
             await self._receive_updates(since)
         finally:
-            announcing.cancel()
+            preparing.cancel()
             self._show_failing(0)  # Another process receives the updates now.
 
     async def _receive_updates(self, since: int) -> None:
@@ -97,11 +96,11 @@ class BotRuntime:
             await LongPolling(self.bot, self._polled, since, reconnection).run()
         else:
             url = f"{self._settings.base_url}{WEBHOOK_PATH}"
-            while True:
-                secret = self._webhook_secrets()[0]
-                await register_webhook(self.bot, url, secret, reconnection)
-                while self._webhook_secrets()[0] == secret:  # noqa: ASYNC110 — a change of the key file sends no event.
-                    await asyncio.sleep(_SECRET_LOOK)
+            await keep_webhook(self.bot, url, lambda _bot_id: self._webhook_secrets(), reconnection)
+
+    async def _prepare(self) -> None:
+        await check_settings(self.bot)
+        await announce_commands(self.bot)
 
 
 def connect_messenger(settings: Settings, services: "Services", sandbox: "RunningSandbox | None") -> BotRuntime:
@@ -117,9 +116,15 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: "Runnin
     conversation = Conversation(
         decisions, signer, system_clock, handlers, limits, prompts=services.prompts, managed_bots=services.managed_bots
     )
-    react = conversation.on_update
-    observe_tap = services.metrics.observe_tap
-    intake = UpdateIntake(bot, react, storage.bots, system_clock, observe_tap=observe_tap)
+    make_intake = functools.partial(
+        UpdateIntake,
+        react=conversation.on_update,
+        claims=storage.bots,
+        clock=system_clock,
+        observe_tap=services.metrics.observe_tap,
+        count_refused_tap=services.metrics.count_refused_tap,
+    )
+    intake = make_intake(bot)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
     # Shared by all project bots. No call waits for a connection.
     project_bot_api = tracing.bot_api(open_bot_api(settings, limit=0))
@@ -128,7 +133,7 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: "Runnin
         return Bot(project_bot_api, project_bot_token)
 
     def project_bot_intake(project_bot: Bot) -> UpdateIntake:
-        return UpdateIntake(project_bot, react, storage.bots, system_clock, project_bot.id, observe_tap=observe_tap)
+        return make_intake(project_bot, bot_id=project_bot.id)
 
     def project_bot_secrets(bot_id: int) -> list[str]:
         return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")

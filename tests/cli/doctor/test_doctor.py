@@ -64,7 +64,7 @@ async def test_all_is_well(bot_api: Any, until_answered: Beside, run: Run) -> No
     assert status.pop("address") == "warning"  # Nobody but this machine can use it yet.
     assert status.pop("disk") in {"ok", "warning"}
     assert status == dict.fromkeys(
-        ("settings", "sqlite", "store", "master key", "messenger", "updates", "clock", "port"), "ok"
+        ("settings", "sqlite", "store", "master key", "messenger", "bot settings", "updates", "clock", "port"), "ok"
     )
     assert BOT_TOKEN.split(":")[1] not in result.output
 
@@ -261,6 +261,47 @@ async def test_the_webhook_is_held_to_the_base_url(bot_api: Any) -> None:
     assert found.status == "warning"
     assert "502 Bad Gateway" in found.detail
     assert "\x1b" not in found.detail
+
+
+@pytest.mark.parametrize(
+    ("setting", "status"),
+    [
+        ({"can_join_groups": True, "callback_query_mode": "default", "has_topics_enabled": True}, "ok"),
+        ({"callback_query_mode": "inline"}, "problem"),
+        ({"callback_query_mode": "auto"}, "problem"),
+        ({"callback_query_mode": "of_the_next_version"}, "problem"),
+        ({"can_read_all_group_messages": True}, "warning"),
+        ({"supports_inline_queries": True}, "warning"),
+        ({"supports_guest_queries": True}, "warning"),
+        ({"can_connect_to_business": True}, "warning"),
+        ({"is_bot": "maybe"}, "problem"),
+    ],
+)
+async def test_the_settings_of_the_bot(setting: dict[str, Any], status: str, bot_api: Any) -> None:
+    """A mode in which taps prove nothing is a problem; an ability that the bot does not use is a warning."""
+    bot_api.settings = setting
+    found = await look("bot settings", bot_token=BOT_TOKEN, bot_api_url=bot_api.url)
+    assert found.status == status
+    if status != "ok" and "is_bot" not in setting:
+        assert next(iter(setting)) in found.detail
+        assert "@BotFather" in found.advice
+
+
+async def test_updates_that_do_not_arrive(bot_api: Any) -> None:
+    """A webhook that another program has set without taps is a problem; a thousand waiting updates are a warning."""
+    given: dict[str, Any] = {
+        "bot_token": BOT_TOKEN,
+        "bot_api_url": bot_api.url,
+        "bot_updates": "webhook",
+        "base_url": "https://signin.example.com",
+        "trusted_proxy": "127.0.0.1/32",
+    }
+    bot_api.webhook |= {"url": "https://signin.example.com/bot/webhook", "allowed_updates": ["message", "poll"]}
+    assert_problem(await look("updates", **given), "callback_query, my_chat_member, managed_bot")
+    bot_api.webhook |= {"allowed_updates": [], "pending_update_count": 1_001}
+    for mode in ("webhook", "polling"):
+        found = await look("updates", **given | {"bot_updates": mode})
+        assert (found.status, found.detail) == ("warning", "1001 are waiting")
 
 
 @pytest.mark.parametrize(("ahead", "status"), [(0, "ok"), (20, "ok"), (40, "problem"), (-40, "problem")])

@@ -158,7 +158,8 @@ class BotsServer:
         if method == "getMe":
             return {"id": bot.id, "is_bot": True, "first_name": "Shop", "username": bot.username}
         if method == "getWebhookInfo":
-            return {"url": bot.webhook.get("url", ""), "has_custom_certificate": False, "pending_update_count": 0}
+            info = {"url": bot.webhook.get("url", ""), "has_custom_certificate": False, "pending_update_count": 0}
+            return info | {name: bot.webhook[name] for name in ("allowed_updates",) if name in bot.webhook}
         is_private = parameters.get("scope", {}).get("type") == "all_private_chats"
         if method == "getMyCommands":
             return bot.commands if is_private else []

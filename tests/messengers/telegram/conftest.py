@@ -30,6 +30,7 @@ from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.signed_buttons import PURPOSE, TAG_LENGTH, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
+from taproof.sandbox.telegram.html import parse_html, trim
 from taproof.service.user_control import UserControl
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -75,6 +76,10 @@ class ScriptedApi:
     webhook: str = ""
     base: str = ""
     on_call: Callable[[str, dict[str, Any]], None] | None = None
+    messages: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The bot's messages as the messenger has them, by id."""
+    shown_as: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    """Returns a message as the messenger shows it to the bot."""
 
     def of(self, *methods: str) -> list[dict[str, Any]]:
         """Return the parameters of every call of these methods, in order."""
@@ -128,10 +133,24 @@ class ScriptedApi:
             self.webhook = ""
         if method == "setWebhook":
             self.webhook = parameters["url"]
-        if method in {"sendMessage", "editMessageText"}:
-            chat = {"id": parameters["chat_id"], "type": "private"}
-            return {"message_id": len(self.calls), "date": 1795214643, "chat": chat, "text": parameters["text"]}
+        if method in {"sendMessage", "editMessageText", "editMessageReplyMarkup"}:
+            return self._message(method, parameters)
         return True
+
+    def _message(self, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+        message_id = parameters.get("message_id", len(self.calls))
+        chat = {"id": parameters["chat_id"], "type": "private"}
+        earlier = self.messages.get(message_id, {"message_id": message_id, "date": 1795214643, "chat": chat})
+        message = {name: value for name, value in earlier.items() if name != "reply_markup"}
+        if "text" in parameters:
+            formatted = trim(parse_html(parameters["text"]))
+            message |= {"text": formatted.text, "entities": formatted.entities}
+        if "inline_keyboard" in parameters.get("reply_markup", {}):
+            message["reply_markup"] = parameters["reply_markup"]
+        if method != "sendMessage":
+            message["edit_date"] = 1795214644
+        self.messages[message_id] = message
+        return self.shown_as(message)
 
 
 def untagged(buttons: list[dict[str, Any]]) -> list[dict[str, Any]]:

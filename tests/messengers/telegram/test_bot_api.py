@@ -30,12 +30,12 @@ from taproof.messengers.telegram.bot_api import (
 )
 from taproof.messengers.telegram.types import (
     BotCommand,
+    BotFullInfo,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     KeyboardButton,
     ReplyKeyboardMarkup,
     ReplyKeyboardRemove,
-    User,
 )
 
 UNUSABLE = [
@@ -191,7 +191,7 @@ async def test_results_are_read(bot: Bot, api: ScriptedApi) -> None:
     api.results["getMe"] = me
     api.results["getWebhookInfo"] = {"url": "https://x/y", "has_custom_certificate": False, "pending_update_count": 0}
     api.results["getMyCommands"] = [{"command": "block", "description": "Block", "icon": "new"}]
-    assert await bot.get_me() == User(id=7000000001, is_bot=True, first_name="Sign in", username="Sign_In_Bot")
+    assert await bot.get_me() == BotFullInfo(id=7000000001, is_bot=True, first_name="Sign in", username="Sign_In_Bot")
     assert (await bot.get_webhook_info()).url == "https://x/y"
     assert await bot.get_my_commands() == [BotCommand(command="block", description="Block")]
     api.updates = [{"update_id": 1, "message": {"text": 5}}, {"brand_new": {}}]

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 from tests.messengers.telegram.conftest import ACME, Fault, HandClock, Phone, ScriptedApi, opened
+from tests.messengers.telegram.message_fields import OPTIONAL, adding
 
 from taproof.core.clock import MINUTE, SECOND
 from taproof.messengers.telegram.updates import UpdateIntake
@@ -128,6 +129,7 @@ async def test_sticker_gets_help_and_service_message_nothing(
         ({"voice": {"file_id": "x"}}, 1),
         ({"venue": {"title": "x"}, "location": {"latitude": 1.5, "longitude": 2}}, 0),
         ({"live_photo": {"file_id": "x"}}, 0),
+        ({"rich_message": {"blocks": [{"type": "paragraph"}]}}, 1),
         ({"game": {"title": "x"}}, 0),
         ({"dice": {"value": 5}}, 0),
         ({"poll": {"id": "1"}}, 0),
@@ -236,3 +238,36 @@ async def test_membership_changes_need_no_answer(phone: Phone, intake: UpdateInt
     assert [entry["event"] for entry in logs] == ["bot_blocked"]
     assert "Ada" not in str(logs)
     assert api.calls == []
+
+
+async def test_a_link_opens_whatever_comes_with_it(
+    phone: Phone, intake: UpdateIntake, subtests: pytest.Subtests
+) -> None:
+    """No other field of a message, and no odd form of one, makes the bot silent. Only the user's own words count."""
+    odd = {"entities": {"rich": 1}, "reply_markup": 5, "link_preview_options": [], "edit_date": "now"}
+    cases = {name: adding(name)({}) for name in OPTIONAL if name != "from"}
+    cases |= {f"odd {name}": {name: value} for name, value in odd.items()}
+    for number, (name, fields) in enumerate(cases.items()):
+        with subtests.test(name):
+            token, user_id = await phone.create_session(), 1_000 + number
+            assert await intake.handle(phone.message(f"/start {token}", user_id, **fields)) == "done"
+            opener = (await phone.session(token)).opener_id
+            is_own = name not in {"forward_origin", "via_bot", "business_connection_id"}
+            assert opener == (str(user_id) if is_own else None)
+
+
+async def test_answers_are_in_the_topic_of_the_user(phone: Phone, intake: UpdateIntake, api: ScriptedApi) -> None:
+    """Also the outcome of a tap; if the topic is gone, the answer is outside topics."""
+    topic = {"message_thread_id": 7, "is_topic_message": True}
+    token = await phone.create_session()
+    await intake.handle(phone.message(f"/start {token}", **topic))
+    assert api.of("sendMessage")[-1]["message_thread_id"] == 7
+    # A message in a topic replies to the one that created it.
+    created = {"message_id": 7, "date": 1, "from": phone.user(), "forum_topic_created": {"name": "Quiz!"}}
+    message = next(iter(api.messages.values())) | topic | {"reply_to_message": created}
+    confirm = message["reply_markup"]["inline_keyboard"][0][0]["callback_data"]
+    await intake.handle(phone.tap_as_is(confirm, message=message))
+    assert (await phone.session(token)).status == "confirmed"
+    api.fail("sendMessage", Fault(400, "Bad Request: message thread not found"))
+    await intake.handle(phone.message("/help", **topic))
+    assert [each.get("message_thread_id") for each in api.of("sendMessage")[-2:]] == [7, None]

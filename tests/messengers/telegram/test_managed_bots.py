@@ -9,7 +9,7 @@ from taproof.core.errors import MessengerUnavailable
 from taproof.messengers.telegram import managed_bots
 from taproof.messengers.telegram.bot_api import TelegramNetworkError
 from taproof.messengers.telegram.managed_bots import Manager, adopt_managed_bot
-from taproof.messengers.telegram.types import ManagedBotUpdated, User
+from taproof.messengers.telegram.types import BotFullInfo, ManagedBotUpdated, User
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES
 from taproof.service.bots import BotAccount
 
@@ -37,9 +37,11 @@ class ManagerBot:
     def __init__(self, *, can_manage_bots: bool | None) -> None:
         self.asked = 0
         self.is_away = False
-        self.me = User(id=1, is_bot=True, first_name="x", username="Sign_In_Bot", can_manage_bots=can_manage_bots)
+        self.me = BotFullInfo(
+            id=1, is_bot=True, first_name="x", username="Sign_In_Bot", can_manage_bots=can_manage_bots
+        )
 
-    async def get_me(self, *, seconds: float) -> User:
+    async def get_me(self, *, seconds: float) -> BotFullInfo:
         self.asked += 1
         if self.is_away:
             raise TelegramNetworkError("away")

@@ -247,10 +247,20 @@ async def test_what_is_not_accepted_is_answered_kindly(kind: str, asking: Asking
 
 
 async def test_the_button_counts_in_every_app(asking: Asking, api: ScriptedApi) -> None:
-    """In reply to the message that brought it, the first or a later one, or without a reply as some apps send it."""
+    """In reply to the message that brought it, the first or a later one, or without a reply as some apps send it.
+
+    Without it also if the messenger no longer has that message, or in a topic.
+    """
     wrong = EN.phone.wrong.format(share=EN.phone.share_button)
     for user, more in enumerate(
-        ({}, answering(keyboard_text(), 102), answering(f"{wrong}\n\n{keyboard_text()}", 103)), start=101
+        (
+            {},
+            answering(keyboard_text(), 102),
+            answering(f"{wrong}\n\n{keyboard_text()}", 103),
+            {"reply_to_message": {"message_id": 4, "chat": {"id": 104, "type": "private"}, "date": 0}},
+            {"reply_to_message": {"message_id": 4, "date": 1, "forum_topic_created": {"name": "Sign-ins"}}},
+        ),
+        start=101,
     ):
         session_token = await asking.begin(REQUIRED, user)
         await asking.intake.handle(asking.contact(user, user, **more))

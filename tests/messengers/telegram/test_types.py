@@ -11,6 +11,8 @@ from taproof.messengers.telegram.types import (
     InaccessibleMessage,
     Message,
     Response,
+    ShownMessage,
+    UnreadableMessage,
     Update,
     User,
     WebhookInfo,
@@ -83,9 +85,8 @@ def test_message() -> None:
     assert (message.from_user.id, message.from_user.is_bot) == (2**52 - 1, False)
     assert (message.from_user.full_name, message.from_user.username) == ("Ada Lovelace", "ada")
     assert message.from_user.language_code == "en"
-    assert [entity.type for entity in message.entities or []] == ["bot_command", "text_link"]
-    left_out = (message.edit_date, message.reply_markup, message.contact, message.via_bot, message.voice)
-    assert left_out == (None,) * 5
+    left_out = (message.message_thread_id, message.contact, message.via_bot, message.voice)
+    assert left_out == (None,) * 4
 
 
 def test_message_with_everything() -> None:
@@ -115,7 +116,7 @@ def test_callback_query() -> None:
     assert tapped is not None
     assert (tapped.id, tapped.from_user.first_name, tapped.data) == ("4382", "Ada", "c:1")
     message = tapped.message
-    assert isinstance(message, Message)
+    assert isinstance(message, ShownMessage)
     assert (message.message_id, message.text, message.edit_date) == (501, "Sign in?", 1795214650)
     assert message.link_preview_options is not None
     assert message.link_preview_options.is_disabled is True
@@ -126,6 +127,10 @@ def test_callback_query() -> None:
     gone = CallbackQuery.model_validate({**query, "message": {"chat": CHAT, "message_id": 501, "date": 0}}).message
     assert isinstance(gone, InaccessibleMessage)
     assert (gone.chat.id, gone.message_id) == (2**52 - 1, 501)
+    odd: list[dict[str, Any]] = [{}, {**PROMPT, "text": 5}, {**PROMPT, "entities": {}}, {**PROMPT, "chat": None}]
+    for unreadable in odd:
+        found = CallbackQuery.model_validate({**query, "message": unreadable})
+        assert (found.message, found.data) == (UnreadableMessage(), "c:1")
     del query["message"], query["data"]
     bare = CallbackQuery.model_validate({**query, "inline_message_id": "AAAA", "game_short_name": "g"})
     assert (bare.message, bare.data) == (None, None)
@@ -176,8 +181,8 @@ def test_answers() -> None:
         (Message, MESSAGE, {"text": 5}),
         (Message, MESSAGE, {"from": {"id": 1}}),
         (Message, MESSAGE, {"contact": {"phone_number": 49}}),
-        (Message, MESSAGE, {"entities": [{"offset": 0}]}),
-        (Message, MESSAGE, {"reply_markup": {"inline_keyboard": [{"text": "x"}]}}),
+        (ShownMessage, MESSAGE, {"entities": [{"offset": 0}]}),
+        (ShownMessage, MESSAGE, {"reply_markup": {"inline_keyboard": [{"text": "x"}]}}),
         (User, ADA, {"first_name": None}),
         (User, ADA, {"id": None}),
     ],

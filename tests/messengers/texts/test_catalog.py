@@ -11,7 +11,16 @@ import pytest
 from taproof.messengers.texts.catalog import FALLBACK, LANGUAGES, load_texts, texts_for
 
 ENGLISH = files("taproof.messengers.texts").joinpath("en.toml").read_text(encoding="utf-8")
-IN_POP_UPS = {"foreign", "stale_button", "unknown", "phone.notice", "phone.over", "control.gone"}
+IN_POP_UPS = {
+    "foreign",
+    "stale_button",
+    "renewed",
+    "cannot_verify",
+    "unknown",
+    "phone.notice",
+    "phone.over",
+    "control.gone",
+}
 """Beside every `…_notice`."""
 COMMANDS = {"control.sessions_command", "control.block_command", "control.unblock_command"}
 

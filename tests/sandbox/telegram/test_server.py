@@ -358,6 +358,46 @@ async def test_a_callback_query_grows_too_old(running: Running, bot: Bot) -> Non
     call.cancel()
 
 
+@pytest.mark.parametrize(
+    ("mode", "inaccessible", "shown"),
+    [
+        ("default", False, "message"),
+        ("default", True, "date 0"),
+        ("auto", False, "message"),
+        ("auto", True, "inline"),
+        ("inline", False, "inline"),
+    ],
+)
+async def test_the_mode_of_callback_queries(
+    mode: str, *, inaccessible: bool, shown: str, running: Running, bot: Bot
+) -> None:
+    """A tap comes with its message, with one that the bot cannot access, or with the id of an inline message."""
+    await running.call("setMySettings", callback_query_mode=mode)
+    await start(running)
+    await bot.send_message(ADA, "x", reply_markup=buttons(("Yes", "c:1")))
+    call = asyncio.create_task(running.post(f"users/{ADA}/tap", {"button": "Confirm", "inaccessible": inaccessible}))
+    updates: list[dict[str, Any]] = []
+    while not updates or "callback_query" not in updates[-1]:
+        updates = (await running.call("getUpdates", offset=-1, timeout=5))["result"]
+    query = updates[-1]["callback_query"]
+    assert ("message" in query, "inline_message_id" in query) == (shown != "inline", shown == "inline")
+    if shown != "inline":
+        assert ("text" in query["message"], query["message"]["date"] == 0) == (not inaccessible, inaccessible)
+    await bot.answer_callback_query(query["id"])
+    await call
+
+
+async def test_settings(running: Running, bot: Bot) -> None:
+    """A setting stays until it is changed. getMe returns all but the mode of callback queries."""
+    await running.call("setMySettings", supports_inline_queries=True, callback_query_mode="inline")
+    assert (await running.call("setMySettings", can_join_groups=True))["result"] is True
+    me = (await running.call("getMe"))["result"]
+    assert (me["supports_inline_queries"], me["can_join_groups"], me["can_connect_to_business"]) == (True, True, False)
+    assert "callback_query_mode" not in me
+    with refused(400, "mode"):
+        await bot.call("setMySettings", bool, callback_query_mode="x")
+
+
 # ---- updates
 
 

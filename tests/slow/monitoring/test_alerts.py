@@ -206,6 +206,28 @@ def test_a_bot_that_receives_nothing(start_service: StartService, watch: Watch) 
         prometheus.until_fires("TaproofNoDecisions")
 
 
+def test_taps_that_come_without_their_message(start_service: StartService, watch: Watch, client: httpx.Client) -> None:
+    """Somebody has changed the bot's mode of callback queries, and the messenger refuses to change it back."""
+    service = start_service()
+    project = project_of(client, service)
+    made = client.post("/sandbox/bots", json={"username": "acme_login_bot"}).json()
+    project.developer.ask("PATCH", f"/projects/{project.id}", json={"bot_token": made["token"]})
+    prometheus = watch(service)
+    phone = make_phone(client)
+
+    def tap() -> None:
+        phone.open(project.generate()["deeplink"])
+        body = {"button": "Confirm", "bot": "acme_login_bot"}
+        assert client.post(f"/sandbox/users/{phone.messenger_id}/tap", json=body).json()["answered"]
+
+    tap()
+    assert "TaproofTapsRefused" not in prometheus.firing()
+    mode = {"callback_query_mode": "inline"}
+    assert client.post(f"/sandbox/bot{made['token']}/setMySettings", json=mode).status_code == 200
+    fault(service, method="setMySettings", error_code=404, times=1_000, bot="acme_login_bot")
+    prometheus.until_fires("TaproofTapsRefused", tap)
+
+
 def test_leases_that_another_holds(start_service: StartService, watch: Watch) -> None:
     """Another holder has taken every lease for a day, as a node whose clock is a day ahead would."""
     service = start_service()

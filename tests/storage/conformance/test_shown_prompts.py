@@ -8,7 +8,7 @@ import pytest
 from tests.databases import NOW
 
 from taproof.core.clock import HOUR, MINUTE
-from taproof.core.model import EndedPrompt, Hint, NewSession, SessionKey, ShownPrompt, Status
+from taproof.core.model import EndedPrompt, Hint, NewSession, Renewal, SessionKey, ShownPrompt, Status
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
 
@@ -194,6 +194,45 @@ async def test_claim_ended_prompts_gives_each_to_one(storage: Storage, other_nod
     assert sorted(keys) == sorted(each.key for each in sessions)
     assert await storage.prompts.claim_ended_prompts(LEASE - 1, LEASE + 1, 100) == []
     assert len(await other_node.prompts.claim_ended_prompts(LEASE, LEASE + 1, 100)) == 12
+
+
+async def test_renew_prompt_begins_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Of taps on two nodes one begins; the same tap begins again until the message is recorded; a few renew at all."""
+    new = await seed.opened(await seed.project())
+    nodes = (storage, other_node)
+
+    async def renew(tap: str, at: int, node: Storage = storage) -> Renewal:
+        return await node.prompts.renew_prompt(prompt_of(new, None), tap, NOW + at, limit=3, pause=10)
+
+    # Before the first message is recorded, and afterwards.
+    for number, earlier in enumerate((None, 5)):
+        at = 100 * number
+        found = await asyncio.gather(*(renew(f"{number} {each}", at, nodes[each % 2]) for each in range(8)))
+        begun = [each for each, renewal in enumerate(found) if renewal.state == "begun"]
+        assert len(begun) == 1
+        assert found[begun[0]].message_id == earlier
+        assert {renewal.state for renewal in found} == {"begun", "sent"}
+        tap = f"{number} {begun[0]}"
+        assert await renew(tap, at + 50) == Renewal("begun")
+        await storage.prompts.record_prompt(prompt_of(new, 5 + number))
+        assert await renew(tap, at + 60, other_node) == Renewal("sent", 5 + number)
+        assert await renew("another", at + 9) == Renewal("sent", 5 + number)
+    assert (await renew("third", 1_000)).state == "begun"
+    assert (await renew("fourth", 2_000)).state == "refused"
+    other = await seed.opened(await seed.project())
+    stranger = prompt_of(other, None, "1002")
+    assert await storage.prompts.renew_prompt(stranger, "tap", NOW, 3, 10) == Renewal("refused")
+    assert await storage.sessions.withdraw_session(other.key, NOW)
+    assert await storage.prompts.renew_prompt(prompt_of(other, None), "tap", NOW, 3, 10) == Renewal("refused")
+
+
+async def test_find_message_of_one_bot_and_account(storage: Storage, seed: "Seed") -> None:
+    """Ids of messages are each bot's own; without a recorded message there is none."""
+    new = await seed.opened(await seed.project())
+    assert await storage.prompts.find_message(new.key, BOT, "1001") is None
+    await storage.prompts.record_prompt(prompt_of(new))
+    asked = ((BOT, "1001"), (BOT + 1, "1001"), (BOT, "1002"))
+    assert [await storage.prompts.find_message(new.key, *each) for each in asked] == [5, None, None]
 
 
 async def test_finish_prompt_needs_the_claim(storage: Storage, seed: "Seed") -> None:

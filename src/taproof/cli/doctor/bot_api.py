@@ -1,12 +1,14 @@
-"""Check that the Bot API accepts the bot token, that updates arrive, and that the clocks agree."""
+"""Check that the Bot API accepts the bot token, the bot's settings, that updates arrive, and that the clocks agree."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import aiohttp
+from pydantic import ValidationError
 
 from taproof.cli.doctor.finding import Finding, from_sentences, ok, problem, warning
 from taproof.config.logging import redact_text
@@ -15,10 +17,14 @@ from taproof.config.settings import BOT_API, WEBHOOK_PATH, Settings
 from taproof.core.clock import SECOND, Clock
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
+from taproof.messengers.telegram.bot_settings import missing_updates, wrong_settings
+from taproof.messengers.telegram.types import BotFullInfo, WebhookInfo
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 _ANSWER_LIMIT: Final = 64 * 1024
 _SKEW: Final = 30 * SECOND
+_MANY_WAITING: Final = 1_000
+"""More updates than wait after a short outage."""
 _WEBHOOK_PORTS: Final = frozenset({443, 80, 88, 8443})
 """The only ports that the Bot API posts updates to (core.telegram.org/bots/webhooks)."""
 
@@ -55,7 +61,7 @@ async def check_messenger(settings: Settings, clock: Clock) -> list[Finding]:
         return [problem("messenger", f"{settings.bot_api_url} cannot be used: {reason}", advice)]
     checks = [_check_bot(settings, me)]
     if webhook is not None:
-        checks.append(_check_updates(settings, webhook))
+        checks += [*_check_bot_settings(me), _check_updates(settings, webhook)]
     checks.append(_check_clock(me))
     return checks
 
@@ -106,12 +112,27 @@ def _check_bot(settings: Settings, me: _BotApiAnswer) -> Finding:
     return ok("messenger", name)
 
 
+def _check_bot_settings(me: _BotApiAnswer) -> list[Finding]:
+    try:
+        found = wrong_settings(BotFullInfo.model_validate(me.result))
+    except ValidationError:
+        advice = f"Check {called('bot_api_url')}: the answer is not the Bot API's."
+        return [problem("bot settings", "getMe does not describe a bot", advice)]
+    return [
+        (problem if each.is_fatal else warning)("bot settings", f"{each.name}: {each.detail}", each.advice)
+        for each in found
+    ] or [ok("bot settings", "as Taproof needs them")]
+
+
 def _check_updates(settings: Settings, webhook: _BotApiAnswer) -> Finding:
     url = str(webhook.result.get("url") or "")
     waiting = webhook.result.get("pending_update_count")
     if webhook.body["ok"] is not True:
         said = _said(webhook.body.get("description"), settings)
         return problem("updates", f"getWebhookInfo failed: {said}", "Try again in a minute.")
+    if isinstance(waiting, int) and waiting > _MANY_WAITING:
+        advice = "Nobody receives them, or too slowly: see the log of taproof serve, and taproof status."
+        return warning("updates", f"{waiting} are waiting", advice)
     if settings.bot_updates == "polling":
         if not url:
             return ok("updates", f"polled, {waiting} waiting")
@@ -128,6 +149,12 @@ def _check_updates(settings: Settings, webhook: _BotApiAnswer) -> Finding:
         now = _said(urlsplit(url).netloc, settings) if url else "not set"
         advice = "taproof serve sets the webhook when it starts. If it is already running, see its log."
         return warning("updates", f"the webhook is {now}, not {wanted}", advice)
+    if missing := _missing_updates(webhook):
+        return problem(
+            "updates",
+            f"the messenger does not send these kinds to the webhook: {', '.join(missing)}",
+            "Another program has set the webhook: stop it. taproof serve sets it again within a minute.",
+        )
     if error := webhook.result.get("last_error_message"):
         return warning(
             "updates",
@@ -135,6 +162,13 @@ def _check_updates(settings: Settings, webhook: _BotApiAnswer) -> Finding:
             "If this failure is recent, check that the messenger can reach this address and trusts its certificate.",
         )
     return ok("updates", f"the webhook is set, {waiting} waiting")
+
+
+def _missing_updates(webhook: _BotApiAnswer) -> Sequence[str]:
+    try:
+        return missing_updates(WebhookInfo.model_validate(webhook.result))
+    except ValidationError:
+        return []
 
 
 def _check_clock(answer: _BotApiAnswer) -> Finding:

@@ -14,15 +14,16 @@ from typing import Any, Final, Literal, TypeVar
 
 import structlog
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 
 from taproof.messengers.telegram.types import (
     BotCommand,
+    BotFullInfo,
     InlineKeyboardMarkup,
     ReplyKeyboardMarkup,
     ReplyKeyboardRemove,
     Response,
-    User,
+    SentMessage,
     WebhookInfo,
 )
 
@@ -246,17 +247,8 @@ def _without_token(text: str, token: str) -> str:
 
 
 _is_done: Final = TypeAdapter(bool).validate_python
-_is_object: Final = TypeAdapter(dict[str, Any]).validate_python
 _are_objects: Final = TypeAdapter(list[dict[str, Any]]).validate_python
 _are_commands: Final = TypeAdapter(list[BotCommand]).validate_python
-
-
-class _SentMessage(BaseModel):
-    message_id: int
-
-
-def _message_id(result: Any) -> int:
-    return _SentMessage.model_validate(result).message_id
 
 
 class Bot:
@@ -280,9 +272,13 @@ class Bot:
         """Return the bot's id, without the token."""
         return f"Bot({self.id})"
 
-    async def get_me(self, *, seconds: float | None = None) -> User:
+    async def get_me(self, *, seconds: float | None = None) -> BotFullInfo:
         """Return the bot's own account: https://core.telegram.org/bots/api#getme."""
-        return await self.api.call(self._token, "getMe", User.model_validate, seconds=seconds)
+        return await self.api.call(self._token, "getMe", BotFullInfo.model_validate, seconds=seconds)
+
+    async def set_callback_query_mode(self, mode: str, *, seconds: float | None = None) -> None:
+        """Set how taps on the bot's messages are delivered: https://core.telegram.org/bots/api#setmysettings."""
+        await self.api.call(self._token, "setMySettings", _is_done, {"callback_query_mode": mode}, seconds=seconds)
 
     async def get_managed_bot_token(self, user_id: int) -> str:
         """Return the token of a bot that this bot manages: https://core.telegram.org/bots/api#getmanagedbottoken."""
@@ -317,14 +313,17 @@ class Bot:
         markup: Markup | None = None,
         *,
         is_protected: bool = False,
+        thread_id: int | None = None,
         hurry: asyncio.Event | None = None,
-    ) -> int:
-        """Send a message and return its id: https://core.telegram.org/bots/api#sendmessage.
+    ) -> SentMessage:
+        """Send a message and return it: https://core.telegram.org/bots/api#sendmessage.
 
-        Apps do not forward a protected message, before or after it is edited. See `BotApiClient.call` for `hurry`.
+        Apps do not forward a protected message, before or after it is edited. `thread_id` is a topic of the chat. See
+        `BotApiClient.call` for `hurry`.
         """
-        parameters = {"chat_id": chat_id, **_html(text, markup), "protect_content": is_protected or None}
-        return await self.api.call(self._token, "sendMessage", _message_id, parameters, hurry=hurry)
+        parameters = {"chat_id": chat_id, "message_thread_id": thread_id, **_html(text, markup)}
+        parameters["protect_content"] = is_protected or None
+        return await self.api.call(self._token, "sendMessage", SentMessage.read, parameters, hurry=hurry)
 
     async def edit_message_text(
         self,
@@ -334,13 +333,21 @@ class Bot:
         markup: InlineKeyboardMarkup | None = None,
         *,
         hurry: asyncio.Event | None = None,
-    ) -> None:
+    ) -> SentMessage:
         """Replace a message's text and buttons: https://core.telegram.org/bots/api#editmessagetext.
 
         Without `markup`, the message loses its buttons. See `BotApiClient.call` for `hurry`.
         """
         parameters = {"chat_id": chat_id, "message_id": message_id, **_html(text, markup)}
-        await self.api.call(self._token, "editMessageText", _is_object, parameters, hurry=hurry)
+        return await self.api.call(self._token, "editMessageText", SentMessage.read, parameters, hurry=hurry)
+
+    async def edit_buttons(
+        self, chat_id: int, message_id: int, buttons: InlineKeyboardMarkup, *, hurry: asyncio.Event | None = None
+    ) -> SentMessage:
+        """Replace a message's buttons only: https://core.telegram.org/bots/api#editmessagereplymarkup."""
+        markup = buttons.model_dump(exclude_none=True)
+        parameters = {"chat_id": chat_id, "message_id": message_id, "reply_markup": markup}
+        return await self.api.call(self._token, "editMessageReplyMarkup", SentMessage.read, parameters, hurry=hurry)
 
     async def answer_callback_query(self, query_id: str, text: str, *, alert: bool = False) -> None:
         """Answer a tap on a button: https://core.telegram.org/bots/api#answercallbackquery."""

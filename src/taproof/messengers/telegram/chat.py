@@ -1,21 +1,34 @@
 """The private chat of one user with one bot, through which handlers reply while they handle one update.
 
 `handlers.py` handles sign-ins. `Handlers` contains the handlers of all other commands and buttons. A handler
-gets a `PrivateChat` or a `ButtonTap` only if the user acted personally, in their own private chat with the bot. A
-`ButtonTap` also requires that this service made the button (`signed_buttons.py`).
+gets a `PrivateChat` only if the user acted personally, in their own private chat with the bot. It gets a `ButtonTap`
+only if this service made the button (`signed_buttons.py`), or if it is one that never needs this proof
+(`unverified_taps.py`).
 """
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 import structlog
 
 from taproof.messengers.telegram.bot_api import Bot, TelegramBadRequest, TelegramRetryAfter
 from taproof.messengers.telegram.signed_buttons import ButtonSigner
-from taproof.messengers.telegram.types import InlineKeyboardMarkup, ReplyKeyboardMarkup, ReplyKeyboardRemove, User
+from taproof.messengers.telegram.types import (
+    InlineKeyboardMarkup,
+    Message,
+    ReplyKeyboardMarkup,
+    ReplyKeyboardRemove,
+    SentMessage,
+    User,
+)
 from taproof.messengers.texts.catalog import Texts, texts_for
+
+LOGGED_KINDS: Final = 5
+_NAME: Final = re.compile(r"[a-z_]{1,32}")
 
 _log = structlog.get_logger(__name__)
 
@@ -39,7 +52,7 @@ class PrivateChat:
 
     `bot_id` is the id that the services use: `SERVICE_BOT` for the service's own bot, the real id for a project's bot.
     `signer` signs every button that is sent. Until `hurry` is set, a needed message waits for the Bot API's flood
-    limit to end.
+    limit to end. `thread_id` is the topic of the chat in which the user acted, if it has topics.
     """
 
     bot: Bot
@@ -47,6 +60,7 @@ class PrivateChat:
     user: User
     hurry: asyncio.Event
     signer: ButtonSigner
+    thread_id: int | None = field(default=None, kw_only=True)
 
     @property
     def user_id(self) -> str:
@@ -64,17 +78,41 @@ class PrivateChat:
         If it is not `needed` and exceeds the flood limit, it is not sent.
         """
         hurry = self.hurry if needed else None
-        markup = self._signed(reply, edited=False) or reply.keyboard
+        buttons = self._signed(reply, edited=False)
         try:
             with _within_flood_limit(hurry):
-                return await self.bot.send_message(
-                    self.user.id, reply.text, markup, is_protected=reply.is_protected, hurry=hurry
+                sent = await self.bot.send_message(
+                    self.user.id,
+                    reply.text,
+                    buttons or reply.keyboard,
+                    is_protected=reply.is_protected,
+                    thread_id=self.thread_id,
+                    hurry=hurry,
                 )
+                await self._sign_again(buttons, sent, edited=False)
+                return sent.message_id
         except TelegramBadRequest as refusal:
+            if self.thread_id is not None and "thread not found" in refusal.message:
+                # The user has deleted the topic in the meantime.
+                return await replace(self, thread_id=None).send(reply, needed=needed)
             if "chat not found" not in refusal.message:
                 raise
             _log.info("bot_chat_gone")
         return None
+
+    async def _sign_again(self, buttons: InlineKeyboardMarkup | None, sent: SentMessage, *, edited: bool) -> None:
+        """Replace the buttons of a message that was just sent, if the messenger shows it in a way of its own."""
+        if buttons is None or sent.shown is None:
+            return
+        again = self.signer.sign_again(self.bot.id, self.user.id, buttons, sent.shown, edited=edited)
+        if again is None:
+            return
+        kinds = sorted({entity.type for entity in sent.shown.entities or []})
+        _log.info("bot_message_shown_otherwise", entities=[loggable(kind) for kind in kinds][:LOGGED_KINDS])
+        try:
+            await self.bot.edit_buttons(self.user.id, sent.message_id, again, hurry=self.hurry)
+        except TelegramBadRequest as refusal:
+            _log.info("bot_prompt_gone", reason=refusal.message)
 
     def _signed(self, reply: Reply, *, edited: bool) -> InlineKeyboardMarkup | None:
         """Return a reply's signed buttons, each valid only in this chat and under exactly this text."""
@@ -85,10 +123,10 @@ class PrivateChat:
 
 @dataclass(frozen=True, slots=True)
 class ButtonTap(PrivateChat):
-    """A tap on a button of a message in that chat."""
+    """A tap on a button of a message in that chat. `message_id` is None if the message is not known."""
 
     query_id: str = field(repr=False)
-    message_id: int
+    message_id: int | None
 
     async def replace(self, reply: Reply, *, needed: bool = False) -> int | None:
         """Replace the message and its buttons with a reply; return the id of the message that shows it, if one does.
@@ -96,10 +134,15 @@ class ButtonTap(PrivateChat):
         If the message cannot be edited and the reply is needed, the reply is sent as a separate message.
         """
         hurry = self.hurry if needed else None
+        if self.message_id is None:
+            return await self.send(reply, needed=True) if needed else None
         buttons = self._signed(reply, edited=True)
         try:
             with _within_flood_limit(hurry):
-                await self.bot.edit_message_text(self.user.id, self.message_id, reply.text, buttons, hurry=hurry)
+                shown = await self.bot.edit_message_text(
+                    self.user.id, self.message_id, reply.text, buttons, hurry=hurry
+                )
+                await self._sign_again(buttons, shown, edited=True)
         except TelegramBadRequest as refusal:
             if "message is not modified" not in refusal.message:
                 _log.info("bot_prompt_gone", reason=refusal.message)
@@ -113,8 +156,11 @@ class ButtonTap(PrivateChat):
 
 OnCommand = Callable[[PrivateChat, str], Awaitable[None]]
 """Handles a command. It receives the text after the command, or "" if there is none."""
-OnTap = Callable[[ButtonTap, str], Awaitable[None]]
-"""Handles a button. It receives the button's data after the colon, once the button's signature has been checked."""
+TapResult = Literal["done", "foreign", "unknown_session"]
+"""The result of a button. "foreign": its session belongs to another account. "unknown_session": its session or project
+does not exist, or this bot may not show it."""
+OnTap = Callable[[ButtonTap, str], Awaitable[TapResult]]
+"""Handles a button. It receives the button's data after the colon."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +183,16 @@ async def answer_tap(bot: Bot, query_id: str, notice: str, *, alert: bool = Fals
     except TelegramBadRequest as refusal:
         # A tap cannot be answered after a few seconds. The message contains the same text and stays visible.
         _log.info("bot_tap_too_old", reason=refusal.message)
+
+
+def thread_of(message: Message) -> int | None:
+    """Return the topic of a message, so that an answer is sent to where the user looks; None outside topics."""
+    return message.message_thread_id if message.is_topic_message else None
+
+
+def loggable(kind: str) -> str:
+    """Return a name that the messenger gives to something, such as a kind of entity, or "other" for odd text."""
+    return kind if _NAME.fullmatch(kind) else "other"
 
 
 async def send_to_group(bot: Bot, chat_id: int, text: str) -> None:

@@ -13,10 +13,18 @@ import structlog
 
 from taproof.core.clock import Clock
 from taproof.core.model import SERVICE_BOT, MessengerIdentity
-from taproof.messengers.browsers import name_browser
+from taproof.http.metrics import TapRefusal
 from taproof.messengers.reply_limits import ReplyLimits
-from taproof.messengers.telegram.bot_api import Bot, TelegramForbiddenError
-from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply, answer_tap, send_to_group
+from taproof.messengers.telegram.bot_api import Bot
+from taproof.messengers.telegram.chat import (
+    ButtonTap,
+    Handlers,
+    PrivateChat,
+    Reply,
+    TapResult,
+    send_to_group,
+    thread_of,
+)
 from taproof.messengers.telegram.managed_bots import adopt_managed_bot
 from taproof.messengers.telegram.prompts import (
     CANCEL,
@@ -24,7 +32,6 @@ from taproof.messengers.telegram.prompts import (
     MATCH,
     WITHOUT_PHONE,
     keyboard_gone,
-    opened_reply,
     outcome_notice,
     outcome_reply,
     phone_keyboard,
@@ -32,18 +39,18 @@ from taproof.messengers.telegram.prompts import (
     unasked_contact_reply,
     wrong_contact_reply,
 )
-from taproof.messengers.telegram.signed_buttons import ButtonSigner, carries_button, shows
+from taproof.messengers.telegram.session_prompts import SessionPrompts
+from taproof.messengers.telegram.signed_buttons import ButtonSigner, is_own_chat, shows
 from taproof.messengers.telegram.types import (
     CallbackQuery,
     ChatMemberUpdated,
-    InaccessibleMessage,
     Message,
     ReplyKeyboardRemove,
     Update,
-    User,
 )
+from taproof.messengers.telegram.unverified_taps import ELSEWHERE, SAFE, UnverifiedTaps, logged_entities, tap_of
 from taproof.messengers.telegram.user_control_replies import commands_help
-from taproof.messengers.texts.catalog import known_language, texts_for
+from taproof.messengers.texts.catalog import texts_for
 from taproof.service.managed_bots import ManagedBots
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.prompts import Prompts
@@ -54,7 +61,7 @@ _TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_-]{43})(?::([0-2]))?")
 _WRITTEN: Final = (
     *("text", "contact", "location", "photo", "sticker", "document"),
-    *("animation", "audio", "video", "video_note", "voice"),
+    *("animation", "audio", "video", "video_note", "voice", "rich_message"),
 )
 _CHOICES: Final = {CONFIRM, CANCEL, MATCH, WITHOUT_PHONE}
 _log = structlog.get_logger(__name__)
@@ -83,20 +90,22 @@ class Conversation:
         self._managed_bots = managed_bots
         self._decisions = decisions
         self._signer = signer
-        self._clock = clock
         self._handlers = handlers or Handlers()
         self._limits = limits or ReplyLimits(clock)
+        self._shown = SessionPrompts(prompts, clock)
+        self._unverified = UnverifiedTaps(decisions, prompts, self._shown, self._handlers, self._limits)
 
-    async def on_update(self, update: Update, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
-        """Answer an update of `bot`. For `bot_id` and `hurry`, see `PrivateChat`."""
+    async def on_update(self, update: Update, bot: Bot, bot_id: int, hurry: asyncio.Event) -> TapRefusal | None:
+        """Answer an update of `bot`. Return why a tap had no effect. For `bot_id` and `hurry`, see `PrivateChat`."""
+        if update.callback_query is not None:
+            return await self.on_tap(update.callback_query, bot, bot_id, hurry)
         if update.message is not None:
             await self.on_message(update.message, bot, bot_id, hurry)
-        elif update.callback_query is not None:
-            await self.on_tap(update.callback_query, bot, bot_id, hurry)
         elif update.my_chat_member is not None:
             await self.on_membership(update.my_chat_member, bot_id)
         elif update.managed_bot is not None and self._managed_bots is not None and bot_id == SERVICE_BOT:
             await adopt_managed_bot(self._managed_bots, update.managed_bot, bot)
+        return None
 
     async def on_message(self, message: Message, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
         """Answer a message: an opened link, or anything else that a person writes to the bot."""
@@ -109,9 +118,9 @@ class Conversation:
             if is_meant and self._limits.spend_reply(user.id):
                 await send_to_group(bot, message.chat.id, texts_for(user.language_code).private_only)
             return
-        if not _is_own_chat(message, user):
+        if not is_own_chat(message, user):
             return
-        chat = PrivateChat(bot, bot_id, user, hurry, self._signer)
+        chat = PrivateChat(bot, bot_id, user, hurry, self._signer, thread_id=thread_of(message))
         handler = self._handlers.commands.get(command or "")
         if command == "start" and payload:
             await self._open(chat, payload)
@@ -121,36 +130,43 @@ class Conversation:
         elif _is_worth_an_answer(message):
             await self._answer_other_message(chat, message, is_command=command is not None)
 
-    async def on_tap(self, query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event) -> None:
-        """Decide a session for the user who tapped a button of the prompt, then show the outcome."""
-        user = query.from_user
-        if user.is_bot:
-            return
-        texts = texts_for(user.language_code)
-        prompt = query.message
-        if prompt is not None and not _is_own_chat(prompt, user):
-            await answer_tap(bot, query.id, texts.foreign, alert=True)
-            return
-        button = self._signer.open(bot.id, query)
-        found = None if button is None else _TAP.fullmatch(button)
-        if prompt is None or found is None:
-            if carries_button(query):
-                _log.info("bot_tap_refused")
-                await answer_tap(bot, query.id, texts.stale_button, alert=True)
-            else:
-                # The second of two quick taps: the message already shows the outcome of the first.
-                await answer_tap(bot, query.id, texts.control.gone)
-            return
-        tap = ButtonTap(bot, bot_id, user, hurry, self._signer, query.id, prompt.message_id)
-        handler = self._handlers.taps.get(found[1])
+    async def on_tap(self, query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event) -> TapRefusal | None:
+        """Decide a session for the user who tapped a button of the prompt, then show the outcome.
+
+        Return why the tap had no effect, or None if it had one.
+        """
+        checked = self._signer.check(bot.id, query)
+        found = _TAP.fullmatch(checked.data)
+        act, data = (found[1], found[2]) if found is not None else ("", "")
+        tap = tap_of(query, bot, bot_id, hurry, self._signer)
+        if checked.refusal is not None and (act not in SAFE or checked.refusal in ELSEWHERE):
+            await self._unverified.answer(tap, query, checked, act, data)
+            return checked.refusal
+        if checked.refusal is not None:
+            tap = await self._unverified.find_message(tap, act, data)
+        result = await self._act(tap, act, data)
+        if result == "done":
+            if checked.refusal is not None:
+                _log.info("bot_tap_unverified", reason=checked.refusal, entities=logged_entities(checked))
+            return None
+        refusal = checked.refusal or result
+        _log.info("bot_tap_refused", reason=refusal, entities=logged_entities(checked), answer="outcome")
+        return refusal
+
+    async def _act(self, tap: ButtonTap, act: str, data: str) -> TapResult:
+        """Do what a button says."""
+        handler = self._handlers.taps.get(act)
         if handler is not None:
-            await handler(tap, found[2])
-            return
-        data = _TOKEN.fullmatch(found[2])
-        if data is None or found[1] not in _CHOICES or (data[2] is not None) is not (found[1] == MATCH):
-            await tap.answer(texts.unknown)
-            return
-        await self._show_decision(tap, data[1], await self._decide(tap, found[1], data[1], data[2]))
+            return await handler(tap, data)
+        found = _TOKEN.fullmatch(data)
+        if found is None or act not in _CHOICES or (found[2] is not None) is not (act == MATCH):
+            await tap.answer(tap.texts.unknown)
+            return "unknown_session"
+        seen = await self._decide(tap, act, found[1], found[2])
+        await self._show_decision(tap, found[1], seen)
+        if seen.outcome == "foreign":
+            return "foreign"
+        return "unknown_session" if seen.outcome == "unknown" else "done"
 
     async def on_membership(self, change: ChatMemberUpdated, bot_id: int) -> None:
         """Record that a user blocked or unblocked the bot. Log that a user blocked it, or that a group removed it."""
@@ -175,35 +191,15 @@ class Conversation:
         try:
             seen = await self._decisions.open_session(session_token, chat.user_id, chat.bot_id)
             _log_seen("sign_in_opened", seen)
-            browser = await name_browser(seen.context.user_agent)
-            reply = opened_reply(chat.texts, seen, session_token, self._clock(), browser)
             if seen.outcome in {"opened", "phone", "returning"}:
-                await self._send_prompt(chat, session_token, reply)
-                if seen.outcome == "phone":
-                    await chat.send(phone_keyboard(chat.texts, seen), needed=True)
+                await self._shown.send(chat, session_token, seen)
                 shown = True
             elif self._limits.spend_reply(chat.user.id):
-                await chat.send(reply)
+                await chat.send(outcome_reply(chat.texts, seen, session_token))
         finally:
             # An update that could not be answered is delivered again and must not be counted twice.
             if not shown:
                 self._limits.give_back_prompt(chat.user.id)
-
-    async def _send_prompt(self, chat: PrivateChat, session_token: str, reply: Reply) -> None:
-        """Send a prompt, and record the message, or that the user has blocked the bot."""
-        language = known_language(chat.user.language_code)
-        try:
-            message_id = await chat.send(reply, needed=True)
-        except TelegramForbiddenError:
-            await self._prompts.record_prompt(session_token, chat.bot_id, chat.user_id, None, language)
-            raise
-        await self._record_prompt(chat, session_token, message_id)
-
-    async def _record_prompt(self, chat: PrivateChat, session_token: str, message_id: int | None) -> None:
-        """Record the message that now shows a session, if one does."""
-        if message_id is not None:
-            language = known_language(chat.user.language_code)
-            await self._prompts.record_prompt(session_token, chat.bot_id, chat.user_id, message_id, language)
 
     async def _answer_other_message(self, chat: PrivateChat, message: Message, *, is_command: bool) -> None:
         """Answer a message other than a link or a known command: a contact that a sign-in waits for, or any text."""
@@ -234,7 +230,7 @@ class Conversation:
             if reply.buttons is not None:
                 shown = await chat.send(reply, needed=seen.return_link is not None)
                 if seen.outcome == "returning":
-                    await self._record_prompt(chat, seen.session_token, shown)
+                    await self._shown.record(chat, seen.session_token, shown)
                 reply = Reply(texts.phone.removed)
             await chat.send(dataclasses.replace(reply, keyboard=ReplyKeyboardRemove()), needed=seen.changed)
 
@@ -255,21 +251,20 @@ class Conversation:
             await tap.answer(outcome_notice(texts, seen), alert=True)
         elif seen.outcome == "phone":
             shown = await tap.replace(phone_reply(texts, seen, session_token), needed=True)
-            await self._record_prompt(tap, session_token, shown)
+            await self._shown.record(tap, session_token, shown)
             await tap.send(phone_keyboard(texts, seen), needed=True)
             await tap.answer(texts.phone.notice)
         elif seen.outcome == "opened":
             # The project has stopped asking for phone numbers in the meantime, so the prompt returns.
-            browser = await name_browser(seen.context.user_agent)
-            shown = await tap.replace(opened_reply(texts, seen, session_token, self._clock(), browser), needed=True)
-            await self._record_prompt(tap, session_token, shown)
+            shown = await tap.replace(await self._shown.make(tap, session_token, seen), needed=True)
+            await self._shown.record(tap, session_token, shown)
             await tap.answer(texts.phone.over)
         else:
             # A repeated tap has made another return code, so its button is needed too.
             is_needed = seen.changed or seen.return_link is not None
             shown = await tap.replace(outcome_reply(texts, seen, session_token), needed=is_needed)
             if seen.outcome == "returning":
-                await self._record_prompt(tap, session_token, shown)
+                await self._shown.record(tap, session_token, shown)
             if seen.phone_asked:
                 await tap.send(keyboard_gone(texts), needed=seen.changed)
             await tap.answer(outcome_notice(texts, seen))
@@ -310,6 +305,8 @@ def _answers_request(chat: PrivateChat, message: Message, seen: SeenSession) -> 
     contains the name under which somebody saved the user. The button sends the account's own name.
     """
     contact, asked = message.contact, message.reply_to_message
+    if asked is not None and (asked.date == 0 or asked.forum_topic_created):
+        asked = None  # The messenger no longer has that message, or the contact is in a topic and replies to nothing.
     if contact is None or message.external_reply is not None or message.reply_to_story is not None:
         return False
     if asked is None:
@@ -322,10 +319,3 @@ def _answers_request(chat: PrivateChat, message: Message, seen: SeenSession) -> 
 
 async def _is_me(bot: Bot, mention: str) -> bool:
     return mention.lower() == (await bot.read_username()).lower()
-
-
-def _is_own_chat(message: Message | InaccessibleMessage, user: User) -> bool:
-    """Tell whether a message is in the private chat of this bot and this user."""
-    if isinstance(message, Message) and message.business_connection_id is not None:
-        return False
-    return message.chat.type == "private" and message.chat.id == user.id

@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+import structlog
 from starlette.types import Receive, Scope, Send
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
+from taproof.messengers.telegram.bot_settings import missing_updates
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import Handling, UpdateIntake
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
@@ -19,13 +21,16 @@ CHECK_SECONDS: Final = 60.0
 SECRET_SECONDS: Final = 5.0
 """The interval between checks of a bot's webhook secret, which changes with the master key."""
 _ID_LENGTH: Final = 16
+_CHANGED_ADVICE: Final = "Another program has set this bot's webhook. It is set again now. Stop that program."
+
+_log = structlog.get_logger(__name__)
 
 Secrets = Callable[[int], Sequence[str]]
 """Returns the secrets that are valid for updates of the bot with this id. The webhook is set with the first one."""
 
 
 async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Reconnection) -> None:
-    """Keep a bot's webhook set to `url` until cancelled. Set it again when it or the secret has changed.
+    """Keep a bot's webhook set to `url` until cancelled. Set it again when it, its updates or the secret have changed.
 
     Raises:
         BotTokenRefusedError: `reconnection` raised it.
@@ -33,12 +38,15 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
     registered = ""
     while True:
         try:
-            is_set = (await bot.get_webhook_info()).url == url
+            info = await bot.get_webhook_info()
         except TelegramAPIError as trouble:
             await reconnection.wait(trouble)
             continue
         reconnection.succeeded()
         secret = secrets(bot.id)[0]
+        is_set = info.url == url and not missing_updates(info)
+        if registered and not is_set:
+            _log.warning("bot_webhook_changed", missing=list(missing_updates(info)), advice=_CHANGED_ADVICE)
         if not is_set or secret != registered:
             await register_webhook(bot, url, secret, reconnection)
             registered = secret

@@ -21,6 +21,7 @@ from taproof.messengers.telegram.bot_api import (
     TelegramNotFound,
     TelegramUnauthorizedError,
 )
+from taproof.messengers.telegram.bot_settings import check_settings
 from taproof.messengers.telegram.commands import announce_commands_once
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
 from taproof.messengers.telegram.updates import code_lines
@@ -278,6 +279,7 @@ class ProjectBots:
                     _log.info("own_bot_renamed", now=username)
                 if not is_listed:
                     is_listed = True
+                    await check_settings(bot)
                     await announce_commands_once(bot)
             except (TelegramAPIError, StoreUnavailable):
                 pass  # The task that receives the updates detects and logs the cause.

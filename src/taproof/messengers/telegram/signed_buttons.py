@@ -12,14 +12,22 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import unescape
-from typing import Final
+from typing import Any, Final
 
+from taproof.http.metrics import TapRefusal
 from taproof.messengers.telegram.types import (
     CallbackQuery,
+    InaccessibleMessage,
     InlineKeyboardButton,
     InlineKeyboardMarkup,
     Message,
+    MessageEntity,
+    ShownMessage,
+    TappedMessage,
+    UnreadableMessage,
+    User,
 )
 
 PURPOSE: Final = "telegram callback data"
@@ -39,6 +47,20 @@ _TURNS_TEXT_AROUND: Final = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2067]"
 """The bidirectional controls that the bot never sends. With them, the same characters could display other words."""
 
 Keyboard = Sequence[Sequence[InlineKeyboardButton]]
+Rows = Sequence[Sequence[tuple[str, str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedTap:
+    """The data of a tapped button without its tag, and why it is not proven; `refusal` is None if it is proven.
+
+    Data that is not proven may be of a message that somebody else wrote: the user may have seen any text. `entities`
+    are the kinds of formatting in the message that the bot does not send.
+    """
+
+    data: str
+    refusal: TapRefusal | None
+    entities: tuple[str, ...] = ()
 
 
 class ButtonSigner:
@@ -72,26 +94,62 @@ class ButtonSigner:
         ]
         return InlineKeyboardMarkup(inline_keyboard=signed)
 
-    def open(self, bot_id: int, query: CallbackQuery) -> str | None:
-        """Return the data of a button that this service made for this user and message, or None for any other button.
+    def sign_again(
+        self, bot_id: int, user_id: int, signed: InlineKeyboardMarkup, shown: ShownMessage, *, edited: bool
+    ) -> InlineKeyboardMarkup | None:
+        """Return the buttons with a tag for what the messenger shows; None if `signed` is valid there, or cannot be.
 
-        If the messenger no longer returns the message, its buttons cannot be verified and are not valid.
+        `shown` is the messenger's answer to the call that sent or edited this message. A later release of the messenger
+        may add something to every message, such as a new kind of entity. No tap would then be valid without this. Only
+        the answer to the service's own call may be trusted, because anybody with the bot's token can edit the message.
+        What an edited message replies to is not trusted either: an edit keeps it, whoever sent the message.
         """
-        message, tapped = query.message, query.data or ""
-        if not isinstance(message, Message) or message.text is None or not _is_plain(message):
+        sent = [[each.callback_data for each in row] for row in signed.inline_keyboard]
+        keyboard = _keyboard(shown)
+        if shown.text is None or (edited and _beside(shown)):
             return None
-        if not carries_button(query):
+        if sent != [[each.callback_data for each in row] for row in keyboard] or self._is_valid(bot_id, user_id, shown):
             return None
-        keyboard, tag = _keyboard(message), tapped[-TAG_LENGTH:]
-        if not all(each.url or (each.callback_data or "").endswith(tag) for row in keyboard for each in row):
-            return None
-        rows = [[(each.text, (each.callback_data or "")[:-TAG_LENGTH]) for each in row] for row in keyboard]
+        covered = _covered(bot_id, user_id, shown.text, _untagged(keyboard), _unusual(shown), edited=True)
+        tag = _tag(self._keys()[0], covered).decode()
+        return InlineKeyboardMarkup(
+            inline_keyboard=[
+                [
+                    each
+                    if each.url
+                    else each.model_copy(update={"callback_data": (each.callback_data or "")[:-TAG_LENGTH] + tag})
+                    for each in row
+                ]
+                for row in signed.inline_keyboard
+            ]
+        )
+
+    def check(self, bot_id: int, query: CallbackQuery) -> CheckedTap:
+        """Check that this service made the tapped button, for this user and for exactly this message."""
+        data, message = (query.data or "")[:-TAG_LENGTH], query.message
+        refusal = _unseen(query)
+        if refusal is not None or not isinstance(message, ShownMessage):
+            return CheckedTap(data, refusal)
+        entities = tuple(sorted({entity.type for entity in _unusual_entities(message)}))
+        if self._is_valid(bot_id, query.from_user.id, message):
+            return CheckedTap(data, None, entities)
+        if entities:
+            return CheckedTap(data, "unknown_entity", entities)
+        return CheckedTap(data, "changed_look" if _unusual(message) else "wrong_signature")
+
+    def _is_valid(self, bot_id: int, user_id: int, message: ShownMessage) -> bool:
+        """Tell whether all buttons of a message have one tag, which covers exactly this message."""
+        keyboard = _keyboard(message)
+        tags = {(each.callback_data or "")[-TAG_LENGTH:] for row in keyboard for each in row if not each.url}
+        if len(tags) != 1:
+            return False
+        tag, rows, unusual = tags.pop().encode(errors="replace"), _untagged(keyboard), _unusual(message)
         # A message that was never edited has no edit date. An edited message may hide its date.
         for edited in (False, True) if message.edit_date is None else (True,):
-            covered = _covered(bot_id, query.from_user.id, message.text, rows, edited=edited)
-            if any(hmac.compare_digest(_tag(key, covered), tag.encode(errors="replace")) for key in self._keys()):
-                return tapped[:-TAG_LENGTH]
-        return None
+            covered = _covered(bot_id, user_id, message.text or "", rows, unusual, edited=edited)
+            if any(hmac.compare_digest(_tag(key, covered), tag) for key in self._keys()):
+                return True
+        return False
 
 
 def shows(text: str | None, html: str) -> bool:
@@ -99,39 +157,90 @@ def shows(text: str | None, html: str) -> bool:
     return text is not None and _normal(text) == _normal(_plain(html))
 
 
-def carries_button(query: CallbackQuery) -> bool:
-    """Tell whether the message still has the tapped button. An app may show an older state of the message."""
+def is_own_chat(message: TappedMessage | Message, user: User) -> bool:
+    """Tell whether a message is in the private chat of this bot and this user."""
+    if isinstance(message, UnreadableMessage) or _is_of_business(message):
+        return False
+    return message.chat.type == "private" and message.chat.id == user.id
+
+
+def _is_of_business(message: TappedMessage | Message) -> bool:
+    """Tell whether a message is in the chat of a business account, which looks like the bot's own chat."""
+    return isinstance(message, Message) and message.business_connection_id is not None
+
+
+def _unseen(query: CallbackQuery) -> TapRefusal | None:
+    """Return why a tap cannot be checked at all: the message with the button is missing, elsewhere or another one."""
     message = query.message
-    if not isinstance(message, Message):
-        return message is not None
-    return any(each.callback_data == query.data for row in _keyboard(message) for each in row)
+    if query.from_user.is_bot:
+        return "not_a_person"
+    if not query.data:
+        return "no_data"
+    if message is None:
+        return "no_message" if query.inline_message_id is None else "inline_message"
+    if isinstance(message, UnreadableMessage):
+        return "unreadable_message"
+    if _is_of_business(message):
+        return "business_chat"
+    if not is_own_chat(message, query.from_user):
+        return "other_chat"
+    if isinstance(message, InaccessibleMessage):
+        return "inaccessible_message"
+    if message.text is None:
+        return "no_text"
+    # An app may show an older state of the message.
+    has_button = any(each.callback_data == query.data for row in _keyboard(message) for each in row)
+    return None if has_button else "button_gone"
 
 
-def _keyboard(message: Message) -> Keyboard:
+def _keyboard(message: ShownMessage) -> Keyboard:
     return message.reply_markup.inline_keyboard if message.reply_markup is not None else []
 
 
-def _is_plain(message: Message) -> bool:
-    """Tell whether a message shows only its text and buttons, in the form in which the bot sends them."""
+def _untagged(keyboard: Keyboard) -> list[list[tuple[str, str]]]:
+    """Return label and data of each button, without the tag."""
+    return [[(each.text, (each.callback_data or "")[:-TAG_LENGTH]) for each in row] for row in keyboard]
+
+
+def _unusual_entities(message: ShownMessage) -> list[MessageEntity]:
+    return [entity for entity in message.entities or [] if entity.type not in _SHOWN_AS_TYPED]
+
+
+def _beside(message: ShownMessage) -> list[Any]:
+    """Return what a message shows above its text: the message that it replies to.
+
+    A message in a topic replies to the message that created the topic, and apps do not show that.
+    """
+    replied = message.reply_to_message
+    is_in_topic = bool(message.is_topic_message and replied and replied.forum_topic_created)
+    shown = None if replied is None or is_in_topic else replied.model_dump()
+    return [each for each in (shown, message.external_reply, message.reply_to_story) if each is not None]
+
+
+def _unusual(message: ShownMessage) -> list[Any]:
+    """Return everything that a message shows besides plain text and plain buttons. The bot sends nothing of this."""
+    found: list[Any] = [entity.model_dump() for entity in _unusual_entities(message)]
+    found += _beside(message)
     preview = message.link_preview_options
+    if preview is not None and preview.is_disabled is not True:
+        found.append(preview.model_dump())
+    for row in _keyboard(message):
+        found += [[each.text, each.style, each.icon_custom_emoji_id] for each in row if _is_styled(each)]
     shown = [message.text or "", *(button.text for row in _keyboard(message) for button in row)]
-    return (
-        not any(map(_TURNS_TEXT_AROUND.search, shown))
-        and all(entity.type in _SHOWN_AS_TYPED for entity in message.entities or [])
-        and not any(button.style or button.icon_custom_emoji_id for row in _keyboard(message) for button in row)
-        and (preview is None or preview.is_disabled is True)
-        and message.reply_to_message is None
-        and message.external_reply is None
-    )
+    return found + [text for text in shown if _TURNS_TEXT_AROUND.search(text)]
 
 
-def _covered(bot_id: int, user_id: int, text: str, rows: Sequence[Sequence[tuple[str, str]]], *, edited: bool) -> bytes:
+def _is_styled(button: InlineKeyboardButton) -> bool:
+    return bool(button.style or button.icon_custom_emoji_id)
+
+
+def _covered(bot_id: int, user_id: int, text: str, rows: Rows, unusual: Sequence[Any] = (), *, edited: bool) -> bytes:
     """Return the data that a tag covers, as JSON. Any two different messages have different data.
 
     A link counts by its label, because the messenger writes some URLs differently. A tap on it sends the bot nothing.
     """
     shown = [[(_normal(label), data) for label, data in row] for row in rows]
-    return json.dumps([bot_id, user_id, edited, _normal(text), shown]).encode()
+    return json.dumps([bot_id, user_id, edited, _normal(text), shown, list(unusual)], sort_keys=True).encode()
 
 
 def _plain(text: str) -> str:

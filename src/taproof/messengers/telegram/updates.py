@@ -18,8 +18,10 @@ from taproof.core.clock import SECOND, Clock
 from taproof.core.errors import StoreUnavailable
 from taproof.core.leases import LEASE_SECONDS, LOSE_SECONDS, RENEW_SECONDS
 from taproof.core.model import SERVICE_BOT
+from taproof.http.metrics import TapRefusal
 from taproof.messengers.telegram.bot_api import (
     Bot,
+    TelegramAPIError,
     TelegramForbiddenError,
     TelegramNetworkError,
     TelegramNotFound,
@@ -27,12 +29,15 @@ from taproof.messengers.telegram.bot_api import (
     TelegramServerError,
     TelegramUnauthorizedError,
 )
+from taproof.messengers.telegram.chat import answer_tap
 from taproof.messengers.telegram.types import Update
+from taproof.messengers.texts.catalog import texts_for
 
 Handling = Literal["done", "unanswered", "retry"]
 """The result of handling an update. "done": it can be acknowledged. "unanswered": its decision is stored, but the reply
 was not sent, so it must be delivered again. "retry": it must be delivered again for another reason."""
-React = Callable[[Update, Bot, int, asyncio.Event], Awaitable[None]]
+React = Callable[[Update, Bot, int, asyncio.Event], Awaitable[TapRefusal | None]]
+"""Answers an update, and returns why a tap had no effect."""
 
 ALLOWED_UPDATES: Final = ["message", "callback_query", "my_chat_member", "managed_bot"]
 
@@ -40,6 +45,7 @@ LEASE: Final = int(LEASE_SECONDS * SECOND)
 """The time (ms) for which a claim prevents other processes from handling the update, unless it is renewed."""
 HANDLING_SECONDS: Final = 25
 """The time limit of handling an update from a webhook, because the messenger waits for the answer."""
+_QUERY_ID_LENGTH: Final = 64
 _BUG_PAUSES: Final = (0.2, 1.0, None)
 
 _TROUBLE: Final = (
@@ -78,6 +84,7 @@ class UpdateIntake:
         clock: returns the time in ms.
         bot_id: the id that the services use: the real id for a project's bot, `SERVICE_BOT` for the service's own bot.
         observe_tap: called for each tap on a button, with the seconds from its receipt until it is handled.
+        count_refused_tap: called instead for each tap that had no effect, with the reason.
     """
 
     def __init__(
@@ -89,6 +96,7 @@ class UpdateIntake:
         bot_id: int = SERVICE_BOT,
         *,
         observe_tap: Callable[[float], None] = lambda _seconds: None,
+        count_refused_tap: Callable[[TapRefusal], None] = lambda _reason: None,
     ) -> None:
         self._bot = bot
         self._react = react
@@ -96,6 +104,7 @@ class UpdateIntake:
         self._clock = clock
         self._bot_id = bot_id
         self._observe_tap = observe_tap
+        self._count_refused_tap = count_refused_tap
         self._in_hand: set[int] = set()
         self._handled: set[int] = set()
         self._claimed_at: dict[int, int] = {}
@@ -124,6 +133,7 @@ class UpdateIntake:
         received_at = asyncio.get_running_loop().time() if received_at is None else received_at
         parsed = _parse(update)
         if parsed is None:
+            await self._answer_malformed(update.get("callback_query"))
             return "done"
         if parsed.update_id in self._in_hand:
             return "retry"
@@ -216,7 +226,7 @@ class UpdateIntake:
             async with asyncio.timeout(seconds):
                 for pause in _BUG_PAUSES:
                     try:
-                        await self._react(update, self._bot, self._bot_id, hurry)
+                        refusal = await self._react(update, self._bot, self._bot_id, hurry)
                     except (StoreUnavailable, TelegramForbiddenError, TimeoutError, *_TROUBLE):
                         raise
                     except Exception as error:  # noqa: BLE001 — one poison update must not stop the bot.
@@ -227,7 +237,7 @@ class UpdateIntake:
                             await asyncio.sleep(pause)
                     else:
                         if update.callback_query is not None:
-                            self._observe_tap(asyncio.get_running_loop().time() - received_at)
+                            self._record_tap(refusal, received_at)
                         return "done"
         except TelegramForbiddenError as refusal:
             _log.info("bot_blocked", update_id=update.update_id, reason=refusal.message)
@@ -238,6 +248,24 @@ class UpdateIntake:
             _log.warning("bot_update_deferred", update_id=update.update_id, reason=type(trouble).__name__)
             return "retry"
         return "done"
+
+    def _record_tap(self, refusal: TapRefusal | None, received_at: float) -> None:
+        if refusal is None:
+            self._observe_tap(asyncio.get_running_loop().time() - received_at)
+        else:
+            self._count_refused_tap(refusal)
+
+    async def _answer_malformed(self, query: Any) -> None:
+        """Answer a tap that cannot be read, because the app shows a progress bar until a tap is answered."""
+        if not isinstance(query, dict) or not isinstance(query.get("id"), str) or len(query["id"]) > _QUERY_ID_LENGTH:
+            return
+        self._count_refused_tap("malformed")
+        _log.info("bot_tap_refused", reason="malformed", entities=[], answer="none")
+        user = query.get("from")
+        language = user.get("language_code") if isinstance(user, dict) else None
+        texts = texts_for(language if isinstance(language, str) else None)
+        with contextlib.suppress(TelegramAPIError):
+            await answer_tap(self._bot, query["id"], texts.unknown, alert=True)
 
 
 def _parse(update: dict[str, Any]) -> Update | None:

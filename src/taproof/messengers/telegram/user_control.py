@@ -10,7 +10,7 @@ import structlog
 
 from taproof.core.identifiers import is_project_id, session_key
 from taproof.core.model import NamedProject
-from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply
+from taproof.messengers.telegram.chat import ButtonTap, Handlers, PrivateChat, Reply, TapResult
 from taproof.messengers.telegram.prompts import keyboard_gone
 from taproof.messengers.telegram.user_control_replies import (
     BLOCK,
@@ -63,20 +63,20 @@ class _UserControlHandlers:
         projects = await self._control.list_blocks(chat.user_id, chat.bot_id)
         await chat.send(unblock_reply(chat.texts.control, projects))
 
-    async def report_prompt(self, tap: ButtonTap, data: str) -> None:
+    async def report_prompt(self, tap: ButtonTap, data: str) -> TapResult:
         if session_key(data) is None:
             await tap.answer(tap.texts.unknown)
-            return
-        await self._show_report(tap, await self._decisions.report_session(data, tap.user_id, tap.bot_id))
+            return "unknown_session"
+        return await self._show_report(tap, await self._decisions.report_session(data, tap.user_id, tap.bot_id))
 
-    async def report_sign_in(self, tap: ButtonTap, data: str) -> None:
+    async def report_sign_in(self, tap: ButtonTap, data: str) -> TapResult:
         key = read_key(data)
         if key is None:
             await tap.answer(tap.texts.unknown)
-            return
-        await self._show_report(tap, await self._control.report_sign_in(key, tap.user_id, tap.bot_id))
+            return "unknown_session"
+        return await self._show_report(tap, await self._control.report_sign_in(key, tap.user_id, tap.bot_id))
 
-    async def _show_report(self, tap: ButtonTap, seen: SeenSession) -> None:
+    async def _show_report(self, tap: ButtonTap, seen: SeenSession) -> TapResult:
         if seen.changed:
             _log.info("sign_in_reported", project_id=seen.project_id, session_id=seen.session_id)
         if seen.outcome == "reported":
@@ -90,24 +90,27 @@ class _UserControlHandlers:
             await tap.answer(tap.texts.control.blocked_notice)
         elif seen.outcome == "foreign":
             await tap.answer(tap.texts.foreign, alert=True)
+            return "foreign"
         else:
-            await _show_gone(tap)
+            return await _show_gone(tap)
+        return "done"
 
-    async def set_block(self, tap: ButtonTap, project_id: str, *, blocks: bool) -> None:
+    async def set_block(self, tap: ButtonTap, project_id: str, *, blocks: bool) -> TapResult:
         if not is_project_id(project_id):
             await tap.answer(tap.texts.unknown)
-            return
+            return "unknown_session"
         change = self._control.block_project if blocks else self._control.unblock_project
         project = await change(tap.user_id, project_id, tap.bot_id)
         if project is None:
-            await _show_gone(tap)
-            return
+            return await _show_gone(tap)
         texts = tap.texts.control
         await tap.replace(blocked_reply(texts, project) if blocks else unblocked_reply(texts, project))
         await tap.answer(texts.blocked_notice if blocks else texts.unblocked_notice)
+        return "done"
 
 
-async def _show_gone(tap: ButtonTap) -> None:
+async def _show_gone(tap: ButtonTap) -> TapResult:
     gone = tap.texts.control.gone
     await tap.replace(Reply(gone))
     await tap.answer(gone)
+    return "unknown_session"

@@ -96,8 +96,8 @@ class ControlTexts:
 class Texts:
     """Every sentence of one language.
 
-    The `…_notice` sentences, `foreign`, `unknown` and `stale_button` are also shown in a pop-up of at most 200
-    characters. `{n}` is 5 to 119 in `seconds_ago`, and at least 2 in `minutes_ago`.
+    The `…_notice` sentences, `foreign`, `unknown`, `stale_button`, `renewed` and `cannot_verify` are also shown in a
+    pop-up of at most 200 characters. `{n}` is 5 to 119 in `seconds_ago`, and at least 2 in `minutes_ago`.
     """
 
     language: str
@@ -134,6 +134,10 @@ class Texts:
     unknown: str
     stale_button: str
     """For a button that this service did not make for this message, or that an earlier release made."""
+    renewed: str
+    """For a genuine button of a message that could not be checked. Also the text that replaces such a message."""
+    cannot_verify: str
+    """The same, once fresh messages have not helped."""
     help: str
     too_many: str
     """For a user who opened too many links."""

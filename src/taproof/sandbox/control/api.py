@@ -144,7 +144,10 @@ class ControlApi:
 
     async def _tap(self, request: Request) -> Response:
         """Tap a button. Answer once the bot has answered the callback query, or after 15 s."""
-        fields, bot, chat = await self._read(request, "button", "data", "message_id", "bot")
+        fields, bot, chat = await self._read(request, "button", "data", "message_id", "inaccessible", "bot")
+        inaccessible = fields.get("inaccessible", False)
+        if not isinstance(inaccessible, bool):
+            raise InvalidSandboxRequest("inaccessible must be true or false.")
         message_id = integer_field(fields, "message_id", 1, 2**31)
         messages = [
             message
@@ -159,7 +162,7 @@ class ControlApi:
             if "callback_data" not in button:
                 raise ButtonNotTappable
             data = button["callback_data"]
-        tap = bot.messenger.tap(chat, message, data)
+        tap = bot.messenger.tap(chat, message, data, inaccessible=inaccessible)
         await chat.wait_until(lambda: tap.is_answered or bot.messenger.is_closed, REPLY_SECONDS)
         return json_response({"answered": tap.is_answered, "alert": tap.notice or None, "show_alert": tap.shows_alert})
 

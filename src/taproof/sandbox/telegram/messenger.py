@@ -21,6 +21,9 @@ QUERY_LIMIT: Final = 1_000
 """Maximum number of callback queries that wait for a response. A new one replaces the oldest."""
 QUERY_LIFETIME: Final = 60 * SECOND
 """The time in ms within which a callback query can be answered. The real limit is similar, but not documented."""
+CALLBACK_MODES: Final = {"default", "auto", "inline"}
+"""How taps on the bot's own messages are delivered: with the message; without it if the bot cannot access the message;
+always without it (https://core.telegram.org/bots/api#setmysettings)."""
 _NO_TEXT: Final = FormattedText("", [])
 _FOUND_BY_ITSELF: Final = {
     "bot_command": re.compile(r"(?<![\w/<>@])/[A-Za-z0-9_]{1,64}(?:@[A-Za-z0-9_]{3,32})?(?![\w/<>@])"),
@@ -51,6 +54,7 @@ class Messenger:
         self.people: Final = people
         self.updates: Final = UpdateQueue(clock, entropy)
         self.is_closed = False
+        self.callback_mode = "default"
         self._chats: dict[int, SandboxChat] = {}
         self._clock = clock
         self._entropy = entropy
@@ -96,8 +100,11 @@ class Messenger:
             chat, contact=SandboxContact.of(chat.person), reply_to=None if opened is None else opened.message
         )
 
-    def tap(self, chat: SandboxChat, message: SandboxMessage, data: str) -> Tap:
-        """Send a callback query with `data` about a message. A modified app can send data that belongs to no button."""
+    def tap(self, chat: SandboxChat, message: SandboxMessage, data: str, *, inaccessible: bool = False) -> Tap:
+        """Send a callback query with `data` about a message. A modified app can send data that belongs to no button.
+
+        If the message is `inaccessible`, the messenger no longer shows it to the bot.
+        """
         query_id = str(int.from_bytes(self._entropy(8)) >> 1)
         tap = Tap(query_id, chat, self._clock())
         if len(self._taps) >= QUERY_LIMIT:
@@ -106,12 +113,21 @@ class Messenger:
         query = {
             "id": query_id,
             "from": chat.person.as_user(),
-            "message": chat.as_message(message, self.bot),
+            **self._tapped(chat, message, inaccessible=inaccessible),
             "chat_instance": str(self._chat_instance + chat.person.id),
             "data": data,
         }
         self.updates.add("callback_query", chat.person.id, query)
         return tap
+
+    def _tapped(self, chat: SandboxChat, message: SandboxMessage, *, inaccessible: bool) -> dict[str, Any]:
+        """Return the fields of a callback query that name the message."""
+        if self.callback_mode == "inline" or (inaccessible and self.callback_mode == "auto"):
+            return {"inline_message_id": f"AgAAA{chat.person.id}_{message.message_id}"}
+        shown = chat.as_message(message, self.bot)
+        if inaccessible:
+            shown = {"message_id": shown["message_id"], "chat": shown["chat"], "date": 0}
+        return {"message": shown}
 
     def set_blocked(self, chat: SandboxChat, *, blocked: bool) -> None:
         """Block or unblock the bot."""

@@ -15,7 +15,7 @@ from taproof.sandbox.telegram.chats import SandboxChat
 from taproof.sandbox.telegram.commands import CommandLists
 from taproof.sandbox.telegram.faults import FloodLimit
 from taproof.sandbox.telegram.html import EntitiesInvalid, FormattedText, clean_text, parse_html, trim, utf16_length
-from taproof.sandbox.telegram.messenger import Messenger
+from taproof.sandbox.telegram.messenger import CALLBACK_MODES, Messenger
 from taproof.sandbox.telegram.reply_markup import parse_reply_markup
 from taproof.sandbox.telegram.request import Answer, ApiError, Parameters, bad_request
 from taproof.sandbox.telegram.webhook import UpdateSender, Webhook
@@ -26,6 +26,16 @@ LONGEST_POLL: Final = 50
 """The maximum wait of getUpdates, in seconds."""
 DELETABLE: Final = 2 * DAY
 """The time in ms within which a message can be deleted."""
+_SETTINGS: Final = (
+    *("can_join_groups", "can_read_all_group_messages", "supports_inline_queries", "supports_guest_queries"),
+    *(
+        "can_connect_to_business",
+        "supports_join_request_queries",
+        "has_topics_enabled",
+        "allows_users_to_create_topics",
+    ),
+)
+"""The settings that setMySettings changes and getMe returns, apart from `can_manage_bots`."""
 _WEBHOOK_PORTS: Final = {None, 443, 80, 88, 8443}
 _NOT_MODIFIED: Final = (
     "message is not modified: specified new message content and reply markup are exactly the same as a current "
@@ -50,6 +60,7 @@ class BotMethods:
         managed_token: Callable[[int], str | None],
     ) -> None:
         self.can_manage_bots = False
+        self._settings = dict.fromkeys(_SETTINGS, False)
         self._managed_token = managed_token
         self._messenger = messenger
         self._webhook = webhook
@@ -69,6 +80,7 @@ class BotMethods:
             "deletemessage": self._delete_message,
             "answercallbackquery": self._answer_callback_query,
             "setmycommands": commands.set,
+            "setmysettings": self._set_my_settings,
             "getmanagedbottoken": self._get_managed_bot_token,
             "getmycommands": commands.get,
             "deletemycommands": commands.delete,
@@ -89,15 +101,21 @@ class BotMethods:
         return await self._methods[method.lower()](parameters)
 
     async def _get_me(self, _: Parameters) -> Answer:
-        abilities = {
-            "can_join_groups": False,
-            "can_read_all_group_messages": False,
-            "supports_inline_queries": False,
-            "can_connect_to_business": False,
-            "has_main_web_app": False,
-            "can_manage_bots": self.can_manage_bots,
-        }
+        # Unlike the other settings, the mode of callback queries is not returned.
+        abilities = {"has_main_web_app": False, "can_manage_bots": self.can_manage_bots, **self._settings}
         return self._messenger.bot | abilities, None
+
+    async def _set_my_settings(self, parameters: Parameters) -> Answer:
+        mode = parameters.text("callback_query_mode")
+        if mode and mode not in CALLBACK_MODES:
+            raise bad_request("invalid callback query mode specified")
+        self._messenger.callback_mode = mode or self._messenger.callback_mode
+        if parameters.text("can_manage_bots"):
+            self.can_manage_bots = parameters.boolean("can_manage_bots")
+        for name in self._settings:
+            if parameters.text(name):
+                self._settings[name] = parameters.boolean(name)
+        return True, None
 
     async def _get_managed_bot_token(self, parameters: Parameters) -> Answer:
         token = self._managed_token(parameters.integer("user_id"))

@@ -98,6 +98,13 @@ class Decisions:
         await self._set_hint(session.key, hint)
         return seen
 
+    async def look_at_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
+        """Return what a user may know of a session, and change nothing. A session without an owner is "unknown"."""
+        session, now = await self._find(session_token, bot_id, user_id)
+        if session is not None and session.opener_id == user_id and _has_blocked(session):
+            return seen_as("blocked", session)
+        return seen_by(session, user_id, now)
+
     async def confirm_session(
         self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT, *, choice: int | None = None
     ) -> SeenSession:

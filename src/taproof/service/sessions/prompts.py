@@ -1,10 +1,11 @@
 """The messages that show sessions to their owners: whether they can be sent, and which of them must be edited.
 
-The bot records each prompt that it sends. A prompt is needed for two purposes:
+The bot records each prompt that it sends. A prompt is needed for three purposes:
 
 - If the user blocks the bot, their pending sessions get the hint "unreachable" until the user unblocks it.
 - If the application cancels a session, the bot edits the prompt. A claim is a lease, so another process edits the
   message if this one ends.
+- If a tap on a prompt proves nothing, the bot sends a fresh one in its place.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from typing import Final, NamedTuple
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.identifiers import session_key
-from taproof.core.model import EndedPrompt, Hint, SessionKey, ShownPrompt
+from taproof.core.model import EndedPrompt, Hint, Renewal, SessionKey, ShownPrompt
 from taproof.storage.protocol import Storage
 
 LEASE: Final = 90 * SECOND
@@ -20,6 +21,11 @@ LEASE: Final = 90 * SECOND
 
 FIRST_PAUSE: Final = 15 * SECOND
 """The least time (ms) between two attempts to edit a message. The pause doubles while the attempts fail."""
+
+RENEWALS: Final = 3
+"""The number of fresh prompts that a session can have."""
+RENEWAL_PAUSE: Final = 10 * SECOND
+"""The least time (ms) between two fresh prompts of a session, so that quick taps get one."""
 
 
 class PromptToEdit(NamedTuple):
@@ -57,6 +63,19 @@ class Prompts:
             await self.mark_unreachable(bot_id, user_id)
         elif hint == "unreachable":
             await self.mark_reachable(bot_id, user_id)
+
+    async def renew_prompt(self, session_token: str, bot_id: int, user_id: str, language: str, tap_id: str) -> Renewal:
+        """Begin to send a fresh prompt in place of the one whose tap proved nothing. `record_prompt` ends it."""
+        key = session_key(session_token)
+        if key is None:
+            return Renewal("refused")
+        shown = ShownPrompt(key, bot_id, user_id, None, language)
+        return await self._storage.prompts.renew_prompt(shown, tap_id, self._clock(), RENEWALS, RENEWAL_PAUSE)
+
+    async def find_message(self, session_token: str, bot_id: int, user_id: str) -> int | None:
+        """Return the id of the bot's message that shows a session to its owner; None if it is not known."""
+        key = session_key(session_token)
+        return None if key is None else await self._storage.prompts.find_message(key, bot_id, user_id)
 
     async def mark_unreachable(self, bot_id: int, user_id: str) -> None:
         """Record that a user has blocked a bot."""

@@ -131,7 +131,7 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     ),
     "prompts": _columns(
         "day:day token_hash:bytes bot_id:int messenger_id:text message_id:int? language:text expires_at:int hint:text? "
-        "ended_at:int? leased_until:int"
+        "ended_at:int? leased_until:int renewals:small renewed_at:int? renewed_for:text?"
     ),
     "oidc_authorizations": _columns(
         "id:text client_id:text project_id:text request:text created_at:int expires_at:int browser_hash:bytes? "

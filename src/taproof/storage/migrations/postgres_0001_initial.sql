@@ -297,6 +297,9 @@ CREATE TABLE prompts (
   hint TEXT COLLATE "C", -- The session's hint before the user blocked the bot.
   ended_at BIGINT, -- When the application cancelled the session. The message must be edited.
   leased_until BIGINT NOT NULL, -- Until then, one process edits it.
+  renewals INTEGER NOT NULL DEFAULT 0, -- How often a fresh message has replaced one whose taps prove nothing.
+  renewed_at BIGINT, -- When that last happened.
+  renewed_for TEXT COLLATE "C", -- The tap that caused it. The fresh message is sent once `message_id` is not null.
   PRIMARY KEY (day, token_hash)
 );
 CREATE INDEX prompts_by_messenger ON prompts (messenger_id, bot_id);

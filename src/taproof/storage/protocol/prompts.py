@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from taproof.core.model import EndedPrompt, Hint, SessionKey, ShownPrompt
+from taproof.core.model import EndedPrompt, Hint, Renewal, SessionKey, ShownPrompt
 
 
 class PromptStorage(Protocol):
@@ -15,6 +15,16 @@ class PromptStorage(Protocol):
         If the application has cancelled the session, the message must be edited. Return None and record nothing if the
         session does not belong to this account.
         """
+
+    async def renew_prompt(self, prompt: ShownPrompt, tap_id: str, now: int, limit: int, pause: int) -> Renewal:
+        """Begin to replace the message that shows a session by a fresh one, because of the tap `tap_id`.
+
+        `record_prompt` ends it. A session has at most `limit` fresh messages, and at most one within `pause` ms. Of
+        several taps at the same time, one begins. The same tap begins again until the message is recorded.
+        """
+
+    async def find_message(self, key: SessionKey, bot_id: int, messenger_id: str) -> int | None:
+        """Return the id of this bot's message that shows a session to this account; None if none is recorded."""
 
     async def mark_unreachable(self, bot_id: int, messenger_id: str, now: int) -> Sequence[SessionKey]:
         """Give the account's pending sessions with this bot the hint "unreachable"; return the changed ones."""

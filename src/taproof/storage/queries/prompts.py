@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from taproof.core.clock import HOUR
-from taproof.core.model import EndedPrompt, Hint, SessionKey, ShownPrompt
+from taproof.core.model import EndedPrompt, Hint, Renewal, SessionKey, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.queries.database import AnyDatabase, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
@@ -18,6 +18,22 @@ INSERT INTO prompts (day, token_hash, bot_id, messenger_id, message_id, language
 SELECT s.day, s.token_hash, $1, $2, $3, $4, s.expires_at, CASE WHEN s.withdrawn = 1 THEN s.cancelled_at END, 0
 FROM sessions s WHERE s.day = $5 AND s.token_hash = $6 AND s.opener_id = $2 {REPLACE_PROMPT}
 RETURNING (SELECT s.hint FROM sessions s WHERE s.day = prompts.day AND s.token_hash = prompts.token_hash)"""
+FIND_MESSAGE: Final = """
+SELECT message_id FROM prompts WHERE day = $1 AND token_hash = $2 AND bot_id = $3 AND messenger_id = $4"""
+READ_RENEWAL: Final = """
+SELECT p.message_id, COALESCE(p.renewals, 0), p.renewed_at, p.renewed_for FROM sessions s
+LEFT JOIN prompts p ON p.day = s.day AND p.token_hash = s.token_hash
+WHERE s.day = $1 AND s.token_hash = $2 AND s.opener_id = $3 AND s.status || '' = 'pending'"""
+# The number of renewals that was read is a condition, so only one of several taps renews a prompt.
+RENEW_PROMPT: Final = """
+INSERT INTO prompts (day, token_hash, bot_id, messenger_id, language, expires_at, leased_until, renewals, renewed_at,
+  renewed_for)
+SELECT s.day, s.token_hash, $1, $2, $3, s.expires_at, 0, 1, $4, $5
+FROM sessions s WHERE s.day = $6 AND s.token_hash = $7 AND s.opener_id = $2 AND s.status || '' = 'pending'
+ON CONFLICT (day, token_hash) DO UPDATE SET message_id = NULL, renewals = prompts.renewals + 1,
+  renewed_at = excluded.renewed_at, renewed_for = excluded.renewed_for
+WHERE prompts.renewals = $8 AND prompts.renewed_for IS DISTINCT FROM excluded.renewed_for
+RETURNING renewals"""
 END_PROMPT: Final = "UPDATE prompts SET ended_at = $1, leased_until = 0 WHERE day = $2 AND token_hash = $3"
 FIND_PROMPTS: Final = """
 SELECT day, token_hash, message_id, hint FROM prompts WHERE messenger_id = $1 AND bot_id = $2 AND expires_at > $3
@@ -55,6 +71,27 @@ class PromptQueries(Queries[AnyDatabase]):
     def __init__(self, database: AnyDatabase, announce: Announce) -> None:
         super().__init__(database)
         self._announce = announce
+
+    async def renew_prompt(self, prompt: ShownPrompt, tap_id: str, now: int, limit: int, pause: int) -> Renewal:
+        key, bot_id, messenger_id, _, language = prompt
+        found = await self._database.read(READ_RENEWAL, *key, messenger_id)
+        if not found:
+            return Renewal("refused")
+        message_id, renewals, renewed_at, renewed_for = found[0]
+        if renewed_for == tap_id and message_id is None:
+            return Renewal("begun")
+        if renewed_for == tap_id or (renewed_at is not None and now < renewed_at + pause):
+            return Renewal("sent", message_id)
+        if renewals >= limit:
+            return Renewal("refused")
+        values = (bot_id, messenger_id, language, now, tap_id, *key, renewals)
+        if not await self._database.change(RENEW_PROMPT, *values):
+            return Renewal("sent")
+        return Renewal("begun", message_id)
+
+    async def find_message(self, key: SessionKey, bot_id: int, messenger_id: str) -> int | None:
+        found = await self._database.read(FIND_MESSAGE, *key, bot_id, messenger_id)
+        return found[0][0] if found else None
 
     async def mark_unreachable(self, bot_id: int, messenger_id: str, now: int) -> Sequence[SessionKey]:
         async def mark(transaction: Transaction) -> list[SessionKey]:

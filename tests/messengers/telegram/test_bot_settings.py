@@ -1,0 +1,71 @@
+"""What the bot reads of its own settings when it starts, and what it restores."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+from tests.messengers.telegram.bots_server import BotsServer
+from tests.messengers.telegram.conftest import Fault, ScriptedApi
+from tests.waiting import until
+
+from taproof.messengers.telegram import project_bot_webhooks
+from taproof.messengers.telegram.bot_api import Bot, BotApiClient
+from taproof.messengers.telegram.bot_settings import check_settings
+from taproof.messengers.telegram.connection import Reconnection
+from taproof.messengers.telegram.project_bot_webhooks import keep_webhook
+from taproof.messengers.telegram.updates import ALLOWED_UPDATES
+
+ME = {"id": 7000000001, "is_bot": True, "first_name": "Sign in", "username": "Sign_In_Bot"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "logged"),
+    [
+        ({}, []),
+        ({"callback_query_mode": "default", "can_join_groups": True}, []),
+        ({"callback_query_mode": "inline"}, [("error", "callback_query_mode")]),
+        (
+            {"supports_inline_queries": True, "can_connect_to_business": True},
+            [("warning", "supports_inline_queries"), ("warning", "can_connect_to_business")],
+        ),
+    ],
+)
+async def test_the_start_says_what_is_wrong(
+    settings: dict[str, Any], logged: list[tuple[str, str]], bot: Bot, api: ScriptedApi
+) -> None:
+    """Each wrong setting is logged with what to do; the mode in which taps come with their messages is set."""
+    api.results["getMe"] = ME | settings
+    with capture_logs() as logs:
+        await check_settings(bot)
+    wrong = [each for each in logs if each["event"] == "bot_setting_wrong"]
+    assert [(each["log_level"], each["setting"]) for each in wrong] == logged
+    assert all("@BotFather" in each["advice"] for each in wrong)
+    assert api.of("setMySettings") == [{"callback_query_mode": "default"}]
+
+
+@pytest.mark.parametrize("method", ["getMe", "setMySettings"])
+async def test_a_messenger_that_refuses_stops_nothing(method: str, bot: Bot, api: ScriptedApi) -> None:
+    """A server before Bot API 10.5 has no setMySettings, and a server may be away."""
+    for status in (400, 401, 404, 429, 502):
+        api.fail(method, Fault(status, "Not Found: method not found"))
+        await check_settings(bot)
+
+
+@pytest.mark.parametrize("change", [{"allowed_updates": ["message"]}, {"url": "https://other.example/hook"}])
+async def test_a_webhook_that_another_program_changes(change: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is set again, with all kinds of updates, and the log says so."""
+    monkeypatch.setattr(project_bot_webhooks, "CHECK_SECONDS", 0.01)
+    url = "https://signin.example.com/bot/webhook"
+    async with BotsServer().serving() as server:
+        served = server.add()
+        bot = Bot(BotApiClient(server.base), served.token)
+        keeping = asyncio.create_task(keep_webhook(bot, url, lambda _: ["s3cret"], Reconnection()))
+        await until(lambda: served.webhook)
+        with capture_logs() as logs:
+            served.webhook = served.webhook | change
+            await until(lambda: len(served.of("setWebhook")) == 2)
+        keeping.cancel()
+        assert (served.webhook["url"], served.webhook["allowed_updates"]) == (url, ALLOWED_UPDATES)
+        assert "bot_webhook_changed" in [each["event"] for each in logs]
+        await bot.api.close()
