@@ -50,6 +50,7 @@ from taproof.core.clock import HOUR, MINUTE
 from taproof.core.errors import TaproofError
 from taproof.core.rate_limit import Rate
 from taproof.core.webhook_url import is_loopback
+from taproof.storage.postgres.address import AddressRefused
 
 BOT_API: Final = "https://api.telegram.org"
 WEBHOOK_PATH: Final = "/bot/webhook"
@@ -389,7 +390,9 @@ def load_settings(given: Mapping[str, object]) -> Settings:
             if not name:
                 sentences += str(problem["ctx"]["error"]).split("\n")
             elif problem["type"] != "default_factory_not_called":
-                sentences.append(f"{called(name)} {OPTIONS[name].must}.")
+                reason = problem.get("ctx", {}).get("error")
+                told = reason if isinstance(reason, AddressRefused) else OPTIONS[name].must
+                sentences.append(f"{called(name)} {told}.")
         raise InvalidSettings(list(dict.fromkeys(sentences))) from None
 
 

@@ -7,7 +7,6 @@ bypass the check. The resolver also drops internal addresses, so that names with
 import asyncio
 import dataclasses
 import socket
-import ssl
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -23,6 +22,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.retry_after import RETRY_AFTER_STATUSES
 from taproof.core.webhook_url import is_loopback
+from taproof.http.outbound_tls import client_context
 from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, SignedRequest, WebhookResponse
 from taproof.webhooks.bounded_connection import bound_connections
 
@@ -176,7 +176,7 @@ async def open_webhook_client(
     """
     destinations = _Destinations(rules, ports, any_own_port=allow_http)
     # Loading the system's certificates takes 50 ms.
-    context = await asyncio.to_thread(ssl.create_default_context)
+    context = await asyncio.to_thread(client_context)
     context.set_alpn_protocols(["http/1.1"])
     # c-ares needs only one thread for all lookups, even slow ones.
     lookup = resolver or AsyncResolver(timeout=1.5, tries=2)

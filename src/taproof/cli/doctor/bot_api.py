@@ -15,6 +15,7 @@ from taproof.config.settings import BOT_API, WEBHOOK_PATH, Settings
 from taproof.core.clock import SECOND, Clock
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
+from taproof.http.outbound_tls import client_context
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 _ANSWER_LIMIT: Final = 64 * 1024
@@ -46,7 +47,8 @@ async def check_messenger(settings: Settings, clock: Clock) -> list[Finding]:
     if settings.bot_token is None:
         return [from_sentences("messenger", "problem", no_messenger(settings.role, settings.bot_updates))]
     try:
-        async with aiohttp.ClientSession(timeout=_TIMEOUT) as client:
+        connector = aiohttp.TCPConnector(ssl=client_context())
+        async with aiohttp.ClientSession(timeout=_TIMEOUT, connector=connector) as client:
             me = await _ask(client, settings, "getMe", clock)
             webhook = await _ask(client, settings, "getWebhookInfo", clock) if me.body.get("ok") is True else None
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
