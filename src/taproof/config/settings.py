@@ -219,7 +219,11 @@ class Settings(BaseModel):
         shown="sqlite:///taproof.db, in sandbox mode sqlite:///taproof-sandbox.db",
         repr=False,
     )
-    pgbouncer: bool = _setting(_STORE, "Connect to PostgreSQL through PgBouncer in transaction mode.", default=False)
+    pgbouncer: bool = _setting(
+        _STORE,
+        "Expect a pooler in transaction mode in front of PostgreSQL. Otherwise, the start finds out.",
+        default=False,
+    )
     master_key: MasterKey = _setting(
         _STORE,
         "The key that encrypts stored secrets: 32 bytes in base64. With PostgreSQL, every node needs the same key. "

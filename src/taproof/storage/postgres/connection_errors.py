@@ -120,6 +120,15 @@ def _refusal_sentence(error: Exception, _dsn: str) -> str | None:
     match error:
         case asyncpg.InvalidAuthorizationSpecificationError():
             return f"The database refuses this user. {CHECK_ADDRESS}: its user and password."
+        case asyncpg.ProtocolViolationError() if "startup parameter" in str(error):
+            return (
+                "The pooler in front of the database refuses a parameter of TAPROOF_DATABASE_URL, such as options. "
+                "Remove it, or add it to the pooler's ignore_startup_parameters."
+            )
+        case asyncpg.ProtocolViolationError():
+            return (
+                f"The pooler in front of the database refuses the connection. {CHECK_ADDRESS}: its database and user."
+            )
         case asyncpg.InvalidCatalogNameError():
             return f"There is no such database on the server. {CHECK_ADDRESS}: its last part."
         case asyncpg.ReadOnlySQLTransactionError():
