@@ -154,7 +154,8 @@ async def test_the_doctor_looks_at_the_server(database: str) -> None:
     empty = await look("store", database_url=database)
     assert (empty.status, "is empty" in empty.detail) == ("ok", True)
     assert (await look("postgresql", database_url=database)).status == "ok"
-    assert (await look("pgbouncer", database_url=database)).status == "ok"
+    assert (await look("pooler", database_url=database)).detail == "none"
+    assert (await look("pooler", database_url=database, pgbouncer=True)).status == "warning"
     assert (await look("database clock", database_url=database)).status == "ok"
     assert execute(database, "SELECT count(*) FROM pg_class WHERE relname = 'schema_migrations'").strip() == "0"
 
@@ -218,35 +219,31 @@ async def test_a_read_only_database_is_a_problem(database: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "pgbouncer", "name", "status"),
+    ("changed", "name", "status"),
     [
-        ({"version_number": 130_022, "version": "13.22"}, False, "postgresql", "problem"),
-        ({"version_number": 140_000, "version": "14.0"}, False, "postgresql", "ok"),
-        ({"encoding": "SQL_ASCII"}, False, "store", "problem"),
-        ({"is_pooled": True}, False, "pgbouncer", "problem"),
-        ({"is_pooled": True}, True, "pgbouncer", "ok"),
-        ({"is_pooled": False}, True, "pgbouncer", "warning"),
-        ({"skew": 900}, False, "database clock", "ok"),
-        ({"skew": -1_500}, False, "database clock", "warning"),
-        ({"skew": 2_500}, False, "database clock", "problem"),
-        ({"standbys": 1, "waits_for_standbys": True}, False, "durability", "ok"),
-        ({"standbys": 1, "waits_for_standbys": True, "synchronous_commit": "local"}, False, "durability", "warning"),
-        ({"standbys": 0, "waits_for_standbys": True}, False, "durability", "problem"),
-        ({"standbys": 2}, False, "durability", "warning"),
-        ({"synchronous_commit": "off"}, False, "durability", "warning"),
-        ({"synchronous_commit": "local"}, False, "durability", "ok"),
+        ({"version_number": 130_022, "version": "13.22"}, "postgresql", "problem"),
+        ({"version_number": 140_000, "version": "14.0"}, "postgresql", "ok"),
+        ({"encoding": "SQL_ASCII"}, "store", "problem"),
+        ({"skew": 900}, "database clock", "ok"),
+        ({"skew": -1_500}, "database clock", "warning"),
+        ({"skew": 2_500}, "database clock", "problem"),
+        ({"standbys": 1, "waits_for_standbys": True}, "durability", "ok"),
+        ({"standbys": 1, "waits_for_standbys": True, "synchronous_commit": "local"}, "durability", "warning"),
+        ({"standbys": 0, "waits_for_standbys": True}, "durability", "problem"),
+        ({"standbys": 2}, "durability", "warning"),
+        ({"synchronous_commit": "off"}, "durability", "warning"),
+        ({"synchronous_commit": "local"}, "durability", "ok"),
     ],
 )
 async def test_what_is_found_is_judged(
-    changed: dict[str, Any], name: str, status: str, monkeypatch: pytest.MonkeyPatch, *, pgbouncer: bool
+    changed: dict[str, Any], name: str, status: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An old server, another encoding, a pooler against the setting, and clocks that differ; each with what to do."""
+    """An old server, another encoding, and clocks that differ; each with what to do."""
     sound = {
         "version_number": 180_004,
         "version": "18.4",
         "encoding": "UTF8",
         "is_read_only": False,
-        "is_pooled": False,
         "skew": 0,
         "schema_version": 0,
         "synchronous_commit": "on",
@@ -258,7 +255,7 @@ async def test_what_is_found_is_judged(
         return DatabaseServer(**{**sound, **changed})
 
     monkeypatch.setattr(postgres_checks, "ask_server", ask)
-    found = await look(name, database_url=NOBODY, pgbouncer=pgbouncer)
+    found = await look(name, database_url=NOBODY)
     assert found.status == status
     assert bool(found.advice) is (status != "ok")
 

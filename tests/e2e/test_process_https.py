@@ -27,6 +27,10 @@ from tests.waiting import wait_until
 HSTS = "strict-transport-security"
 PUBLIC = {"X-Forwarded-For": "203.0.113.9"}
 ONE_DAY = dt.timedelta(days=1)
+_KEY_USES = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
 
 
 def start(directory: Path, *arguments: str, scheme: str = "http") -> Iterator[tuple[Service, str]]:
@@ -75,7 +79,13 @@ def issue(
         .not_valid_before(now - ONE_DAY)
         .not_valid_after(now + ONE_DAY)
         .add_extension(x509.BasicConstraints(ca=authority is None, path_length=None), critical=True)
+        # Python 3.13 requires these identifiers, and the usage of an authority's key (RFC 5280, section 4.2.1).
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False)
     )
+    if authority is None:
+        signs = dict.fromkeys(_KEY_USES, False) | {"key_cert_sign": True}
+        builder = builder.add_extension(x509.KeyUsage(**signs), critical=True)
     if authority is not None:
         names = [x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)

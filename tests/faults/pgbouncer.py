@@ -1,4 +1,4 @@
-"""A real PgBouncer in transaction mode in front of a PostgreSQL server, from Debian's package `pgbouncer`."""
+"""A real PgBouncer in front of a PostgreSQL server, from Debian's package `pgbouncer`."""
 
 import contextlib
 import os
@@ -38,7 +38,7 @@ def program() -> str:
 class PgBouncer:
     """A separate PgBouncer on a free port, for every database of one server."""
 
-    def __init__(self, server: str, directory: Path) -> None:
+    def __init__(self, server: str, directory: Path, mode: str) -> None:
         """Create its configuration for the server of that DSN; `start` starts it."""
         upstream = urlsplit(server)
         self.port = free_port()
@@ -56,7 +56,7 @@ listen_addr = {HOST}
 listen_port = {self.port}
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
+pool_mode = {mode}
 default_pool_size = {SERVER_CONNECTIONS}
 max_client_conn = 500
 """,
@@ -93,12 +93,12 @@ max_client_conn = 500
 
 
 @contextlib.contextmanager
-def running_pgbouncer(server: str) -> Iterator[PgBouncer]:
+def running_pgbouncer(server: str, mode: str = "transaction") -> Iterator[PgBouncer]:
     """Yield a running PgBouncer in front of the server of that DSN."""
     with tempfile.TemporaryDirectory(prefix="taproof-pgbouncer-") as directory:
         # The unprivileged account must be able to read the configuration.
         Path(directory).chmod(0o755)
-        bouncer = PgBouncer(server, Path(directory))
+        bouncer = PgBouncer(server, Path(directory), mode)
         bouncer.start()
         try:
             yield bouncer

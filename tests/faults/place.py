@@ -53,9 +53,9 @@ class Place:
         return [self.url, self.project_id, self.master_key]
 
     @asynccontextmanager
-    async def sign_in(self, *, pgbouncer: bool = False) -> AsyncIterator[WholeSignIn]:
+    async def sign_in(self) -> AsyncIterator[WholeSignIn]:
         """Yield the sign-in of one more node, which is this process."""
-        storage = await open_storage(self.url, pgbouncer=pgbouncer)
+        storage = await open_storage(self.url)
         if self.is_quick and isinstance(storage, SqliteStorage):
             storage.database.writer._connection.pragma("synchronous", 0)
         try:
@@ -66,10 +66,10 @@ class Place:
             await storage.close()
 
 
-async def make_place(url: str, *, pgbouncer: bool = False) -> Place:
+async def make_place(url: str) -> Place:
     """Migrate a database and create a project with a webhook in it, so that each decision causes an event."""
     master_key = new_master_key(system_entropy)
-    storage = await open_storage(url, pgbouncer=pgbouncer)
+    storage = await open_storage(url)
     developer = await Developers(storage, system_clock, system_entropy).create_developer(_DEVELOPER, "free")
     project, secrets = await _projects(storage, master_key).create_project(
         Actor(developer, "command_line"), ProjectChanges(name="Shop", webhook_url="https://example.com/")

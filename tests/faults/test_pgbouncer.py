@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 import httpx
 import pytest
 from tests.conftest import Figure
-from tests.databases import expired_event
+from tests.databases import NOW, expired_event
 from tests.e2e.conftest import StartService
 from tests.faults.http_load import generate, verify
 from tests.faults.pgbouncer import SERVER_CONNECTIONS, PgBouncer, running_pgbouncer
@@ -21,6 +21,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.core.model import MessengerIdentity
 from taproof.runtime.store import migrate, open_storage
 from taproof.storage.migrate import migrations
+from taproof.storage.postgres.pooler import find_pooler
 from taproof.storage.postgres.store import PostgresStorage
 
 USER = "1001"
@@ -44,18 +45,18 @@ def dsn() -> Iterator[str]:
 @pytest.fixture
 async def place(dsn: str, bouncer: PgBouncer) -> Place:
     """Return a project in it, with the DSN through PgBouncer; the schema was created through PgBouncer too."""
-    return await make_place(bouncer.dsn(dsn), pgbouncer=True)
+    return await make_place(bouncer.dsn(dsn))
 
 
 @pytest.fixture
 async def signin(place: Place) -> AsyncIterator[WholeSignIn]:
-    async with place.sign_in(pgbouncer=True) as signin:
+    async with place.sign_in() as signin:
         yield signin
 
 
 @pytest.fixture
 async def other_node(place: Place) -> AsyncIterator[WholeSignIn]:
-    async with place.sign_in(pgbouncer=True) as signin:
+    async with place.sign_in() as signin:
         yield signin
 
 
@@ -65,9 +66,30 @@ async def opened(signin: WholeSignIn, project_id: str) -> str:
     return token
 
 
+@pytest.mark.parametrize("mode", ["session", "transaction"])
+async def test_a_pooler_is_recognised(dsn: str, mode: str) -> None:
+    """The start finds the mode. In session mode, settings last and notifications arrive."""
+    assert await find_pooler(dsn) == "none"
+    with running_pgbouncer(dsn, mode) as bouncer:
+        assert [await find_pooler(bouncer.dsn(dsn)) for _ in range(5)] == [mode] * 5
+        storage = await PostgresStorage.open(bouncer.dsn(dsn), NOW)
+        (setting,) = await storage.database.fetch("SELECT current_setting('plan_cache_mode')")
+        assert (setting[0] == "force_custom_plan") is (mode == "session")
+        assert storage.sessions._hears is (mode == "session")
+        await storage.close()
+
+
+async def test_what_a_pooler_refuses_is_explained(dsn: str, bouncer: PgBouncer) -> None:
+    """Unlike the server, it has one error for everything."""
+    url = bouncer.dsn(dsn)
+    for wrong, advice in ((f"{url}?options=-c%20jit%3Doff", "ignore_startup_parameters"), (f"{url}x", "its database")):
+        with pytest.raises(StoreUnavailable, match=advice):
+            await migrate(wrong)
+
+
 async def test_it_is_transaction_mode(place: Place, dsn: str) -> None:
     """The statements of one client use several server connections, which the tests of this file require."""
-    async with place.sign_in(pgbouncer=True) as signin:
+    async with place.sign_in() as signin:
         storage = signin._storage
         assert isinstance(storage, PostgresStorage)
         # Statements that take a while overlap, however fast the machine is.
@@ -120,8 +142,8 @@ async def test_lives_of_sessions_on_two_nodes(
 
 async def test_what_housekeeping_does(place: Place) -> None:
     """Housekeeping works: partitions, expiry, leases, deletion. Some statements must not run in a transaction."""
-    storage = await open_storage(place.url, pgbouncer=True)
-    async with place.sign_in(pgbouncer=True) as signin:
+    storage = await open_storage(place.url)
+    async with place.sign_in() as signin:
         await opened(signin, place.project_id)
     now = system_clock()
     today = day_number(now)
@@ -162,7 +184,7 @@ async def test_a_service_through_it(
     place: Place, start_service: StartService, signin: WholeSignIn, figure: Figure
 ) -> None:
     """A sign-in over HTTP works; without LISTEN a waiting client learns of the tap."""
-    service = start_service(place, "--pgbouncer")
+    service = start_service(place)
     async with httpx.AsyncClient(base_url=service.base_url, timeout=60) as client:
         took = []
         for _ in range(3):

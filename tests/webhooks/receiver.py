@@ -119,7 +119,7 @@ async def opened(receiver: RawReceiver | None = None, **options: Any) -> AsyncIt
 
 
 class Authority:
-    """A certificate authority of one test's own."""
+    """A certificate authority of one test's own. Like many private ones, it leaves out what Python 3.13 asks for."""
 
     def __init__(self, place: Path) -> None:
         self._place = place

@@ -51,6 +51,7 @@ from taproof.core.clock import HOUR, MINUTE
 from taproof.core.errors import TaproofError
 from taproof.core.rate_limit import Rate
 from taproof.core.webhook_url import is_loopback
+from taproof.storage.postgres.address import AddressRefused
 
 BOT_API: Final = "https://api.telegram.org"
 WEBHOOK_PATH: Final = "/bot/webhook"
@@ -225,7 +226,11 @@ class Settings(BaseModel):
         shown="sqlite:///taproof.db, in sandbox mode sqlite:///taproof-sandbox.db",
         repr=False,
     )
-    pgbouncer: bool = _setting(_STORE, "Connect to PostgreSQL through PgBouncer in transaction mode.", default=False)
+    pgbouncer: bool = _setting(
+        _STORE,
+        "Expect a pooler in transaction mode in front of PostgreSQL. Otherwise, the start finds out.",
+        default=False,
+    )
     master_key: MasterKey = _setting(
         _STORE,
         "The key that encrypts stored secrets: 32 bytes in base64. With PostgreSQL, every node needs the same key. "
@@ -401,7 +406,9 @@ def load_settings(given: Mapping[str, object]) -> Settings:
             if not name:
                 sentences += str(problem["ctx"]["error"]).split("\n")
             elif problem["type"] != "default_factory_not_called":
-                sentences.append(f"{called(name)} {OPTIONS[name].must}.")
+                reason = problem.get("ctx", {}).get("error")
+                told = reason if isinstance(reason, AddressRefused) else OPTIONS[name].must
+                sentences.append(f"{called(name)} {told}.")
         raise InvalidSettings(list(dict.fromkeys(sentences))) from None
 
 

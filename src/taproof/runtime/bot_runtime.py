@@ -14,6 +14,7 @@ from taproof.core.clock import MINUTE, system_clock
 from taproof.core.errors import DecryptionFailed
 from taproof.core.model import SERVICE_BOT
 from taproof.core.rate_limit import Rate
+from taproof.http.outbound_tls import client_context
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
 from taproof.messengers.telegram.bot_settings import check_settings
@@ -181,10 +182,15 @@ async def _find_bot(bots: Bots, service_bot: Bot, connect: Callable[[str], Bot],
         return None
 
 
+# Loading the system's certificates takes 50 ms, and all bots of a process can share them.
+_client_context = functools.cache(client_context)
+
+
 def open_bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
     """Return a client for the Bot API of the messenger or of the sandbox, with `limit` connections at most."""
     if not settings.sandbox:
-        return BotApiClient(settings.bot_api_url, environment=settings.telegram_environment, limit=limit)
+        environment, trusted = settings.telegram_environment, _client_context()
+        return BotApiClient(settings.bot_api_url, environment=environment, tls=trusted, limit=limit)
     tls = None
     if settings.tls_cert is not None:
         # The sandbox's bot calls this process over loopback, so the certificate need not be verified.

@@ -20,7 +20,7 @@ _OWN_WORDS: Final = (TimeoutError, asyncpg.InvalidAuthorizationSpecificationErro
 _ASK: Final = """
 SELECT current_setting('server_version_num')::INTEGER, current_setting('server_version'),
   current_setting('server_encoding'), pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on',
-  pg_backend_pid(), (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT,
+  (extract(epoch FROM clock_timestamp()) * 1000)::BIGINT,
   to_regclass('schema_migrations') IS NOT NULL,
   EXISTS (SELECT FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace = current_schema()::regnamespace),
   current_setting('synchronous_commit'), current_setting('synchronous_standby_names') <> '',
@@ -37,8 +37,6 @@ class DatabaseServer:
     version: str
     encoding: str
     is_read_only: bool
-    is_pooled: bool
-    """True if the connection goes through a pooler such as PgBouncer."""
     skew: int
     """How far this machine's clock is ahead of the server's, in ms."""
     schema_version: int | None
@@ -63,12 +61,10 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
             async with connection.transaction(readonly=True):
                 asked = clock()
                 found: Any = await connection.fetchrow(_ASK, timeout=_PATIENCE)
-                skew = (asked + clock()) // 2 - found[5]
+                skew = (asked + clock()) // 2 - found[4]
                 schema_version: int | None = 0
-                if found[6]:
+                if found[5]:
                     schema_version = await connection.fetchval(_VERSION, timeout=_PATIENCE)
-            # A pooler invents the process id that it reports at the start of a connection.
-            is_pooled = connection.get_server_pid() != found[4]
         finally:
             await connection.close(timeout=_PATIENCE)
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, ValueError) as error:
@@ -78,9 +74,9 @@ async def ask_server(database_url: str, clock: Clock) -> DatabaseServer:
             f"The database {shown_database(database_url)} cannot be reached: {_reason(error)}. Check "
             "TAPROOF_DATABASE_URL, that the server is running, and that it accepts this user."
         ) from None
-    if not found[6] and found[7]:
+    if not found[5] and found[6]:
         schema_version = None
-    return DatabaseServer(found[0], found[1], found[2], found[3], is_pooled, skew, schema_version, *found[8:])
+    return DatabaseServer(found[0], found[1], found[2], found[3], skew, schema_version, *found[7:])
 
 
 def _reason(error: Exception) -> str:

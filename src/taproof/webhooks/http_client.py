@@ -8,7 +8,6 @@ import asyncio
 import dataclasses
 import itertools
 import socket
-import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager, suppress
@@ -23,6 +22,7 @@ from taproof.core.address_rules import AddressRules
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.retry_after import RETRY_AFTER_STATUSES
 from taproof.core.webhook_url import UrlParts, is_address, is_loopback, split_url
+from taproof.http.outbound_tls import client_context
 from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, SignedRequest, WebhookResponse
 from taproof.webhooks.connection import Answer, Connection, Refused
 
@@ -218,7 +218,7 @@ async def open_webhook_client(
         timeout: seconds for one whole post: resolving, connecting, sending and reading.
     """
     # Loading the system's certificates takes 50 ms.
-    context = await asyncio.to_thread(ssl.create_default_context)
+    context = await asyncio.to_thread(client_context)
     context.set_alpn_protocols(["http/1.1"])
     # c-ares needs only one thread for all lookups, even slow ones.
     lookup = resolver or AsyncResolver(timeout=1.5, tries=2)

@@ -105,13 +105,11 @@ async def test_a_server_that_is_too_old_is_refused(dsn: str, monkeypatch: pytest
     [
         ("postgresql://ada:s3cret@127.0.0.1:1/taproof", "refused the connection"),
         ("postgresql://ada:s3cret@nowhere.invalid/taproof", "cannot be resolved"),
-        ("postgresql://ada:1/s3cret@127.0.0.1/taproof", "TAPROOF_DATABASE_URL"),
-        ("postgresql://ada:s3/cret@127.0.0.1/taproof", "cannot be read"),
+        ("postgresql://ada:1/s3cret@127.0.0.1/taproof", "Write %40"),
+        ("postgresql://ada:s3/cret@127.0.0.1/taproof", "Write %40"),
         ("postgresql://ada:s3cret@127.0.0.1:port/taproof", "cannot be read"),
-        ("mysql://ada:s3cret@127.0.0.1/taproof", "cannot be read"),
-        ("postgresql://ada:s3cret@127.0.0.1/taproof?sslmode=s3cret", "cannot be read"),
+        ("postgresql://ada:s3cret@127.0.0.1/taproof?sslmode=s3cret", "sslmode .* must be disable, allow,"),
         ("postgresql://ada:s3cret@127.0.0.1/taproof?sslmode=verify-full", "sslrootcert=FILE"),
-        ("postgresql://ada:s3cret@127.0.0.1/taproof?sslmode=verify-full&sslrootcert=system", "sslrootcert=FILE"),
     ],
 )
 async def test_an_address_that_does_not_work_is_refused_with_a_sentence(
@@ -139,8 +137,9 @@ async def test_a_database_that_is_not_there_is_refused_with_a_sentence(dsn: str)
     ("parameter", "sentence"),
     [
         ("sslmode=require", "does not offer TLS"),
-        ("sslmod=s3cret", "does not know a parameter in TAPROOF_DATABASE_URL: sslmod"),
-        ("work_mem=s3cret", "does not accept the value of work_mem"),
+        ("sslmod=s3cret", "does not know: sslmod. Did you mean sslmode"),
+        ("options=-c%20work_mem%3Ds3cret", "does not accept a setting in options .*: work_mem"),
+        ("options=-c%20work_men%3Ds3cret", "does not know a setting in options .*: work_men"),
     ],
 )
 async def test_a_parameter_that_does_not_work_is_named(dsn: str, parameter: str, sentence: str) -> None:

@@ -17,6 +17,7 @@ from taproof.config.settings import BOT_API, WEBHOOK_PATH, Settings
 from taproof.core.clock import SECOND, Clock
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
+from taproof.http.outbound_tls import client_context
 from taproof.messengers.telegram.bot_settings import missing_updates, wrong_settings
 from taproof.messengers.telegram.types import BotFullInfo, WebhookInfo
 
@@ -52,7 +53,8 @@ async def check_messenger(settings: Settings, clock: Clock) -> list[Finding]:
     if settings.bot_token is None:
         return [from_sentences("messenger", "problem", no_messenger(settings.role, settings.bot_updates))]
     try:
-        async with aiohttp.ClientSession(timeout=_TIMEOUT) as client:
+        connector = aiohttp.TCPConnector(ssl=client_context())
+        async with aiohttp.ClientSession(timeout=_TIMEOUT, connector=connector) as client:
             me = await _ask(client, settings, "getMe", clock)
             webhook = await _ask(client, settings, "getWebhookInfo", clock) if me.body.get("ok") is True else None
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:

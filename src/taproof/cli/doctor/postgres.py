@@ -13,6 +13,7 @@ from taproof.runtime.database_probe import DatabaseServer, ask_server
 from taproof.storage.migrate import migrations
 from taproof.storage.postgres.connection import may_make_tables
 from taproof.storage.postgres.connection_errors import MAKE_OWNER
+from taproof.storage.postgres.pooler import find_pooler
 
 _OLDEST: Final = 14
 _SKEW_WARNING: Final = 1 * SECOND
@@ -34,7 +35,7 @@ async def check_postgres_store(settings: Settings, clock: Clock) -> list[Finding
     return [
         _check_version(found),
         store,
-        _check_pooler(settings, found),
+        await _check_pooler(settings),
         _check_clock(found),
         _check_durability(found),
         await check_master_key(settings, in_use=in_use),
@@ -79,18 +80,18 @@ async def _check_rights(settings: Settings) -> Finding | None:
     return problem("store", f"this user may not create tables in {where}", MAKE_OWNER)
 
 
-def _check_pooler(settings: Settings, found: DatabaseServer) -> Finding:
-    if found.is_pooled and not settings.pgbouncer:
-        return problem(
-            "pgbouncer", "the connection goes through a pooler", f"Set {called('pgbouncer')}, or connect directly."
-        )
-    if settings.pgbouncer and not found.is_pooled:
-        return warning(
-            "pgbouncer",
-            "the connection goes directly to the server",
-            f"Leave out {called('pgbouncer')}: without it, statements are prepared only once.",
-        )
-    return ok("pgbouncer", "used, as set" if found.is_pooled else "not used, as set")
+async def _check_pooler(settings: Settings) -> Finding:
+    try:
+        pooling = await find_pooler(settings.database_url)
+    except StoreUnavailable as error:
+        return from_sentences("pooler", "problem", error.sentence)
+    if pooling == "transaction":
+        detail = "transaction mode, so a call with wait is answered up to a second later if another node gets the tap"
+        return ok("pooler", detail)
+    if settings.pgbouncer:
+        detail = "none in transaction mode answers, but the setting says so"
+        return warning("pooler", detail, f"Leave out {called('pgbouncer')}: without it, statements are prepared once.")
+    return ok("pooler", "session mode" if pooling == "session" else "none")
 
 
 def _check_durability(found: DatabaseServer) -> Finding:

@@ -2,13 +2,16 @@
 
 import asyncio
 import contextlib
+import re
+import socket
+from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.storage.migrate import migrate_postgres
+from taproof.storage.postgres.address import read_address
 from taproof.storage.postgres.connection_errors import AWAY, CHECK_ADDRESS, UNDONE, explain_errors
 
 OLDEST_SERVER: Final = 14
@@ -16,15 +19,23 @@ OLDEST_SERVER: Final = 14
 CONNECT_PATIENCE: Final = 5.0
 _HEAD_START: Final = 0.3
 """Seconds after which the next host is tried too."""
+_TCP_OPTIONS: Final = {
+    "keepalives_idle": "TCP_KEEPIDLE",
+    "keepalives_interval": "TCP_KEEPINTVL",
+    "keepalives_count": "TCP_KEEPCNT",
+    "tcp_user_timeout": "TCP_USER_TIMEOUT",
+}
 _PRIMARY: Final = {"target_session_attrs": "primary"}
 _MIGRATE_ATTEMPTS: Final = 15
 """Together with the pauses between them, these attempts take about a minute."""
 APPLICATION_NAME: Final = "taproof"
+_IS_POSTGRES: Final = re.compile(r"^PostgreSQL \d+(?!.*(-YB-|Redshift|Greenplum|Materialize|QuestDB))")
+"""What `version()` says on PostgreSQL. Citus, Aurora, AlloyDB and others that are PostgreSQL inside say the same."""
 _MAY_MAKE_TABLES: Final = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), FALSE)"
 
 
 class Connection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no types.
-    """A connection that knows its `url`, and never asks the server to cancel a statement.
+    """A connection that knows its `host`, and never asks the server to cancel a statement.
 
     A commit that waits for a synchronous standby is already in the log of the primary. If this wait is cancelled, the
     server shows the change to everybody, although a fail-over would undo it (docs/decisions/0014-fail-over.md). So a
@@ -32,10 +43,19 @@ class Connection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no typ
     and nobody sees the change.
     """
 
-    __slots__ = ("url",)
+    __slots__ = ("host",)
 
     def _cancel_current_command(self, *_waiters: "asyncio.Future[None] | None") -> None:
         self._transport.abort()
+
+    def set_socket_options(self, options: list[tuple[int, int, int]]) -> None:
+        """Set options of a TCP connection, each the arguments of `setsockopt`."""
+        used = self._transport.get_extra_info("socket")
+        if used is not None and used.family != socket.AF_UNIX:
+            # uvloop does not give out its socket, but a copy of its descriptor is the same connection.
+            with socket.fromfd(used.fileno(), used.family, used.type) as copy:
+                for option in options:
+                    copy.setsockopt(*option)
 
     async def close(self, *, timeout: float | None = None) -> None:  # noqa: ASYNC109 — as in asyncpg.
         # The pool closes connections in the background, where nobody receives an error. After a timeout, the connection
@@ -50,32 +70,31 @@ class PostgresTooOld(TaproofError, code="postgres_too_old"):
     sentence = "This PostgreSQL is too old. Use version 14 or newer."
 
 
-def server_urls(dsn: str) -> list[str]:
-    """Return one URL for each host in `dsn`.
+class NotPostgres(TaproofError, code="not_postgres"):
+    """The server is another program that speaks PostgreSQL's protocol."""
 
-    Raises:
-        ValueError: several hosts in the parameter `host`. The hosts must be in front of the database's name.
-    """
-    parts = urlsplit(dsn)
-    if "," in parse_qs(parts.query).get("host", [""])[0]:
-        raise ValueError
-    user, at, hosts = parts.netloc.rpartition("@")
-    if "," not in hosts:
-        return [dsn]
-    return [urlunsplit(parts._replace(netloc=f"{user}{at}{host}")) for host in hosts.split(",")]
+    sentence = (
+        "This database server is not PostgreSQL but another product with its protocol, such as CockroachDB or "
+        "YugabyteDB. Taproof relies on PostgreSQL's own locks and partitions. Use PostgreSQL 14 or newer, or a SQLite "
+        "file."
+    )
 
 
 class Hosts:
-    """The hosts of a database URL, in the order in which they are tried."""
+    """The hosts of a database address, in the order in which they are tried."""
 
     def __init__(self, dsn: str) -> None:
-        """Read a database URL.
+        """Read a database address.
 
         Raises:
-            ValueError: see `server_urls`.
+            AddressRefused: see `read_address`.
         """
-        self._urls = server_urls(dsn)
-        self._attributes = {} if "target_session_attrs" in parse_qs(urlsplit(dsn).query) else _PRIMARY
+        address = read_address(dsn)
+        self._hosts = list(address.hosts)
+        self._options = address.driver_options
+        self._settings = address.server_settings
+        self._timeout = address.connect_timeout
+        self._socket_options = _socket_options(address.parameters)
 
     async def connect(self, _dsn: str = "", **options: Any) -> asyncpg.Connection:
         """Open a connection. The caller must close it.
@@ -83,13 +102,17 @@ class Hosts:
         Of several hosts, the primary is used, unless `target_session_attrs` says otherwise (PostgreSQL, "Connection
         Strings"). The pool of asyncpg passes a URL too, which is not used.
         """
-        options = {"connection_class": Connection, "timeout": CONNECT_PATIENCE, **options}
-        if len(self._urls) == 1:
-            return await _open(self._urls[0], options)
+        primary = _PRIMARY if len(self._hosts) > 1 else {}
+        options = {"connection_class": Connection, "timeout": CONNECT_PATIENCE, **primary, **self._options, **options}
+        options["server_settings"] = {**options.get("server_settings", {}), **self._settings}
+        if self._timeout is not None:
+            options["timeout"] = self._timeout
+        if len(self._hosts) == 1:
+            return await self._open(self._hosts[0], options)
         attempts: list[asyncio.Task[asyncpg.Connection]] = []
         chosen: asyncpg.Connection | None = None
         try:
-            chosen = await _first_accepted(self._urls, attempts, {**self._attributes, **options})
+            chosen = await self._first_accepted(attempts, options)
         finally:
             for attempt in attempts:
                 attempt.cancel()
@@ -98,45 +121,56 @@ class Hosts:
                     outcome.terminate()
         return chosen
 
-    def try_last(self, url: str) -> None:
-        """Try the host with this URL, one of those given, after all others."""
-        self._urls = [*(each for each in self._urls if each != url), url]
+    def try_last(self, host: tuple[str, int]) -> None:
+        """Try this host, one of those given, after all others."""
+        self._hosts = [*(each for each in self._hosts if each != host), host]
+
+    async def _open(self, host: tuple[str, int], options: dict[str, Any]) -> asyncpg.Connection:
+        connection = await asyncpg.connect(host=host[0], port=host[1], **options)
+        connection.host = host
+        connection.set_socket_options(self._socket_options)
+        return connection
+
+    async def _first_accepted(
+        self, attempts: "list[asyncio.Task[asyncpg.Connection]]", options: dict[str, Any]
+    ) -> asyncpg.Connection:
+        """Return the first connection that is accepted. Add every attempt to `attempts`; the caller ends the others.
+
+        A host that does not respond does not delay the others: each has only a short head start. asyncpg would try one
+        after the other, within a single timeout.
+        """
+        waiting = list(self._hosts)
+        running: set[asyncio.Task[asyncpg.Connection]] = set()
+        failures: list[BaseException] = []
+        while waiting or running:
+            if waiting:
+                attempts.append(asyncio.create_task(self._open(waiting.pop(0), options)))
+                running.add(attempts[-1])
+            limit = _HEAD_START if waiting else None
+            done, running = await asyncio.wait(running, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            for attempt in done:
+                if (failure := attempt.exception()) is None:
+                    return attempt.result()
+                failures.append(failure)
+        # "It is a standby" is a better explanation than "it does not respond".
+        raise next(
+            (each for each in failures if isinstance(each, asyncpg.TargetServerAttributeNotMatched)), failures[-1]
+        )
+
+
+def _socket_options(parameters: Mapping[str, str]) -> list[tuple[int, int, int]]:
+    """Return the options of a socket for libpq's parameters about TCP, as arguments of `setsockopt`."""
+    alive = [] if parameters.get("keepalives") == "0" else [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    return alive + [
+        (socket.IPPROTO_TCP, getattr(socket, option), int(parameters[name]))
+        for name, option in _TCP_OPTIONS.items()
+        if hasattr(socket, option) and int(parameters.get(name, "0")) > 0
+    ]
 
 
 async def connect_to_primary(dsn: str, **options: Any) -> asyncpg.Connection:
     """Open a connection, as `Hosts.connect`. The caller must close it."""
     return await Hosts(dsn).connect(**options)
-
-
-async def _open(url: str, options: dict[str, Any]) -> asyncpg.Connection:
-    connection = await asyncpg.connect(url, **options)
-    connection.url = url
-    return connection
-
-
-async def _first_accepted(
-    urls: list[str], attempts: "list[asyncio.Task[asyncpg.Connection]]", options: dict[str, Any]
-) -> asyncpg.Connection:
-    """Return the first connection that is accepted. Add every attempt to `attempts`; the caller ends the others.
-
-    A host that does not respond does not delay the others: each has only a short head start. asyncpg would try one
-    after the other, within a single timeout.
-    """
-    waiting = list(urls)
-    running: set[asyncio.Task[asyncpg.Connection]] = set()
-    failures: list[BaseException] = []
-    while waiting or running:
-        if waiting:
-            attempts.append(asyncio.create_task(_open(waiting.pop(0), options)))
-            running.add(attempts[-1])
-        limit = _HEAD_START if waiting else None
-        done, running = await asyncio.wait(running, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-        for attempt in done:
-            if (failure := attempt.exception()) is None:
-                return attempt.result()
-            failures.append(failure)
-    # "It is a standby" is a better explanation than "it does not respond".
-    raise next((each for each in failures if isinstance(each, asyncpg.TargetServerAttributeNotMatched)), failures[-1])
 
 
 async def connect(dsn: str, **options: Any) -> asyncpg.Connection:
@@ -150,6 +184,7 @@ async def migrate_database(dsn: str, now: int) -> tuple[int, int]:
     A database that a newer release has migrated is left as it is: old code runs on a new schema in a rolling deploy.
 
     Raises:
+        NotPostgres: the server only speaks PostgreSQL's protocol.
         PostgresTooOld: the server is older than 14.
         StoreUnavailable: the database cannot be reached; the sentence says what to check.
         MigrationChanged: a release with a different history created the schema.
@@ -157,6 +192,8 @@ async def migrate_database(dsn: str, now: int) -> tuple[int, int]:
     with explain_errors(dsn):
         connection = await connect(dsn, server_settings={"application_name": APPLICATION_NAME})
         try:
+            if not _IS_POSTGRES.search(await connection.fetchval("SELECT version()")):
+                raise NotPostgres
             if connection.get_server_version().major < OLDEST_SERVER:
                 raise PostgresTooOld
             if connection.get_settings().server_encoding != "UTF8":

@@ -10,6 +10,7 @@ from typing import Final
 import asyncpg
 
 from taproof.core.errors import StoreUnavailable
+from taproof.storage.postgres.address import AddressRefused
 
 AWAY: Final = (
     OSError,
@@ -58,6 +59,8 @@ def sentence_about(error: Exception, dsn: str) -> str | None:
     for explain in (_tls_sentence, _parameter_sentence, _refusal_sentence):
         if sentence := explain(error, dsn):
             return sentence
+    if isinstance(error, AddressRefused):
+        return f"TAPROOF_DATABASE_URL {error}."
     if isinstance(error, ValueError):
         return f"The address of the database cannot be read. {CHECK_ADDRESS}: the format is {_FORM}."
     if isinstance(error, socket.gaierror):
@@ -107,17 +110,25 @@ def _parameter_sentence(error: Exception, dsn: str) -> str | None:
     ):
         return None
     name = _QUOTED_NAME.search(str(error))
-    if name is None or not (f"?{name[1]}=" in dsn or f"&{name[1]}=" in dsn):
+    if name is None or "options=" not in dsn:
         return None
-    if isinstance(error, asyncpg.UndefinedObjectError):
-        return f"The server does not know a parameter in TAPROOF_DATABASE_URL: {name[1]}. Correct or remove it."
-    return f"The server does not accept the value of {name[1]} in TAPROOF_DATABASE_URL. Correct or remove it."
+    verb = "know" if isinstance(error, asyncpg.UndefinedObjectError) else "accept"
+    return f"The server does not {verb} a setting in options of TAPROOF_DATABASE_URL: {name[1]}. Correct or remove it."
 
 
 def _refusal_sentence(error: Exception, _dsn: str) -> str | None:
     match error:
         case asyncpg.InvalidAuthorizationSpecificationError():
             return f"The database refuses this user. {CHECK_ADDRESS}: its user and password."
+        case asyncpg.ProtocolViolationError() if "startup parameter" in str(error):
+            return (
+                "The pooler in front of the database refuses a parameter of TAPROOF_DATABASE_URL, such as options. "
+                "Remove it, or add it to the pooler's ignore_startup_parameters."
+            )
+        case asyncpg.ProtocolViolationError():
+            return (
+                f"The pooler in front of the database refuses the connection. {CHECK_ADDRESS}: its database and user."
+            )
         case asyncpg.InvalidCatalogNameError():
             return f"There is no such database on the server. {CHECK_ADDRESS}: its last part."
         case asyncpg.ReadOnlySQLTransactionError():

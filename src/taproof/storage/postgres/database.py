@@ -13,6 +13,7 @@ from taproof.core.errors import StoreUnavailable
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.connection import APPLICATION_NAME, Connection, Hosts
 from taproof.storage.postgres.connection_errors import AWAY, UNDONE, explain_errors
+from taproof.storage.postgres.pooler import Pooling
 from taproof.storage.postgres.transaction import PostgresTransaction, has_nul
 from taproof.storage.queries.database import Purge
 from taproof.storage.queries.transaction import Transaction
@@ -40,6 +41,8 @@ _SETTINGS: Final = {
     # 10,000 sessions.
     "random_page_cost": "1.1",
     "jit": "off",
+    # The default of the user or of the database may be another one.
+    "default_transaction_isolation": "read committed",
     # The server ends a statement if the node can no longer be reached.
     "statement_timeout": "15s",
     "idle_in_transaction_session_timeout": "15s",
@@ -53,22 +56,23 @@ class PostgresDatabase:
     server rolled them back because of a conflict between two transactions.
     """
 
-    def __init__(self, dsn: str, *, pgbouncer: bool) -> None:
+    def __init__(self, dsn: str, *, pooling: Pooling) -> None:
         """Use `open`."""
         self._hosts = Hosts(dsn)
         self._options: dict[str, Any] = {
             "command_timeout": _COMMAND_PATIENCE,
-            # In PgBouncer's transaction mode, the next transaction may use another connection to the server. So nothing
-            # is prepared by name. PgBouncer also rejects settings that it does not know.
-            **({"statement_cache_size": 0} if pgbouncer else {"max_cached_statement_lifetime": 0}),
-            "server_settings": {"application_name": APPLICATION_NAME} if pgbouncer else _SETTINGS,
+            # In transaction mode, the next transaction may use another connection to the server. So nothing is prepared
+            # by name, and no setting lasts. Poolers also reject settings that they do not know at the start of a
+            # connection; in session mode, they are set afterwards.
+            **({"statement_cache_size": 0} if pooling == "transaction" else {"max_cached_statement_lifetime": 0}),
+            "server_settings": _SETTINGS if pooling == "none" else {"application_name": APPLICATION_NAME},
         }
         self._pool: asyncpg.Pool = asyncpg.create_pool(
-            dsn,
             min_size=_CONNECTIONS[0],
             max_size=_CONNECTIONS[1],
             connect=self._hosts.connect,
             connection_class=Connection,
+            init=_apply_settings if pooling == "session" else None,
             reset=_leave_as_it_is,
             **self._options,
         )
@@ -79,14 +83,14 @@ class PostgresDatabase:
         self._rest = asyncio.Event()
 
     @classmethod
-    async def open(cls, dsn: str, *, pgbouncer: bool) -> Self:
+    async def open(cls, dsn: str, *, pooling: Pooling) -> Self:
         """Open the first connections of a pool.
 
         Raises:
             StoreUnavailable: the database cannot be reached; the sentence says what to check.
         """
         with explain_errors(dsn):
-            pool = cls(dsn, pgbouncer=pgbouncer)
+            pool = cls(dsn, pooling=pooling)
             await pool._pool
         pool._checks = asyncio.create_task(pool._check())
         return pool
@@ -229,13 +233,13 @@ class PostgresDatabase:
     async def _connection(self) -> AsyncIterator[asyncpg.Connection]:
         try:
             connection = await self._pool.acquire(timeout=_ACQUIRE_PATIENCE)
-            url = connection.url
+            host = connection.host
             try:
                 yield connection
             except (asyncpg.ReadOnlySQLTransactionError, TimeoutError):
                 # The server is a standby now, or does not respond. Renew all connections, so that they may find the new
                 # primary. A former primary whose Patroni has died still accepts connections, so others come first.
-                self._hosts.try_last(url)
+                self._hosts.try_last(host)
                 await self._pool.expire_connections()
                 raise
             except asyncpg.InternalClientError:
@@ -256,6 +260,11 @@ class PostgresDatabase:
 def storable(names: Iterable[str]) -> list[str]:
     """Return the names that contain no NUL: PostgreSQL cannot store a NUL, so no row can have such a name."""
     return [name for name in names if "\0" not in name]
+
+
+async def _apply_settings(connection: asyncpg.Connection) -> None:
+    settings = {name: value for name, value in _SETTINGS.items() if name != "application_name"}
+    await connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in settings.items()))
 
 
 async def _leave_as_it_is(_connection: asyncpg.Connection) -> None:

@@ -14,6 +14,7 @@ from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.oidc.authorizations import PostgresAuthorizations
 from taproof.storage.postgres.oidc.clients import PostgresOidcClients
 from taproof.storage.postgres.partitions import Partitions
+from taproof.storage.postgres.pooler import Pooling, find_pooler
 from taproof.storage.postgres.projects import PostgresProjects
 from taproof.storage.postgres.prompts import PostgresPrompts
 from taproof.storage.postgres.sessions import PostgresSessions
@@ -37,13 +38,13 @@ SELECT current_setting('server_version'), (SELECT MAX(version) FROM schema_migra
 class PostgresStorage(Storage):
     """A store in one PostgreSQL database, composed of its parts. See `storage.protocol` for each part's contract."""
 
-    def __init__(self, database: PostgresDatabase, clock: Clock | None, *, pgbouncer: bool) -> None:
+    def __init__(self, database: PostgresDatabase, clock: Clock | None, *, pooling: Pooling) -> None:
         """Use `open`."""
         self.database = database
         partitions = Partitions(database)
         announcer = Announcer(database)
         prompts = PostgresPrompts(database, announcer)
-        sessions = PostgresSessions(database, partitions, announcer, clock, hears=not pgbouncer)
+        sessions = PostgresSessions(database, partitions, announcer, clock, hears=pooling != "transaction")
         projects = PostgresProjects(database)
         clients = PostgresOidcClients(database)
         bots = PostgresBots(database)
@@ -75,17 +76,18 @@ class PostgresStorage(Storage):
         """Connect to a database, and migrate its schema if needed.
 
         Args:
-            dsn: `postgresql://user:password@host:port/database`.
+            dsn: an address of a database, as `read_address` reads it.
             now: the time recorded for migrations, in ms.
             clock: see `SessionQueries`.
-            pgbouncer: true if `dsn` points to a PgBouncer in transaction mode. In this case, no statement is prepared
-                by name, and decisions of other nodes are not received.
+            pgbouncer: true if `dsn` points to a pooler in transaction mode; otherwise, this is found out. With such a
+                pooler, no statement is prepared by name, and decisions of other nodes are not received.
 
         Raises:
-            PostgresTooOld, StoreUnavailable, MigrationChanged: as for `migrate_database`.
+            NotPostgres, PostgresTooOld, StoreUnavailable, MigrationChanged: as for `migrate_database`.
         """
         await migrate_database(dsn, now)
-        return cls(await PostgresDatabase.open(dsn, pgbouncer=pgbouncer), clock, pgbouncer=pgbouncer)
+        pooling: Pooling = "transaction" if pgbouncer else await find_pooler(dsn)
+        return cls(await PostgresDatabase.open(dsn, pooling=pooling), clock, pooling=pooling)
 
     async def close(self) -> None:
         for part in self._batching:
