@@ -11,7 +11,7 @@ from tests.service.conftest import acting
 
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601, system_clock
-from taproof.core.deliveries import PassedOver
+from taproof.core.deliveries import AttemptOutcome, PassedOver
 from taproof.core.errors import DecryptionFailed
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.core.retry_schedule import RETRY_DELAYS
@@ -19,7 +19,6 @@ from taproof.service.webhooks import (
     ANSWER_KEPT,
     FAILING_LIMIT,
     LEASE,
-    AttemptOutcome,
     WebhookResponse,
     answer_associated_data,
 )
