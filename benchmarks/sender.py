@@ -36,12 +36,13 @@ from taproof.config.logging import configure_logging
 from taproof.config.settings import Settings, load_settings
 from taproof.core.accounts import Actor, Developer
 from taproof.core.clock import system_clock
+from taproof.core.deliveries import AttemptOutcome
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.runtime.listener import raise_file_limit
 from taproof.runtime.services import Services, open_services
 from taproof.service.housekeeping import Housekeeping
-from taproof.service.webhooks import AttemptOutcome, SignedRequest, WebhookResponse
+from taproof.service.webhooks import SignedRequest, WebhookResponse
 from taproof.webhooks.http_client import WebhookClient, open_webhook_client
 from taproof.webhooks.sender import WebhookSender
 

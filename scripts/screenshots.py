@@ -36,6 +36,7 @@ from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
+from taproof.service.signals import Signals
 from taproof.storage.sqlite.store import SqliteStorage
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
@@ -155,8 +156,12 @@ async def make_history(service: Service, project_ids: list[str]) -> None:
     instant = 0
     storage = SqliteStorage.open(service.directory / "taproof.db", int(time.time() * 1000))
     encryptor = Encryptor((service.directory / "taproof.db.key").read_text("ascii").strip())
-    sessions = SignInSessions(storage, encryptor, lambda: "https://t.me/sandbox_bot", lambda: instant, system_entropy)
-    decisions = Decisions(storage, encryptor, lambda: instant, system_entropy)
+    unheard = Signals(*[lambda *_: None] * 5)
+    clock = lambda: instant  # noqa: E731
+    sessions = SignInSessions(
+        storage, encryptor, lambda: "https://t.me/sandbox_bot", clock, system_entropy, signals=unheard
+    )
+    decisions = Decisions(storage, encryptor, clock, system_entropy, signals=unheard)
     now = int(time.time() * 1000)
     count = 0
     for day in range(27, -1, -1):

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.service.conftest import Node, acting
+from tests.signals import signals
 from tests.whole_sign_in import OWN_ORIGIN
 
 from taproof.core.accounts import Developer
@@ -21,6 +22,7 @@ from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient, S
 from taproof.core.oidc.errors import OAuthError
 from taproof.core.oidc.signing import PrivateKey, new_private_key
 from taproof.core.request_context import Requester
+from taproof.core.session_state import CountedDecision
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.oidc.app import OpenidProvider
@@ -62,7 +64,7 @@ class Provider:
         storage, encryptor, clock = node.storage, node.encryptor, node.clock
         self.node = node
         self.brand = Brand()
-        self.withdrawn = 0
+        self.counted: list[CountedDecision] = []
         self.clients = OidcClients(storage, clock, system_entropy)
         self.keys = SigningKeys(storage, encryptor, clock, system_entropy)
         self.requests = AuthorizationRequests(storage, clock, system_entropy)
@@ -72,17 +74,14 @@ class Provider:
             node.signin,
             clock,
             system_entropy,
+            signals=signals(count_decision=self.counted.append),
             waiting=node.signin.waiting,
             base_url=ISSUER,
-            withdrawn=self._count_withdrawn,
         )
         self.tokens = Tokens(
             storage, encryptor, self.keys, clock, system_entropy, issuer=ISSUER, email_domain="sign-in.example"
         )
         self.devices = Devices(storage, self.sign_ins, ISSUER, clock, system_entropy)
-
-    def _count_withdrawn(self) -> None:
-        self.withdrawn += 1
 
     def build(self) -> OpenidProvider:
         """Return the HTTP endpoints."""

@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+from tests.signals import signals
+
 from taproof.core.accounts import Plan
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor
@@ -10,7 +12,6 @@ from taproof.core.entropy import Entropy
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.prompts import Prompts
-from taproof.service.sessions.returns import Returns
 from taproof.service.sessions.wait import Waiting
 from taproof.storage.protocol import Storage
 
@@ -37,18 +38,15 @@ class WholeSignIn(SignInSessions, Decisions):
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
     ) -> None:
         self.waiting = Waiting(storage, clock)
-        self.prompts = Prompts(storage, clock, notice=self.waiting.notice)
         self.ended = asyncio.Event()
-        Decisions.__init__(
-            self,
-            storage,
-            encryptor,
-            clock,
-            entropy,
-            wake=self.waiting.wake,
-            notice=self.waiting.notice,
-            recorded=recorded,
+        told = signals(
+            decided=self.waiting.wake,
+            hint_changed=self.waiting.notice,
+            event_recorded=recorded,
+            prompt_ended=self.ended.set,
         )
+        self.prompts = Prompts(storage, clock, signals=told)
+        Decisions.__init__(self, storage, encryptor, clock, entropy, signals=told)
         SignInSessions.__init__(
             self,
             storage,
@@ -56,11 +54,9 @@ class WholeSignIn(SignInSessions, Decisions):
             link_base,
             clock,
             entropy,
+            signals=told,
             project_bot_link_base=project_bot_link_base,
             find_place=find_place,
             own_origin=OWN_ORIGIN,
             require_room=require_room,
-            wake=self.waiting.wake,
-            ended=self.ended.set,
-            returns=Returns(storage, encryptor, clock, entropy, wake=self.waiting.wake, recorded=recorded),
         )

@@ -15,8 +15,8 @@ from tests.api.unauthenticated import JSON, Running, call_of, routes_of, running
 from taproof.core.accounts import Actor
 from taproof.core.errors import API_ERRORS
 from taproof.core.model import MessengerIdentity, ProjectChanges
+from taproof.core.session_state import CountedDecision
 from taproof.http.metrics import LimitName, SessionEndpoint
-from taproof.service.sessions.decide import CountedDecision
 
 OPENMETRICS: Final = "application/openmetrics-text"
 PROMETHEUS: Final = f"{OPENMETRICS};version=1.0.0,{OPENMETRICS};version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5"

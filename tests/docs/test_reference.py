@@ -18,11 +18,11 @@ import taproof
 from taproof.cli.main import commands
 from taproof.config.options import variable
 from taproof.config.settings import OPTIONS
+from taproof.core.deliveries import AttemptOutcome
 from taproof.core.errors import API_ERRORS
 from taproof.core.model import Status
 from taproof.core.session_state import TRANSITIONS
 from taproof.http.metrics import Metrics, TapRefusal
-from taproof.service.webhooks import AttemptOutcome
 
 SDK = DOCS.parent / "sdk/js"
 

@@ -22,6 +22,9 @@ from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.results import VerifyResult
 from taproof.service.sessions.seen import SeenSession
+from taproof.service.signals import Signals
+
+UNHEARD = Signals(*[lambda *_: None] * 5)
 
 AT_ONCE = 16
 PAUSE = 0.1
@@ -100,8 +103,10 @@ async def main() -> None:
     url, project_id, master_key, name = sys.argv[1:]
     storage = await open_storage(url)
     encryptor = Encryptor(master_key)
-    sessions = SignInSessions(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
-    decisions = Decisions(storage, encryptor, system_clock, system_entropy)
+    sessions = SignInSessions(
+        storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy, signals=UNHEARD
+    )
+    decisions = Decisions(storage, encryptor, system_clock, system_entropy, signals=UNHEARD)
     program = Program(sessions, decisions, project_id, cancels=name == "cancels")
     lines = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)

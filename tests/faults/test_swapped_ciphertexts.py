@@ -15,6 +15,7 @@ import pytest
 from tests.e2e.conftest import Service, launch
 from tests.faults.encrypted_values import open_quick
 from tests.giving_bots import give_bot
+from tests.signals import signals
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor, Developer
@@ -342,6 +343,7 @@ async def openid_sign_ins(place: Place) -> None:
         place.signin,
         system_clock,
         system_entropy,
+        signals=signals(),
         waiting=place.signin.waiting,
         base_url="https://taproof.example",
     )

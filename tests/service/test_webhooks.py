@@ -11,7 +11,7 @@ from tests.service.conftest import acting
 
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND, iso8601, system_clock
-from taproof.core.deliveries import PassedOver
+from taproof.core.deliveries import AttemptOutcome, PassedOver
 from taproof.core.errors import DecryptionFailed
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.core.retry_schedule import RETRY_DELAYS
@@ -19,7 +19,6 @@ from taproof.service.webhooks import (
     ANSWER_KEPT,
     FAILING_LIMIT,
     LEASE,
-    AttemptOutcome,
     WebhookResponse,
     answer_associated_data,
 )
@@ -83,7 +82,7 @@ async def test_the_headers_verify_with_the_current_secret(node: "Node") -> None:
     assert request.headers["Content-Type"] == "application/json"
     assert request.headers["User-Agent"] == "Taproof/test"
     assert request.headers["webhook-id"] == delivery.event.id
-    Webhook(secrets.webhook_secret).verify(request.body, request.headers)
+    Webhook(secrets.webhook_secret).verify(request.body, dict(request.headers))
 
 
 async def test_every_attempt_sends_the_same_id_and_bytes(node: "Node") -> None:

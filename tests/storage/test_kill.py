@@ -33,6 +33,7 @@ from taproof.core.model import MessengerIdentity
 from taproof.core.encryption import Encryptor
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
+from taproof.service.signals import Signals
 from taproof.storage.sqlite.store import SqliteStorage
 
 path, project_id, master_key = sys.argv[1:]
@@ -53,8 +54,10 @@ async def sign_in_without_end(sessions, decisions, user):
 async def main():
     store = SqliteStorage.open(Path(path), system_clock())
     encryptor = Encryptor(master_key)
-    sessions = SignInSessions(store, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
-    decisions = Decisions(store, encryptor, system_clock, system_entropy)
+    unheard = Signals(*[lambda *_: None] * 5)
+    made = (encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
+    sessions = SignInSessions(store, *made, signals=unheard)
+    decisions = Decisions(store, encryptor, system_clock, system_entropy, signals=unheard)
     await asyncio.gather(*(sign_in_without_end(sessions, decisions, f"{user}") for user in range(12)))
 
 asyncio.run(main())

@@ -16,13 +16,13 @@ from tests.whole_sign_in import WholeSignIn
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
-from taproof.core.deliveries import Delivery, Event
+from taproof.core.deliveries import AttemptOutcome, Delivery, Event
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.model import EncryptedWebhookSecrets, MessengerIdentity, Project, ProjectChanges
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.projects import Projects
-from taproof.service.webhooks import AttemptOutcome, SignedRequest, WebhookResponse, Webhooks
+from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 from taproof.webhooks.http_client import open_webhook_client
 from taproof.webhooks.scheduler import Scheduler, Turn

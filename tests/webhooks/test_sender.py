@@ -15,12 +15,12 @@ from tests.waiting import until
 
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, SECOND
-from taproof.core.deliveries import Delivery
+from taproof.core.deliveries import AttemptOutcome, Delivery
 from taproof.core.errors import StoreUnavailable
 from taproof.core.model import ProjectChanges
 from taproof.http.metrics import Metrics
 from taproof.service import loop as job_loop
-from taproof.service.webhooks import LEASE, AttemptOutcome, SignedRequest, WebhookResponse
+from taproof.service.webhooks import LEASE, SignedRequest, WebhookResponse
 from taproof.webhooks import sender
 from taproof.webhooks.http_client import open_webhook_client
 from taproof.webhooks.sender import _EVERY, WebhookWatch

@@ -122,6 +122,11 @@ class DeliveryRecord:
     attempts: tuple[Attempt, ...] = ()
 
 
+AttemptOutcome = Literal["delivered", "retried", "dead", "turned_off", "skipped", "lost"]
+"""The outcome of an attempt. "turned_off": it was the event's last attempt, and the project's webhook was turned off.
+"skipped": nothing was sent, because the endpoint is failing. "lost": this worker no longer holds the lease."""
+
+
 class DeliveryCounts(NamedTuple):
     """The queue of webhooks: events that wait for an attempt, those of them that are due now, and dead letters."""
 

@@ -17,6 +17,9 @@ SessionEvent = Literal[
 ]
 """"await_return" is a Confirm that requires a return code, and "return" its use. Without one, "confirm" is Confirm."""
 
+CountedDecision = Literal["confirmed", "cancelled", "mismatched", "reported", "withdrawn"]
+"""A decision as it is counted, once. The last three are not counted as "cancelled" too."""
+
 SESSION_LIFETIME: Final = 10 * MINUTE
 """The time that a session may stay pending before Confirm, in milliseconds (service-spec.md, Limits)."""
 

@@ -61,11 +61,11 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from taproof.core.deliveries import AttemptOutcome
 from taproof.core.errors import API_ERRORS, InternalError, TaproofError
 from taproof.core.model import Status
+from taproof.core.session_state import CountedDecision
 from taproof.http.cells import Cells, CounterForm, HistogramForm, SharedMetrics
-from taproof.service.sessions.decide import CountedDecision
-from taproof.service.webhooks import AttemptOutcome
 
 LimitName = Literal[
     "generate_address",

@@ -180,8 +180,8 @@ def mini_app_apps(services: Services, public_key: bytes) -> dict[str, ASGIApp]:
         services.sign_in_sessions,
         system_clock,
         system_entropy,
+        signals=services.signals,
         public_key=public_key,
-        recorded=services.recorded.set,
     )
     api = MiniAppApi(sign_ins, session_api(services), services.metrics, services.limits)
     return {"/api/v1/mini-app/public": api.sign_in_public, "/api/v1/mini-app": api.sign_in}

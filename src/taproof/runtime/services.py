@@ -55,8 +55,8 @@ from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.list import SessionReader
 from taproof.service.sessions.prompts import Prompts
-from taproof.service.sessions.returns import Returns
 from taproof.service.sessions.wait import Waiting
+from taproof.service.signals import Signals
 from taproof.service.users import Users
 from taproof.service.webhooks import Webhooks
 from taproof.storage.protocol import Storage
@@ -74,6 +74,7 @@ class Services:
     waiting: Waiting
     decisions: Decisions
     prompts: Prompts
+    signals: Signals
     prompt_ended: asyncio.Event
     """Set when a prompt must be edited, so that this process's bot does so immediately."""
     developers: Developers
@@ -120,27 +121,24 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
         plans = open_plans(settings, storage)
         metrics = Metrics(CollectorRegistry(), version("taproof"), shared_metrics)
         waiting = Waiting(storage, system_clock)
+        signals = Signals(
+            decided=waiting.wake,
+            hint_changed=waiting.notice,
+            event_recorded=recorded.set,
+            prompt_ended=prompt_ended.set,
+            count_decision=metrics.count_decision,
+        )
         sign_in_sessions = SignInSessions(
             storage,
             encryptor,
             deeplinks.of_service_bot,
             system_clock,
             system_entropy,
+            signals=signals,
             project_bot_link_base=deeplinks.of_project_bot,
             require_room=plans.require_room,
             find_place=place_finder(settings.geoip_file, system_clock),
             own_origin=_own_origin(settings.base_url),
-            wake=waiting.wake,
-            ended=prompt_ended.set,
-            returns=Returns(
-                storage,
-                encryptor,
-                system_clock,
-                system_entropy,
-                wake=waiting.wake,
-                recorded=recorded.set,
-                count=partial(metrics.count_decision, "confirmed"),
-            ),
         )
         webhooks = Webhooks(storage, encryptor, system_clock, system_entropy, f"Taproof/{version('taproof')}")
         client = tracing.webhooks(
@@ -168,17 +166,9 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             deeplinks=deeplinks,
             sign_in_sessions=sign_in_sessions,
             waiting=waiting,
-            decisions=Decisions(
-                storage,
-                encryptor,
-                system_clock,
-                system_entropy,
-                wake=waiting.wake,
-                notice=waiting.notice,
-                recorded=recorded.set,
-                count=metrics.count_decision,
-            ),
-            prompts=Prompts(storage, system_clock, notice=waiting.notice),
+            decisions=Decisions(storage, encryptor, system_clock, system_entropy, signals=signals),
+            prompts=Prompts(storage, system_clock, signals=signals),
+            signals=signals,
             prompt_ended=prompt_ended,
             developers=Developers(storage, system_clock, system_entropy),
             projects=projects,
@@ -216,7 +206,7 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             ),
             webhooks=webhooks,
             webhook_client=client,
-            openid=_provider_services(settings, storage, encryptor, sign_in_sessions, waiting, metrics=metrics),
+            openid=_provider_services(settings, storage, encryptor, sign_in_sessions, waiting, signals=signals),
             recorded=recorded,
             metrics=metrics,
             readiness=Readiness(storage.ping, lambda: deeplinks.is_known or not settings.serves_api),
@@ -240,7 +230,7 @@ def _provider_services(
     sessions: SignInSessions,
     waiting: Waiting,
     *,
-    metrics: Metrics,
+    signals: Signals,
 ) -> ProviderServices:
     keys = SigningKeys(storage, encryptor, system_clock, system_entropy)
     sign_ins = OidcSignIns(
@@ -249,9 +239,9 @@ def _provider_services(
         sessions,
         system_clock,
         system_entropy,
+        signals=signals,
         waiting=waiting,
         base_url=settings.base_url,
-        withdrawn=partial(metrics.count_decision, "withdrawn"),
     )
     return ProviderServices(
         requests=AuthorizationRequests(storage, system_clock, system_entropy),

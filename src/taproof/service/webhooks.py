@@ -7,12 +7,21 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import urlsplit
 
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.clock import DAY, SECOND, Clock
-from taproof.core.deliveries import NOBODY, Attempt, Delivery, DeliveryState, Event, EventType, PassedOver
+from taproof.core.deliveries import (
+    NOBODY,
+    Attempt,
+    AttemptOutcome,
+    Delivery,
+    DeliveryState,
+    Event,
+    EventType,
+    PassedOver,
+)
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import new_event_id
@@ -40,10 +49,6 @@ _LIKE_HALF_A_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{20,}+\Z
 """Text to mask at the end of a truncated response."""
 FAILING_LIMIT: Final = 5 * DAY
 """The time (ms) of uninterrupted failures after which a webhook is turned off, as soon as an event is given up."""
-
-AttemptOutcome = Literal["delivered", "retried", "dead", "turned_off", "skipped", "lost"]
-"""The outcome of an attempt. "turned_off": it was the event's last attempt, and the project's webhook was turned off.
-"skipped": nothing was sent, because the endpoint is failing. "lost": this worker no longer holds the lease."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import asyncio
 import dataclasses
 import itertools
 import socket
+import ssl
 from collections import Counter
 from collections.abc import AsyncIterator, Container
 from contextlib import asynccontextmanager, suppress

@@ -11,10 +11,10 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from taproof.core.deliveries import Delivery, PassedOver
+from taproof.core.deliveries import AttemptOutcome, Delivery, PassedOver
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.service.loop import repeat_until
-from taproof.service.webhooks import AttemptOutcome, SignedRequest, WebhookResponse, Webhooks
+from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.webhooks.scheduler import WAITING, Scheduler, Turn
 
 _BATCH: Final = 100

@@ -82,12 +82,12 @@ async def test_leave(provider: Provider, shop: Shop) -> None:
     assert not await provider.sign_ins.leave_sign_in(await browser.see())
     assert (await provider.node.signin.confirm_session(token, ADA)).outcome == "withdrawn"
     assert await browser.finish() is None
-    assert provider.withdrawn == 1
+    assert provider.counted == ["withdrawn"]
     browser = await shop.begin()
     await browser.confirm()
     assert await browser.finish() is not None
     assert not await provider.sign_ins.leave_sign_in(await browser.see())
-    assert provider.withdrawn == 1
+    assert provider.counted == ["withdrawn"]
 
 
 async def test_leave_after_confirm(provider: Provider, shop: Shop) -> None:
@@ -96,7 +96,7 @@ async def test_leave_after_confirm(provider: Provider, shop: Shop) -> None:
     await browser.confirm()
     assert await provider.sign_ins.leave_sign_in(await browser.see())
     assert await browser.finish() is None
-    assert (await state_of(browser), provider.withdrawn) == (("finished", False), 0)
+    assert (await state_of(browser), provider.counted) == (("finished", False), [])
 
 
 async def test_two_tabs(shop: Shop) -> None:

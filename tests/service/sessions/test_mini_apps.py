@@ -10,6 +10,7 @@ import pytest
 from tests.databases import every_driver
 from tests.giving_bots import give_bot
 from tests.mini_apps import BOT_ID, PUBLIC_KEY, init_data
+from tests.signals import signals
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import MINUTE
@@ -50,11 +51,14 @@ def mini_apps(
     return MiniAppSignIns(
         node.storage,
         node.encryptor,
-        sessions or SignInSessions(node.storage, encryptor or node.encryptor, node.link, node.clock, system_entropy),
+        sessions
+        or SignInSessions(
+            node.storage, encryptor or node.encryptor, node.link, node.clock, system_entropy, signals=signals()
+        ),
         node.clock,
         system_entropy,
         public_key=PUBLIC_KEY,
-        recorded=node.receiver.recorded,
+        signals=signals(event_recorded=node.receiver.recorded),
     )
 
 
@@ -157,7 +161,13 @@ async def test_a_plan_that_is_used_up(node: "Node") -> None:
     project, _ = await project_with_bot(node, await node.developer("free"))
     plans = Plans(node.storage, node.clock, system_entropy, projects={}, sign_ins={"free": 1})
     sessions = SignInSessions(
-        node.storage, node.encryptor, node.link, node.clock, system_entropy, require_room=plans.require_room
+        node.storage,
+        node.encryptor,
+        node.link,
+        node.clock,
+        system_entropy,
+        signals=signals(),
+        require_room=plans.require_room,
     )
     sign_ins = mini_apps(node, sessions=sessions)
     assert (await sign_ins.sign_in(project.id, init_data(node.clock.now), public=True)).proof

@@ -18,7 +18,10 @@ from taproof.runtime.store import open_storage
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.events import SessionEvents
+from taproof.service.signals import Signals
 from taproof.storage.sqlite.store import SqliteStorage
+
+UNHEARD = Signals(*[lambda *_: None] * 5)
 
 
 async def main() -> None:
@@ -27,8 +30,10 @@ async def main() -> None:
     if isinstance(storage, SqliteStorage):
         storage.database.writer._connection.pragma("synchronous", 0)
     encryptor = Encryptor(master_key)
-    sessions = SignInSessions(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
-    decisions = Decisions(storage, encryptor, system_clock, system_entropy)
+    sessions = SignInSessions(
+        storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy, signals=UNHEARD
+    )
+    decisions = Decisions(storage, encryptor, system_clock, system_entropy, signals=UNHEARD)
     events = SessionEvents(encryptor, system_entropy)
     told: list[tuple[str, str, bool]] = []
 

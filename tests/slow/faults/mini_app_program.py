@@ -18,14 +18,20 @@ from taproof.core.errors import StoreUnavailable, TaproofError
 from taproof.runtime.store import open_storage
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.mini_apps import MiniAppSignIns
+from taproof.service.signals import Signals
+
+UNHEARD = Signals(*[lambda *_: None] * 5)
 
 
 async def main() -> None:
     url, project_id, master_key, callers = sys.argv[1:]
     storage = await open_storage(url)
     encryptor = Encryptor(master_key)
-    sessions = SignInSessions(storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy)
-    sign_ins = MiniAppSignIns(storage, encryptor, sessions, system_clock, system_entropy, public_key=PUBLIC_KEY)
+    sessions = SignInSessions(
+        storage, encryptor, lambda: "https://t.me/b", system_clock, system_entropy, signals=UNHEARD
+    )
+    made = (storage, encryptor, sessions, system_clock, system_entropy)
+    sign_ins = MiniAppSignIns(*made, signals=UNHEARD, public_key=PUBLIC_KEY)
     proofs: list[str] = []
 
     async def sign_in(data: str) -> str:

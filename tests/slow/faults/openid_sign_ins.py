@@ -4,6 +4,7 @@ import base64
 import hashlib
 from typing import Any, Final
 
+from tests.signals import signals
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.core.accounts import Actor
@@ -48,6 +49,7 @@ class OpenidNode:
             self.signin,
             clock,
             system_entropy,
+            signals=signals(),
             waiting=self.signin.waiting,
             base_url=ISSUER,
         )

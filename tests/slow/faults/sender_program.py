@@ -18,11 +18,12 @@ import uvloop
 from taproof.config.logging import configure_logging
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import SECOND, system_clock
+from taproof.core.deliveries import AttemptOutcome
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import system_entropy
 from taproof.runtime.store import open_storage
 from taproof.service import webhooks as service
-from taproof.service.webhooks import AttemptOutcome, Webhooks
+from taproof.service.webhooks import Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 from taproof.webhooks.http_client import open_webhook_client
 from taproof.webhooks.sender import WebhookSender

@@ -8,7 +8,6 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
@@ -27,6 +26,7 @@ from taproof.core.return_url import has_openable_pages
 from taproof.core.session_state import visible_status
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.wait import UntilGone, Waiting
+from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
 
 _PENDING: Final[dict[Hint | None, "PageState"]] = {"return": "returning", "unreachable": "unreachable"}
@@ -86,7 +86,7 @@ class OidcSignIns:
         entropy: returns random bytes.
         waiting: the calls that wait for a decision.
         base_url: the service's address, at which the pages are.
-        withdrawn: called once for each session that is cancelled because its user goes back.
+        signals: count each session that is cancelled because its user goes back.
     """
 
     def __init__(
@@ -97,16 +97,16 @@ class OidcSignIns:
         clock: Clock,
         entropy: Entropy,
         *,
+        signals: Signals,
         waiting: Waiting,
         base_url: str,
-        withdrawn: Callable[[], None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
         self._sessions = sessions
         self._waiting = waiting
         self._base_url = base_url
-        self._withdrawn = withdrawn
+        self._signals = signals
         self._clock = clock
         self._entropy = entropy
 
@@ -266,7 +266,7 @@ class OidcSignIns:
             seen.client.client.project_id, _token_of(deeplink), public=False
         )
         if is_withdrawn:
-            self._withdrawn()
+            self._signals.count_decision("withdrawn")
         return True
 
     async def _create_session(

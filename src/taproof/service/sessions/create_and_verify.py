@@ -58,6 +58,7 @@ from taproof.core.session_state import SESSION_LIFETIME, status_without_code, vi
 from taproof.service.sessions.events import SessionEvents
 from taproof.service.sessions.results import CreatedSession, VerifyResult
 from taproof.service.sessions.returns import Returns
+from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
 
 NOBODY_KNOWN: Final = Requester()
@@ -77,10 +78,8 @@ class SignInSessions:
         project_bot_link_base: returns this URL for a project bot, given the bot's username.
         find_place: returns the approximate place of an IP address, such as "Berlin, Germany", or "".
         own_origin: the origin of this service, to which no sign-in may return, unless `to_own_page`.
-        wake: called with a session that its application cancelled, so that the calls that wait for it respond.
-        ended: called after such a cancellation, so that the session's prompt is edited immediately.
+        signals: tell the waiting calls and the bot that an application has cancelled a session.
         require_room: raises PlanLimitReached if a developer's plan allows no more sign-ins.
-        returns: accepts return codes.
     """
 
     def __init__(
@@ -91,15 +90,13 @@ class SignInSessions:
         clock: Clock,
         entropy: Entropy,
         *,
+        signals: Signals,
         project_bot_link_base: Callable[[str], str] = lambda username: f"https://t.me/{username}",
         find_place: Callable[[str], str] = lambda _address: "",
         own_origin: str = "",
         require_room: Callable[[str, Plan], Awaitable[None]] | None = None,
-        wake: Callable[[SessionKey], None] = lambda _key: None,
-        ended: Callable[[], None] = lambda: None,
-        returns: Returns | None = None,
     ) -> None:
-        self._returns = returns or Returns(storage, encryptor, clock, entropy)
+        self._returns = Returns(storage, encryptor, clock, entropy, signals=signals)
         self._events = SessionEvents(encryptor, entropy)
         self._storage = storage
         self._encryptor = encryptor
@@ -110,8 +107,7 @@ class SignInSessions:
         self._find_place = find_place
         self._own_origin = own_origin
         self._require_room = require_room
-        self._wake = wake
-        self._ended = ended
+        self._signals = signals
 
     async def create_session(
         self,
@@ -291,8 +287,8 @@ class SignInSessions:
             _require_verifier(session.code_challenge, code_verifier)
         if session.status == "pending":
             if await self._storage.sessions.withdraw_session(key, self._clock()):
-                self._wake(key)
-                self._ended()
+                self._signals.decided(key)
+                self._signals.prompt_ended()
                 return "cancelled", True
             # The session was decided, expired or deleted meanwhile.
             _, session = await self._poll(project_id, session_token, public=public)

@@ -9,7 +9,6 @@ sessions whose links lead to it: the owner of a bot's token can read all that it
 
 import dataclasses
 from collections.abc import Callable
-from typing import Literal
 
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
@@ -27,15 +26,13 @@ from taproof.core.model import (
 )
 from taproof.core.names import stored_text
 from taproof.core.return_code import new_return_code, return_code_hash, return_link
-from taproof.core.session_state import visible_status
+from taproof.core.session_state import CountedDecision, visible_status
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
 from taproof.service.sessions.events import SessionEvents
 from taproof.service.sessions.seen import UNKNOWN, SeenSession, seen_as, seen_by
+from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
-
-CountedDecision = Literal["confirmed", "cancelled", "mismatched", "reported", "withdrawn"]
-"""A decision as it is counted, once. The last three are not counted as "cancelled" too."""
 
 
 class Decisions:
@@ -43,10 +40,7 @@ class Decisions:
 
     Args:
         encryptor: encrypts webhook bodies and phone numbers.
-        wake: called with a session that was decided, so that the calls that wait for it respond immediately.
-        notice: called with a session and its new hint, for the calls that ask for hints.
-        recorded: called after a decision that may have recorded a webhook event, so that the event is sent immediately.
-        count: called once for each decision, after it is stored.
+        signals: tell the waiting calls, the webhook sender and the metrics of each decision, after it is stored.
     """
 
     def __init__(
@@ -56,19 +50,13 @@ class Decisions:
         clock: Clock,
         entropy: Entropy,
         *,
-        wake: Callable[[SessionKey], None] = lambda _key: None,
-        notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
-        recorded: Callable[[], None] = lambda: None,
-        count: Callable[[CountedDecision], None] = lambda _outcome: None,
+        signals: Signals,
     ) -> None:
-        self._wake = wake
-        self._notice = notice
-        self._count = count
+        self._signals = signals
         self._storage = storage
         self._encryptor = encryptor
         self._clock = clock
         self._entropy = entropy
-        self._recorded = recorded
         self._events = SessionEvents(encryptor, entropy)
         self._reported_developers = ReportedDevelopers(storage, clock, entropy)
 
@@ -82,7 +70,7 @@ class Decisions:
         now = self._clock()
         hint = _hint_of_prompt(session)
         if session.opener_id is None and await self._storage.sessions.open_session(session.key, opener_id, now, hint):
-            self._notice(session.key, hint)
+            self._signals.hint_changed(session.key, hint)
             session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
             return await self._seen_again(session, opener_id, now)
         if session.opener_id is None:
@@ -235,10 +223,10 @@ class Decisions:
         await self._storage.users.block_project(user_id, session.project_id, now)
         status = await self._record_report(session, session_token, user_id, now)
         if status == "cancelled":
-            self._wake(key)
+            self._signals.decided(key)
         if status is not None:
-            self._count("reported")
-            self._recorded()
+            self._signals.count_decision("reported")
+            self._signals.event_recorded()
         # Also for a repeated report: the first one may have ended right here.
         now_is = await self._read(key)
         if now_is is not None and now_is.withdrawn:
@@ -312,7 +300,7 @@ class Decisions:
     async def _set_hint(self, key: SessionKey, hint: Hint) -> None:
         """Set the hint of a pending session, if it has another one."""
         if await self._storage.sessions.set_hint(key, hint):
-            self._notice(key, hint)
+            self._signals.hint_changed(key, hint)
 
     async def _note_phone(self, session: Session, seen: SeenSession) -> SeenSession:
         """Set `phone_asked` if the user was asked for their contact and may know the session.
@@ -378,16 +366,16 @@ class Decisions:
             return await self._confirm(current, session_token, without, now)
         link = None if details.return_url is None else return_link(details.return_url, code)
         if details.return_required:
-            self._notice(key, "return")
+            self._signals.hint_changed(key, "return")
             return dataclasses.replace(seen_as("returning", session), changed=True, return_link=link)
         self._announce(key, "confirmed")
         decided = dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
         return dataclasses.replace(seen_by(decided, user_id, now), changed=True, return_link=link)
 
     def _announce(self, key: SessionKey, decision: CountedDecision) -> None:
-        self._wake(key)
-        self._recorded()
-        self._count(decision)
+        self._signals.decided(key)
+        self._signals.event_recorded()
+        self._signals.count_decision(decision)
 
     async def _seen_again(self, session: Session | None, user_id: str, now: int) -> SeenSession:
         """Show a session that this call does not decide, with a new return code if it waits for one.

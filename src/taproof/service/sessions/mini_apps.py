@@ -5,8 +5,6 @@ be reported like any other. The session's token derives from the signed data, an
 is therefore used at most once, on any number of nodes.
 """
 
-from collections.abc import Callable
-
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from taproof.core.clock import Clock
@@ -29,6 +27,7 @@ from taproof.service.sessions.create_and_verify import NOBODY_KNOWN, SignInSessi
 from taproof.service.sessions.decide import storable_identity
 from taproof.service.sessions.events import SessionEvents
 from taproof.service.sessions.results import VerifyResult
+from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
 
 
@@ -39,7 +38,7 @@ class MiniAppSignIns:
         encryptor: encrypts webhook bodies.
         sessions: admits new sessions and signs proofs.
         public_key: the key with which the messenger signs the data of Mini Apps.
-        recorded: called after a sign-in that may have recorded a webhook event, so that the event is sent immediately.
+        signals: tell the webhook sender of each sign-in.
     """
 
     def __init__(
@@ -50,8 +49,8 @@ class MiniAppSignIns:
         clock: Clock,
         entropy: Entropy,
         *,
+        signals: Signals,
         public_key: bytes,
-        recorded: Callable[[], None] = lambda: None,
     ) -> None:
         self._storage = storage
         self._events = SessionEvents(encryptor, entropy)
@@ -59,7 +58,7 @@ class MiniAppSignIns:
         self._public_key = Ed25519PublicKey.from_public_bytes(public_key)
         self._clock = clock
         self._entropy = entropy
-        self._recorded = recorded
+        self._signals = signals
 
     async def sign_in(
         self, project_id: str, init_data: str, *, public: bool, requester: Requester = NOBODY_KNOWN
@@ -104,7 +103,7 @@ class MiniAppSignIns:
         if consumed is None:
             await self._refuse(key, data, project_id, project.bot_id, public=public, requester=requester)
             raise SignInBlocked
-        self._recorded()
+        self._signals.event_recorded()
         return self._sessions.confirmed(consumed, data.session_token)
 
     async def _admit(self, project_id: str, *, public: bool, requester: Requester) -> SignInProject:

@@ -8,12 +8,12 @@ The bot records each prompt that it sends. A prompt is needed for three purposes
 - If a tap on a prompt proves nothing, the bot sends a fresh one in its place.
 """
 
-from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from taproof.core.clock import SECOND, Clock
 from taproof.core.identifiers import session_key
-from taproof.core.model import EndedPrompt, Hint, Renewal, SessionKey, ShownPrompt
+from taproof.core.model import EndedPrompt, Renewal, SessionKey, ShownPrompt
+from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
 
 LEASE: Final = 90 * SECOND
@@ -39,14 +39,12 @@ class PromptToEdit(NamedTuple):
 
 
 class Prompts:
-    """Records the prompts of one store. `notice` is called with each new hint, for calls that wait in this process."""
+    """Records the prompts of one store. `signals` tell the waiting calls of each new hint."""
 
-    def __init__(
-        self, storage: Storage, clock: Clock, *, notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None
-    ) -> None:
+    def __init__(self, storage: Storage, clock: Clock, *, signals: Signals) -> None:
         self._storage = storage
         self._clock = clock
-        self._notice = notice
+        self._signals = signals
 
     async def record_prompt(
         self, session_token: str, bot_id: int, user_id: str, message_id: int | None, language: str
@@ -80,12 +78,12 @@ class Prompts:
     async def mark_unreachable(self, bot_id: int, user_id: str) -> None:
         """Record that a user has blocked a bot."""
         for key in await self._storage.prompts.mark_unreachable(bot_id, user_id, self._clock()):
-            self._notice(key, "unreachable")
+            self._signals.hint_changed(key, "unreachable")
 
     async def mark_reachable(self, bot_id: int, user_id: str) -> None:
         """Record that a user has unblocked a bot."""
         for key, hint in await self._storage.prompts.mark_reachable(bot_id, user_id, self._clock()):
-            self._notice(key, hint)
+            self._signals.hint_changed(key, hint)
 
     async def claim_ended_prompts(self, limit: int) -> list[PromptToEdit]:
         """Claim at most `limit` messages that must be edited. Prompts whose session is gone are erased."""

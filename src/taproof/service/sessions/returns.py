@@ -4,13 +4,13 @@ Until then, the session is pending for every reader. Its confirmation is counted
 """
 
 import dataclasses
-from collections.abc import Callable
 
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.model import PolledSession, SessionKey
 from taproof.service.sessions.events import SessionEvents
+from taproof.service.signals import Signals
 from taproof.storage.protocol import Storage
 
 
@@ -19,29 +19,17 @@ class Returns:
 
     Args:
         encryptor: encrypts webhook bodies, and decrypts phone numbers.
-        wake: called with a session that was confirmed, so that the calls that wait for it respond immediately.
-        recorded: called after a confirmation that may have recorded a webhook event.
-        count: called once for each confirmation, after it is stored.
+        signals: tell the waiting calls, the webhook sender and the metrics of each confirmation.
     """
 
     def __init__(
-        self,
-        storage: Storage,
-        encryptor: Encryptor,
-        clock: Clock,
-        entropy: Entropy,
-        *,
-        wake: Callable[[SessionKey], None] = lambda _key: None,
-        recorded: Callable[[], None] = lambda: None,
-        count: Callable[[], None] = lambda: None,
+        self, storage: Storage, encryptor: Encryptor, clock: Clock, entropy: Entropy, *, signals: Signals
     ) -> None:
         self._storage = storage
         self._encryptor = encryptor
         self._events = SessionEvents(encryptor, entropy)
         self._clock = clock
-        self._wake = wake
-        self._recorded = recorded
-        self._count = count
+        self._signals = signals
 
     async def confirm_return(self, key: SessionKey, session: PolledSession, session_token: str) -> bool:
         """Confirm a session that waits for the code with the hash `session.return_hash`, and return whether it was.
@@ -61,7 +49,7 @@ class Returns:
         event = self._events.confirmed(session.project_id, session_token, identity, now)
         if not await self._storage.sessions.return_session(key, session.return_hash, user, now, event):
             return False
-        self._wake(key)
-        self._recorded()
-        self._count()
+        self._signals.decided(key)
+        self._signals.event_recorded()
+        self._signals.count_decision("confirmed")
         return True
