@@ -268,25 +268,30 @@ def slow_down() -> OAuthError:
 
 
 def _presented(authorization: str | None, parameters: Mapping[str, str]) -> _Presented:
-    """Return the credentials in a request, which must use one method only (RFC 6749, section 2.3)."""
+    """Return the credentials in a request, which must use one method only (RFC 6749, section 2.3).
+
+    An empty id or secret counts as omitted, in the header too: libraries send it for clients without a secret.
+    """
     if "client_assertion" in parameters or "client_assertion_type" in parameters:
         raise OAuthError("invalid_client", "Client assertions are not supported. Use the client's secret.")
-    client_id, secret = parameters.get("client_id"), parameters.get("client_secret")
-    if authorization is not None:
-        basic_id, basic_secret = _read_basic(authorization)
-        if secret is not None or client_id not in {None, basic_id}:
-            raise OAuthError("invalid_request", "Send the client's credentials in one place only.")
-        return _Presented("basic", basic_id, basic_secret)
-    if client_id is None:
+    basic_id, basic_secret = _read_basic(authorization) if authorization else ("", "")
+    client_id, secret = parameters.get("client_id", basic_id), parameters.get("client_secret", "")
+    if (basic_secret and secret) or (basic_id and client_id != basic_id):
+        raise OAuthError("invalid_request", "Send the client's credentials in one place only.")
+    if not client_id:
         raise OAuthError("invalid_client", "client_id is missing. Send it in the body, or with HTTP Basic.")
-    return _Presented("none" if secret is None else "post", client_id, secret)
+    if basic_secret:
+        return _Presented("basic", client_id, basic_secret)
+    return _Presented("post", client_id, secret) if secret else _Presented("none", client_id, None)
 
 
 def _read_basic(authorization: str) -> tuple[str, str]:
     """Return the client id and secret of an Authorization header. Both are form-encoded (RFC 6749, section 2.3.1)."""
     scheme, _, encoded = authorization.partition(" ")
+    encoded = encoded.strip()
+    padding = "=" * (-len(encoded) % 4)  # Some libraries leave it out.
     try:
-        text = base64.b64decode(encoded.strip(), validate=True).decode()
+        text = base64.b64decode(encoded + padding, validate=True).decode()
     except (binascii.Error, ValueError):
         text = ""
     client_id, separator, secret = text.partition(":")
