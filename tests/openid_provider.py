@@ -18,7 +18,7 @@ from taproof.core.accounts import Developer
 from taproof.core.brand import Brand
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
-from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient, SigningAlg
+from taproof.core.oidc.clients import GRANT_TYPES, ClientChanges, OidcClient, SignInClient, SigningAlg
 from taproof.core.oidc.errors import OAuthError
 from taproof.core.oidc.signing import PrivateKey, new_private_key
 from taproof.core.request_context import Requester
@@ -108,7 +108,9 @@ class Provider:
         else:
             developer = await self.node.developer("business")
             project, _ = await self.node.project(developer)
-        wanted = ClientChanges(**{"name": "Shop", "redirect_uris": (REDIRECT_URI,)} | settings)
+        wanted = ClientChanges(
+            **{"name": "Shop", "redirect_uris": (REDIRECT_URI,), "grant_types": GRANT_TYPES} | settings
+        )
         client, secret = await self.clients.create_client(acting(developer), project.id, wanted)
         return Shop(self, developer, project, client, secret)
 
@@ -145,6 +147,12 @@ class Shop:
         await self.provider.node.projects.update_project(
             acting(self.developer), self.project.id, ProjectChanges(**fields)
         )
+
+    async def change_client(self, **fields: Any) -> None:
+        """Change the client; its secret if that changes too."""
+        actor, changes = acting(self.developer), ClientChanges(**fields)
+        self.client, secret = await self.provider.clients.update_client(actor, self.project.id, self.id, changes)
+        self.secret = secret or self.secret
 
     async def authenticated(self) -> SignInClient:
         """Return the client as its credentials prove it."""

@@ -50,12 +50,14 @@ async def test_a_client_from_creation_to_deletion(clients: Clients) -> None:
         "signing_alg": "RS256",
         "email": "none",
         "id_token_lifetime": 3600,
+        "grant_types": ["authorization_code"],
         "client_secret_preview": f"{secret[:8]}…{secret[-4:]}",
         "created_at": iso8601(START),
     }
     one = f"/{created['client_id']}"
     assert await clients.ask("GET", one) == created
     settings = {"signing_alg": "ES256", "email": "synthetic", "id_token_lifetime": 86_400}
+    settings |= {"grant_types": ["authorization_code", "device_code"]}
     settings |= {"name": "New", "redirect_uris": ["com.example.app:/cb", "http://127.0.0.1/"], "auth_method": "post"}
     assert await clients.ask("PATCH", one, settings) == created | settings
     assert await clients.ask("PATCH", one, {}) == created | settings
@@ -113,6 +115,9 @@ BAD_FIELDS: list[tuple[dict[str, Any], str]] = [
     ({"id_token_lifetime": "3600"}, "id_token_lifetime must be a whole number."),
     ({"id_token_lifetime": True}, "id_token_lifetime must be a whole number."),
     ({"id_token_lifetime": 299}, "id_token_lifetime must be a whole number of seconds from 300 to 86400."),
+    ({"grant_types": []}, "grant_types must contain one or more of: authorization_code, device_code."),
+    ({"grant_types": ["device_code", "refresh_token"]}, "grant_types must contain one or more of"),
+    ({"grant_types": "device_code"}, "grant_types must be a list of strings."),
     ({"client_secret": "mine"}, "client_secret is not a field of this request."),
 ]
 

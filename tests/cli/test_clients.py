@@ -24,17 +24,26 @@ def test_a_client_from_creation_to_deletion(run_json: RunJson, project_id: str) 
     """The commands answer like the HTTP API; a secret is shown once, when it is new."""
     owned = (project_id,)
     options = ("--redirect-uri", URI, "--redirect-uri", "com.example.app:/cb", "--signing-alg", "ES256")
-    client = run_json("clients", "create", *owned, " Grafana [red] ", *options, "--email", "synthetic")
+    grants = ("--grant-type", "authorization_code", "--grant-type", "device_code")
+    client = run_json("clients", "create", *owned, " Grafana [red] ", *options, *grants, "--email", "synthetic")
     secret = client.pop("client_secret")
     assert is_key(secret, "ocs")
     assert is_client_id(client["client_id"])
     assert (client["name"], client["redirect_uris"]) == ("Grafana [red]", [URI, "com.example.app:/cb"])
     assert (client["auth_method"], client["signing_alg"], client["email"]) == ("basic", "ES256", "synthetic")
+    assert client["grant_types"] == ["authorization_code", "device_code"]
     one = (*owned, client["client_id"])
     assert run_json("clients", "show", *one) == client
     assert run_json("clients", "list", *owned) == {"clients": [client]}
-    public = run_json("clients", "update", *one, "--auth-method", "none", "--redirect-uri", URI)
-    changed = {"auth_method": "none", "redirect_uris": [URI], "client_secret_preview": None}
+    public = run_json(
+        "clients", "update", *one, "--auth-method", "none", "--redirect-uri", URI, "--grant-type", "device_code"
+    )
+    changed = {
+        "auth_method": "none",
+        "grant_types": ["device_code"],
+        "redirect_uris": [URI],
+        "client_secret_preview": None,
+    }
     assert public == client | changed
     settings = ("--name", "New", "--id-token-lifetime", "300", "--auth-method", "post")
     again = run_json("clients", "update", *one, *settings)
@@ -60,7 +69,14 @@ def test_what_people_read(run: Run, run_json: RunJson, project_id: str) -> None:
     assert ["redirect_uris", URI] in shown
     assert ["client_secret_preview", f"{secret[:8]}…{secret[-4:]}"] in shown
     listed = run("clients", "list", project_id).stdout.splitlines()
-    assert listed[1].split("\t") == [client_id, "Grafana", "basic", f"{secret[:8]}…{secret[-4:]}", URI]
+    assert listed[1].split("\t") == [
+        client_id,
+        "Grafana",
+        "basic",
+        f"{secret[:8]}…{secret[-4:]}",
+        "authorization_code",
+        URI,
+    ]
     assert run("clients", "update", *one, "--name", "New").stdout == f"Changed {client_id} (New).\n"
     assert f"Replaced the secret of {client_id}.\n" in run("clients", "regenerate", *one, "--yes").stdout
     assert run("clients", "delete", *one, "--yes").stdout == f"Deleted {client_id}.\n"

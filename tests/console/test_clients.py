@@ -61,6 +61,7 @@ async def test_a_new_client_shows_what_to_paste(
     [client] = await stored(console, visitor, project)
     assert (client.name, client.redirect_uris) == ("Grafana", (URI, "http://localhost/cb"))
     assert (client.auth_method, client.signing_alg, client.id_token_lifetime) == ("basic", "RS256", 3600)
+    assert client.grant_types == ("authorization_code",)
     [secret] = SECRET.findall(shown.html)
     assert is_key(secret, "ocs")
     found = await console.storage.oidc_clients.read_client(client.id)
@@ -108,11 +109,13 @@ async def test_settings_change_what_was_changed_in_the_form(visitor: Visitor, co
     await update(
         visitor.actor, project.id, client.id, ClientChanges(email="synthetic", redirect_uris=("https://a.b/",))
     )
-    shown = await visitor.follow(await visitor.post(page, stale | {"name": "New", "id_token_lifetime": "300"}))
+    shown = await visitor.follow(
+        await visitor.post(page, stale | {"name": "New", "id_token_lifetime": "300", "device_code": "on"})
+    )
     assert "Saved." in shown.text
     [changed] = await stored(console, visitor, project)
     assert (changed.name, changed.email, changed.redirect_uris) == ("New", "synthetic", ("https://a.b/",))
-    assert changed.id_token_lifetime == 300
+    assert (changed.id_token_lifetime, changed.grant_types) == (300, ("authorization_code", "device_code"))
     assert not SECRET.findall(shown.html)
     assert "Nothing was changed." in (await visitor.follow(await visitor.submit(page, page))).text
 
@@ -127,6 +130,7 @@ async def test_a_refused_form_keeps_what_was_typed(visitor: Visitor, console: In
         ({"redirect_uris": " "}, "Redirect URIs must contain 1 to 20 addresses."),
         ({"id_token_lifetime": "1e3"}, "The lifetime of ID tokens must be a whole number of seconds."),
         ({"id_token_lifetime": "299"}, "The lifetime of ID tokens must be a whole number of seconds from 300 to"),
+        ({"authorization_code": ""}, "How users sign in must contain one or more of: authorization_code, device_code."),
         ({"auth_method": "x"}, "auth_method must be one of: basic, post, none."),
     ):
         for page in (page_of(project), page_of(project, client)):
@@ -170,6 +174,7 @@ async def test_the_page_says_what_a_project_limits(visitor: Visitor, console: In
     assert f"This project has {CLIENT_LIMIT} clients, which is the maximum." in shown.text
     assert not shown.all(f".//form[@action='{page_of(project)}']")
     fields = {"name": "One more", "redirect_uris": URI, "auth_method": "basic", "signing_alg": "RS256"}
+    fields |= {"authorization_code": "on"}
     refused = await visitor.post(page_of(project), fields | {"email": "none", "id_token_lifetime": "3600"})
     assert (refused.status, "maximum number of OpenID Connect clients" in refused.text) == (400, True)
 

@@ -134,7 +134,7 @@ def forms(project: Project, other_id: str) -> Iterator[tuple[ProjectAction, str,
     uris = {"name": "Grafana", "redirect_uris": "https://a.example/cb", "auth_method": "basic", "signing_alg": "RS256"}
     yield "write", f"{path}/settings", {"name": "New", "was_name": "Shop"}
     yield "write", f"{path}/bot/remove", {}
-    yield "write", f"{path}/clients", {**uris, "email": "none", "id_token_lifetime": "3600"}
+    yield "write", f"{path}/clients", {**uris, "email": "none", "id_token_lifetime": "3600", "authorization_code": "on"}
     yield "secrets", f"{path}/try", {}
     yield "secrets", f"{path}/regenerate", {"confirmation": project.id}
     yield "members", f"{path}/members/invitations", {"role": "viewer"}

@@ -249,6 +249,7 @@ async def test_a_session_without_the_scope_tokens(console: Installation, visitor
 
 
 CLIENT = {"auth_method": "basic", "signing_alg": "RS256", "email": "none", "id_token_lifetime": "3600"}
+CLIENT |= {"authorization_code": "on"}
 
 
 async def test_a_session_that_may_only_read(console: Installation, visitor: Visitor) -> None:

@@ -81,7 +81,8 @@ class Client:
 
 
 def create_client(developer: Developer, project_id: str, **fields: Any) -> Client:
-    body = {"name": "Shop", "redirect_uris": [REDIRECT_URI]} | fields
+    grants = ["authorization_code", "device_code"]
+    body = {"name": "Shop", "redirect_uris": [REDIRECT_URI], "grant_types": grants} | fields
     return Client(developer.client, developer.ask("POST", f"/projects/{project_id}/clients", json=body))
 
 

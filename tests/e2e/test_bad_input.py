@@ -18,7 +18,7 @@ ENDPOINTS = (
 PUBLIC = ("generate/public", "verify/public")
 KEYED = ("generate", "verify")
 DEVELOPERS = ENDPOINTS[4:]
-CLIENT_FIELDS = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime")
+CLIENT_FIELDS = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime", "grant_types")
 FIELDS: dict[str, tuple[str, ...]] = {
     "generate/public": ("project_id",),
     "verify/public": ("project_id", "session_token"),

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from tests.api.unauthenticated import SAME_ORIGIN, Call, Running, running, special_calls
 
 from taproof.core.accounts import Actor
-from taproof.core.oidc.clients import ClientChanges
+from taproof.core.oidc.clients import GRANT_TYPES, ClientChanges
 from taproof.http.limits.rates import CREDENTIALS, PAGES, POLLS
 
 
@@ -27,7 +27,7 @@ async def parameters_of(at: Running, auth_method: Literal["none", "post"] = "non
     """Create a client; return its credentials with the parameters of an authorization request."""
     developer = await at.services.developers.read_developer("ada@example.com")
     redirect_uri = "https://app.example/"
-    wanted = ClientChanges("Shop", (redirect_uri,), auth_method)
+    wanted = ClientChanges("Shop", (redirect_uri,), auth_method, grant_types=GRANT_TYPES)
     client, secret = await at.services.oidc_clients.create_client(
         Actor(developer, "command_line"), at.project_id, wanted
     )

@@ -190,9 +190,9 @@ async def test_discovery(web: Web) -> None:
 
 
 async def test_the_jwk_set(web: Web) -> None:
-    """The JWK set has public signing keys with unique ids, and may be cached for an hour (RFC 7517)."""
+    """The JWK set has public signing keys with unique ids, and may be cached for five minutes (RFC 7517)."""
     response = await web.get("/oidc/jwks")
-    assert response.headers["cache-control"] == "public, max-age=3600"
+    assert response.headers["cache-control"] == "public, max-age=300"
     keys = response.json()["keys"]
     assert len({key["kid"] for key in keys}) == len(keys) == 4
     for key in keys:

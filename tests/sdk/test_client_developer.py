@@ -132,8 +132,10 @@ def test_the_life_of_an_oidc_client(client: EitherClient) -> None:
     assert dataclasses.asdict(created).items() >= dataclasses.asdict(read).items()
     assert client.list_clients(project.id) == [read]
     settings: dict[str, Any] = {"signing_alg": "ES256", "email": "synthetic", "id_token_lifetime": 300}
+    settings |= {"grant_types": ["device_code"]}
     public = client.create_client(project.id, "App", ("com.example.app:/cb",), auth_method="none", **settings)
     assert (public.client_secret, public.client_secret_preview, public.id_token_lifetime) == (None, None, 300)
+    assert (created.grant_types, public.grant_types) == (("authorization_code",), ("device_code",))
     changed = client.update_client(project.id, public.client_id, auth_method="post", redirect_uris=uris)
     assert (changed.name, changed.redirect_uris, changed.signing_alg) == ("App", tuple(uris), "ES256")
     regenerated = client.regenerate_client_secret(project.id, public.client_id)

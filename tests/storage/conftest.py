@@ -16,7 +16,7 @@ from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleS
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
 from taproof.core.model import MessengerIdentity, NewSession, Project, ProjectEvent, SessionKey, Status
-from taproof.core.oidc.clients import AuthMethod, OidcClient
+from taproof.core.oidc.clients import GRANT_TYPES, AuthMethod, OidcClient
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage
@@ -116,7 +116,7 @@ class Seed:
         return project
 
     async def client(self, project: Project, *, auth_method: AuthMethod = "basic", created_at: int = NOW) -> OidcClient:
-        """Store an OpenID Connect client, whose secret has the hash `b"h" * 32` unless it is public."""
+        """Store an OpenID Connect client with both grants. Unless it is public, its secret has the hash `b"h" * 32`."""
         has_secret = auth_method != "none"
         client = OidcClient(
             id=self.name("oidc"),
@@ -127,6 +127,7 @@ class Seed:
             signing_alg="RS256",
             email="none",
             id_token_lifetime=3600,
+            grant_types=GRANT_TYPES,
             secret_preview="ocs_aaaa…zzzz" if has_secret else None,
             created_at=created_at,
         )

@@ -12,6 +12,7 @@ from taproof.api.parameters import Caller, Writer, json_body
 from taproof.api.schemas import DeletedAnswer, Name, ProjectId, StrictRequest, Time
 from taproof.core.oidc.clients import (
     CLIENT_DEFAULTS,
+    GRANT_TYPES,
     MAX_LIFETIME,
     MIN_LIFETIME,
     AuthMethod,
@@ -72,14 +73,25 @@ Lifetime = Annotated[
     WithJsonSchema({"type": "integer", "minimum": MIN_LIFETIME, "maximum": MAX_LIFETIME}),
     Field(description="The lifetime of ID tokens in seconds.", examples=[CLIENT_DEFAULTS.id_token_lifetime]),
 ]
+GrantTypes = Annotated[
+    list[str],
+    WithJsonSchema({"type": "array", "items": {"type": "string", "enum": list(GRANT_TYPES)}, "minItems": 1}),
+    Field(
+        description="How the client signs users in, at least one: authorization_code (in a browser), device_code (on a "
+        "device that shows a code, RFC 8628). Any other use is refused with unauthorized_client. Removing one ends the "
+        "sign-ins that use it. The order and duplicates do not matter.",
+        examples=[list(CLIENT_DEFAULTS.grant_types or ())],
+    ),
+]
 
 
 class _ClientRequest(StrictRequest):
     def as_changes(self) -> ClientChanges:
         """Return the fields that were sent, in the form that the services accept."""
         fields: dict[str, Any] = self.model_dump(exclude_unset=True)
-        if "redirect_uris" in fields:
-            fields["redirect_uris"] = tuple(fields["redirect_uris"])
+        for name in ("redirect_uris", "grant_types"):
+            if name in fields:
+                fields[name] = tuple(fields[name])
         return ClientChanges(**fields)
 
 
@@ -92,6 +104,7 @@ class CreateClient(_ClientRequest):
     signing_alg: Algorithm = "RS256"
     email: Email = "none"
     id_token_lifetime: Lifetime = 3600
+    grant_types: GrantTypes = Field(default_factory=lambda: ["authorization_code"])
 
 
 class UpdateClient(_ClientRequest):
@@ -103,6 +116,7 @@ class UpdateClient(_ClientRequest):
     signing_alg: Algorithm = Field(default_factory=lambda: "RS256")
     email: Email = Field(default_factory=lambda: "none")
     id_token_lifetime: Lifetime = Field(default_factory=int)
+    grant_types: GrantTypes = Field(default_factory=list)
 
 
 class ClientAnswer(BaseModel):
@@ -115,6 +129,7 @@ class ClientAnswer(BaseModel):
     signing_alg: Algorithm
     email: Email
     id_token_lifetime: Lifetime
+    grant_types: GrantTypes
     client_secret_preview: str | None = Field(description="null: the client has no secret.", examples=["ocs_a1B2…Wx9z"])
     created_at: Time
 

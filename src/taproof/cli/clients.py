@@ -63,11 +63,21 @@ Lifetime = Annotated[
         help=f"The lifetime of ID tokens. A new client: {CLIENT_DEFAULTS.id_token_lifetime}.",
     ),
 ]
+GrantTypes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--grant-type",
+        metavar="GRANT",
+        show_default=False,
+        help="How the client signs users in: authorization_code, or device_code for devices that show a code; repeat "
+        "it for both. A new client: authorization_code.",
+    ),
+]
 
 
-def _fields(redirect_uris: list[str] | None, **fields: Any) -> dict[str, Any]:
+def _fields(redirect_uris: list[str] | None, grant_types: list[str] | None, **fields: Any) -> dict[str, Any]:
     """Return the fields of the body: those that were given."""
-    given = {**fields, "redirect_uris": redirect_uris or None}
+    given = {**fields, "redirect_uris": redirect_uris or None, "grant_types": grant_types or None}
     return {name: value for name, value in given.items() if value is not None}
 
 
@@ -92,6 +102,7 @@ async def list_clients(api: DeveloperCalls, project_id: ProjectId) -> Output:
         "name": "name",
         "method": "auth_method",
         "secret": lambda client: client.get("client_secret_preview") or "none",
+        "grants": "grant_types",
         "redirect URIs": "redirect_uris",
     }
     empty = f"There are no clients. Create one with: taproof clients create {project_id} NAME"
@@ -112,6 +123,7 @@ async def create_client(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name of the application.")],
     *,
     redirect_uri: RedirectUris = None,
+    grant_type: GrantTypes = None,
     auth_method: Method = None,
     signing_alg: Algorithm = None,
     email_claim: EmailClaim = None,
@@ -119,7 +131,7 @@ async def create_client(
 ) -> Output:
     """Create a client and print its secret. It is shown only once."""
     fields = {"auth_method": auth_method, "signing_alg": signing_alg, "email": email_claim}
-    body = _fields(redirect_uri, name=name, id_token_lifetime=id_token_lifetime, **fields)
+    body = _fields(redirect_uri, grant_type, name=name, id_token_lifetime=id_token_lifetime, **fields)
     answer = await api.call("POST", ["projects", project_id, "clients"], body)
     return Output(answer, lambda: _show_client(answer, "Created"))
 
@@ -132,17 +144,19 @@ async def update_client(
     *,
     name: Annotated[str | None, typer.Option(metavar="NAME", show_default=False, help="The new name.")] = None,
     redirect_uri: RedirectUris = None,
+    grant_type: GrantTypes = None,
     auth_method: Method = None,
     signing_alg: Algorithm = None,
     email_claim: EmailClaim = None,
     id_token_lifetime: Lifetime = None,
 ) -> Output:
-    """Change the given settings of a client. The given redirect URIs replace all earlier ones.
+    """Change the given settings of a client. The given redirect URIs replace all earlier ones, and so do the grants.
 
-    With the method none, its secret is erased. A client without a secret gets one with basic or post.
+    With the method none, its secret is erased. A client without a secret gets one with basic or post. Sign-ins that use
+    a removed grant end.
     """
     fields = {"auth_method": auth_method, "signing_alg": signing_alg, "email": email_claim}
-    body = _fields(redirect_uri, name=name, id_token_lifetime=id_token_lifetime, **fields)
+    body = _fields(redirect_uri, grant_type, name=name, id_token_lifetime=id_token_lifetime, **fields)
     answer = await api.call("PATCH", ["projects", project_id, "clients", client_id], body)
     return Output(answer, lambda: _show_client(answer, "Changed"))
 

@@ -51,6 +51,7 @@ PHRASES: Final[Mapping[AuditAction, str]] = {
     "webhook.turned_off": "Turned off a project's webhook",
     "delivery.resent": "Sent a webhook again",
     "developer.plan_changed": "Changed the plan of the account",
+    "signing_keys.replaced": "Replaced the keys that sign ID tokens",
     "user.erased": "Erased a user's data",
     "audit.purged": "Erased older entries of this log",
     "bot.set": "Set a project's own bot",

@@ -5,12 +5,13 @@ from typing import Any, Final
 from taproof.console.forms import Form
 from taproof.core.errors import InvalidRequest, TaproofError
 from taproof.core.names import visible_name
-from taproof.core.oidc.clients import CLIENT_DEFAULTS, ClientChanges, OidcClient
+from taproof.core.oidc.clients import CLIENT_DEFAULTS, GRANT_TYPES, ClientChanges, OidcClient
 
 _IN_WORDS: Final = {
     "name ": "The name ",
     "redirect_uris": "Redirect URIs",
     "id_token_lifetime ": "The lifetime of ID tokens ",
+    "grant_types ": "How users sign in ",
 }
 """The beginnings of API error sentences about a field, with the form's own wording."""
 NEW: Final = {"name": "", "redirect_uris": (), **CLIENT_DEFAULTS.given()}
@@ -26,10 +27,12 @@ def shown(client: OidcClient) -> dict[str, Any]:
 
 def typed(form: Form, prefix: str = "") -> dict[str, Any]:
     """Return the input, to show it again. With the prefix `was_`, return the values that the form showed."""
+    grants = tuple(form["was_grant_types"].split()) if prefix else tuple(each for each in GRANT_TYPES if form[each])
     return {
         "name": visible_name(form[f"{prefix}name"]),
         "redirect_uris": tuple(form[f"{prefix}redirect_uris"].split()),
         **{field: form[prefix + field] for field in (*_CHOICES, "id_token_lifetime")},
+        "grant_types": grants,
     }
 
 

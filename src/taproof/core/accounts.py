@@ -48,6 +48,7 @@ AuditAction = Literal[
     "bot.set",
     "bot.removed",
     "bot.broken",
+    "signing_keys.replaced",
     "user.erased",
     "audit.purged",
 ]

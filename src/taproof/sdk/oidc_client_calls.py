@@ -2,12 +2,18 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from taproof.sdk.developer_api import ask_developer_api, given_only, path_id, read_list, read_one
 from taproof.sdk.exchange import Call, Service
 from taproof.sdk.reading import read
 from taproof.sdk.results import ChangedOidcClient, OidcClient
+
+_LISTS: Final = {
+    "redirect_uris": '["https://app.example.com/callback"]',
+    "grant_types": '["authorization_code", "device_code"]',
+}
+"""The settings that are lists, with an example of each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +36,7 @@ def create_client(
     signing_alg: Literal["RS256", "ES256"] | None = None,
     email: Literal["none", "synthetic"] | None = None,
     id_token_lifetime: int | None = None,
+    grant_types: Collection[Literal["authorization_code", "device_code"]] | None = None,
 ) -> Call[ChangedOidcClient]:
     """Create an OpenID Connect client. Store its `client_secret`: it is shown only once.
 
@@ -44,8 +51,17 @@ def create_client(
         signing_alg: the algorithm that signs ID tokens; "RS256" by default.
         email: "synthetic" for an e-mail address made from the user's id in ID tokens; "none" by default.
         id_token_lifetime: seconds, 300 to 86400; 3600 by default.
+        grant_types: how the client signs users in: "authorization_code", the default, and "device_code" for devices
+            that show a code.
     """
-    settings = _settings(redirect_uris, auth_method, signing_alg, email, id_token_lifetime)
+    settings = _settings(
+        redirect_uris=redirect_uris,
+        auth_method=auth_method,
+        signing_alg=signing_alg,
+        email=email,
+        id_token_lifetime=id_token_lifetime,
+        grant_types=grant_types,
+    )
     return read_one(service, ChangedOidcClient, "POST", _clients(project_id), {"name": name, **settings})
 
 
@@ -65,13 +81,21 @@ def update_client(
     signing_alg: Literal["RS256", "ES256"] | None = None,
     email: Literal["none", "synthetic"] | None = None,
     id_token_lifetime: int | None = None,
+    grant_types: Collection[Literal["authorization_code", "device_code"]] | None = None,
 ) -> Call[ChangedOidcClient]:
     """Change an OpenID Connect client. Omitted fields stay as they are. For the fields, see `create_client`.
 
     An `auth_method` of "none" erases its secret. With "basic" or "post", a client without a secret gets one, which is
-    in `client_secret` and shown only once.
+    in `client_secret` and shown only once. Without a grant in `grant_types`, sign-ins that use it end.
     """
-    settings = _settings(redirect_uris, auth_method, signing_alg, email, id_token_lifetime)
+    settings = _settings(
+        redirect_uris=redirect_uris,
+        auth_method=auth_method,
+        signing_alg=signing_alg,
+        email=email,
+        id_token_lifetime=id_token_lifetime,
+        grant_types=grant_types,
+    )
     body = given_only({"name": name, **settings})
     return read_one(service, ChangedOidcClient, "PATCH", _client(project_id, client_id), body)
 
@@ -87,24 +111,11 @@ def regenerate_client_secret(service: Service, project_id: str, client_id: str) 
     return read(_Regenerated, (yield from ask_developer_api(service, "POST", path))).client_secret
 
 
-def _settings(
-    redirect_uris: Collection[str] | None,
-    auth_method: str | None,
-    signing_alg: str | None,
-    email: str | None,
-    id_token_lifetime: int | None,
-) -> Mapping[str, Any]:
-    if isinstance(redirect_uris, str):
-        raise TypeError('redirect_uris must be a list, such as ["https://app.example.com/callback"].')
-    return given_only(
-        {
-            "redirect_uris": None if redirect_uris is None else list(redirect_uris),
-            "auth_method": auth_method,
-            "signing_alg": signing_alg,
-            "email": email,
-            "id_token_lifetime": id_token_lifetime,
-        }
-    )
+def _settings(**given: Collection[str] | str | int | None) -> Mapping[str, Any]:
+    for name, example in _LISTS.items():
+        if isinstance(given[name], str):
+            raise TypeError(f"{name} must be a list, such as {example}.")
+    return {name: list(value) if name in _LISTS else value for name, value in given_only(given).items()}
 
 
 def _clients(project_id: str) -> str:

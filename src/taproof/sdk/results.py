@@ -177,6 +177,7 @@ class OidcClient:
     signing_alg: str
     email: str
     id_token_lifetime: int
+    grant_types: tuple[str, ...]
     client_secret_preview: str | None
     created_at: datetime
 

@@ -73,6 +73,7 @@ def client(found: OidcClient) -> dict[str, Any]:
         "signing_alg": found.signing_alg,
         "email": found.email,
         "id_token_lifetime": found.id_token_lifetime,
+        "grant_types": list(found.grant_types),
         "client_secret_preview": found.secret_preview,
         "created_at": iso8601(found.created_at),
     }

@@ -30,7 +30,7 @@ from taproof.core.model import (
     SessionKey,
     SignInProject,
 )
-from taproof.core.oidc.clients import OidcClient, SignInClient
+from taproof.core.oidc.clients import ClientChanges, OidcClient, SignInClient
 from taproof.core.project_texts import dump_texts, load_texts
 from taproof.core.rights import read_scopes, scopes_text
 from taproof.core.session_state import visible_status
@@ -99,7 +99,9 @@ project_from = _reader(
 )
 _SIGN_IN_FLAGS: Final = ("is_active", "public_access", "show_context", "match_code", "requires_phone")
 sign_in_project_from = _reader(SignInProject, **dict.fromkeys(_SIGN_IN_FLAGS, bool))
-client_from = _reader(OidcClient, redirect_uris=lambda text: tuple(json.loads(text)))
+client_from = _reader(
+    OidcClient, redirect_uris=lambda text: tuple(json.loads(text)), grant_types=lambda text: tuple(text.split())
+)
 
 
 def _with_developer(
@@ -116,9 +118,10 @@ session_and_developer_from = _with_developer(ConsoleSession, console_session_fro
 
 def sign_in_client_from(row: Row) -> SignInClient:
     """Return the client and its project's data, from a row of `READ_CLIENT`."""
-    *client, secret_hash, developer_id, project_name, is_active, public_access, same_device, texts, logo_url = row
+    *client, developer_id, project_name, is_active, public_access, same_device, texts, logo_url = row
+    *client, secret_hash, devices_since = client
     of_project = (developer_id, project_name, bool(is_active), bool(public_access), same_device)
-    return SignInClient(client_from(client), secret_hash, *of_project, load_texts(texts), logo_url)
+    return SignInClient(client_from(client), secret_hash, devices_since, *of_project, load_texts(texts), logo_url)
 
 
 def session_from(row: Row, now: int | None = None) -> Session:
@@ -211,7 +214,7 @@ _invitation_rest = _fields("email plan is_owner developer_id invited_by created_
 _member_invitation_rest = _fields("role created_at expires_at invited_by inviter_id access_token_id sign_in")
 _console_session_rest = _fields("developer_id created_at last_seen_at access_token_id address user_agent messenger_id")
 _project_rest = _fields("secret_key_preview encrypted_webhook_secret webhook_url created_at " + " ".join(PROJECT_FLAGS))
-_client_rest = _fields("auth_method signing_alg email id_token_lifetime secret_preview created_at")
+_client_settings = _fields("auth_method signing_alg email id_token_lifetime")
 _change_flags = _fields(" ".join(PROJECT_FLAGS))
 _new_session = _fields(
     "id created_at expires_at code_challenge bot_id context match_code match_choices return_url "
@@ -266,8 +269,15 @@ def change_values(changes: ProjectChanges) -> Values:
 
 def client_values(client: OidcClient) -> Values:
     """Return the values of `CREATE_CLIENT`, without the secret's hash and the limit."""
-    named = (client.id, client.project_id, client.name, json.dumps(client.redirect_uris))
-    return (*named, *_client_rest(client))
+    named = (client.id, client.project_id, client.name, json.dumps(client.redirect_uris), *_client_settings(client))
+    return (*named, " ".join(client.grant_types), client.secret_preview, client.created_at)
+
+
+def client_change_values(changes: ClientChanges) -> Values:
+    """Return the first values of `UPDATE_CLIENT`."""
+    uris = None if changes.redirect_uris is None else json.dumps(changes.redirect_uris)
+    grants = None if changes.grant_types is None else " ".join(changes.grant_types)
+    return (changes.name, uris, *_client_settings(changes), grants)
 
 
 def new_session_values(session: NewSession, *, public: bool) -> Values:

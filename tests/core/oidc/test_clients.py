@@ -9,8 +9,8 @@ from taproof.core.oidc.clients import CLIENT_DEFAULTS, ClientChanges, checked_ch
 def test_changes_are_stored_trimmed_and_without_duplicates() -> None:
     """None stays None, so that it leaves a field unchanged."""
     uri = "https://app.example/cb"
-    given = ClientChanges("  Grafana ", (uri, uri), "post", "ES256", "synthetic", 300)
-    expected = ClientChanges("Grafana", (uri,), "post", "ES256", "synthetic", 300)
+    given = ClientChanges("  Grafana ", (uri, uri), "post", "ES256", "synthetic", 300, ("device_code",) * 2)
+    expected = ClientChanges("Grafana", (uri,), "post", "ES256", "synthetic", 300, ("device_code",))
     assert checked_changes(given) == expected
     assert checked_changes(ClientChanges()) == ClientChanges()
     assert ClientChanges().given() == {}
@@ -19,6 +19,7 @@ def test_changes_are_stored_trimmed_and_without_duplicates() -> None:
         "signing_alg": "RS256",
         "email": "none",
         "id_token_lifetime": 3600,
+        "grant_types": ("authorization_code",),
     }
 
 
@@ -32,6 +33,8 @@ WRONG = (
     (ClientChanges(id_token_lifetime=86401), "id_token_lifetime"),
     (ClientChanges(auth_method="private_key_jwt"), "auth_method must be one of: basic, post, none"),  # type: ignore[arg-type]
     (ClientChanges(signing_alg="HS256"), "signing_alg must be one of: RS256, ES256"),  # type: ignore[arg-type]
+    (ClientChanges(grant_types=()), "grant_types must contain one or more of: authorization_code, device_code"),
+    (ClientChanges(grant_types=("refresh_token",)), "grant_types must contain"),  # type: ignore[arg-type]
     (ClientChanges(email="real"), "email must be one of: none, synthetic"),  # type: ignore[arg-type]
 )
 

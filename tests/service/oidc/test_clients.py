@@ -35,7 +35,8 @@ async def test_changes_of_a_client_are_told_without_its_secrets(node: "Node") ->
     entries = (await node.audit.list_audit_entries(developer, limit=50, cursor=None)).entries
     told = [(each.action, json.loads(each.details)) for each in entries if each.subject == client.id]
     name = {"name": "Grafana"}
-    settings = CLIENT_DEFAULTS.given() | {"redirect_uris": ["https://grafana.example/cb"]}
+    lists = {"redirect_uris": ["https://grafana.example/cb"], "grant_types": ["authorization_code"]}
+    settings = CLIENT_DEFAULTS.given() | lists
     assert told == [
         ("client.deleted", project_id | name),
         ("client.secret_regenerated", project_id | name),

@@ -12,7 +12,7 @@ from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.oidc.clients import SIGNING_ALGS
-from taproof.core.oidc.model import JWKS_MAX_AGE
+from taproof.core.oidc.model import JWKS_MAX_AGE, KEYS_RELOADED_AFTER
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.reencryption import Reencryptor
 
@@ -96,11 +96,32 @@ async def test_rotation_at_once(node: Node, clock: HandClock) -> None:
     assert await keys.rotate_keys() == first
     clock.now += DAY - 1
     assert (await keys.find_signer("RS256")).kid == current
-    clock.now += 1 + MINUTE
+    clock.now += 1 + KEYS_RELOADED_AFTER
     assert (await keys.find_signer("RS256")).kid == following
     clock.now += 2 * DAY
     assert {each.signs_from for each in await keys.rotate_keys()} == {clock.now}
     assert (await keys.find_signer("RS256")).kid not in {current, following}
+
+
+async def test_a_leaked_key_ends(node: Node, other_node: Node, clock: HandClock) -> None:
+    """All keys are replaced, the next ones too. Five seconds later, every process signs with and publishes new ones."""
+    here, elsewhere = keys_of(node), keys_of(other_node)
+    await node.developer("free")
+    old = {jwk["kid"] for jwk in (await elsewhere.read_jwks())["keys"]}
+    signers = {alg: await elsewhere.find_signer(alg) for alg in SIGNING_ALGS}
+    replaced = await here.replace_keys()
+    assert {each.alg for each in replaced} == set(SIGNING_ALGS)
+    assert {each.signs_from for each in replaced} == {clock.now}
+    stored = await node.storage.signing_keys.list_signing_keys()
+    assert not old & {key.kid for key in stored}
+    clock.now += 5 * SECOND
+    for keys in (here, elsewhere):
+        published_now = {jwk["kid"] for jwk in (await keys.read_jwks())["keys"]}
+        assert published_now == {key.kid for key in stored}
+        for each in replaced:
+            assert (await keys.find_signer(each.alg)).kid == each.kid != signers[each.alg].kid
+    # The next keys are published for a day before they sign, as after any rotation.
+    assert {each.signs_from for each in await here.rotate_keys()} == {clock.now - 5 * SECOND + DAY}
 
 
 async def test_tokens_verify_with_cached_keys(provider: Provider, clock: HandClock, subtests: pytest.Subtests) -> None:

@@ -36,13 +36,22 @@ async def test_client_authentication(provider: Provider, subtests: pytest.Subtes
     secret, other = by_basic.secret or "", by_post.secret or ""
     encoded = "".join(f"%{ord(letter):02X}" for letter in secret)
     body = {"client_id": by_post.id, "client_secret": other}
+    by_any = "Basic " + base64.b64encode(f"{by_basic.id}:{encoded}".encode()).decode()
     accepted: tuple[tuple[Shop, str | None, Parameters], ...] = (
         (by_basic, basic(by_basic.id, secret), {}),
         (by_basic, basic(by_basic.id, secret), {"client_id": by_basic.id}),
         (by_basic, basic(by_basic.id.replace("_", "%5F"), encoded), {}),  # Form-encoded: section 2.3.1.
         (by_basic, basic(by_basic.id, secret).replace("Basic", "bAsIc"), {}),
+        *((by_basic, each, {}) for each in (by_any.rstrip("="), by_any.replace(" ", "   ") + " ")),
         (by_post, None, body),
         (public, None, {"client_id": public.id}),
+        # An empty id or secret counts as omitted.
+        (public, basic(public.id, ""), {}),
+        (public, basic(public.id, "").replace("Basic", "basic").rstrip("="), {"client_id": public.id}),
+        (public, basic(public.id.replace("_", "%5f"), ""), {}),
+        *((public, each, {"client_id": public.id}) for each in ("", basic("", ""))),
+        *((by_post, each, body) for each in ("", basic("", ""), basic(by_post.id, ""))),
+        (by_basic, basic("", secret), {"client_id": by_basic.id}),
     )
     for shop, header, parameters in accepted:
         with subtests.test(method=shop.client.auth_method, header=header):
@@ -60,11 +69,13 @@ async def test_client_authentication(provider: Provider, subtests: pytest.Subtes
         (None, {"client_id": by_post.id, "client_secret": secret}, "secret is wrong"),
         (basic(by_post.id, other), {}, "client_secret_post"),
         (None, {"client_id": by_basic.id, "client_secret": secret}, "client_secret_basic"),
-        (basic(public.id, ""), {}, "must use no secret"),
+        (basic("", ""), {}, "client_id is missing"),
+        (basic(public.id, "x"), {}, "must use no secret"),
+        (basic(public.id, ""), {"client_id": by_basic.id}, "one place only"),
         (None, {"client_id": public.id, "client_secret": "x"}, "must use no secret"),
         ("Bearer " + secret, {}, "not valid HTTP Basic"),
         ("Basic", {}, "not valid HTTP Basic"),
-        ("Basic ****", {}, "not valid HTTP Basic"),
+        *((f"Basic {each}", {}, "not valid HTTP Basic") for each in ("****", "a", "ab", "YQ")),
         ("Basic " + base64.b64encode(b"\xff:\xff").decode(), {}, "not valid HTTP Basic"),
         ("Basic " + base64.b64encode(by_basic.id.encode()).decode(), {}, "not valid HTTP Basic"),
         (basic(by_basic.id, secret), {"client_secret": secret}, "one place only"),

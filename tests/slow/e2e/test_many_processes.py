@@ -22,6 +22,7 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
+from tests.conftest import Figure
 from tests.e2e.conftest import TRUST, Service, StartService
 from tests.e2e.raw_http import assert_refusals
 from tests.ports import free_port
@@ -309,6 +310,23 @@ def test_roles(start_node: StartNode, database: str, bot_api: BotApi) -> None:
     polled = {"project_id": project_id, "session_token": token}
     wait_until(lambda: ask(api, "verify", **polled)["status"] == "confirmed", "the user is signed in")
     assert bot_api.pollers() == {"bot"}
+
+
+def test_leaked_signing_keys(start_node: StartNode, database: str, figure: Figure) -> None:
+    """A command replaces the keys while two nodes publish them; soon afterwards, no node publishes an old one."""
+    nodes = [start_node(name) for name in ("first", "second")]
+
+    def published() -> list[set[str]]:
+        answers = [httpx.get(f"{node.base_url}/oidc/jwks", verify=TRUST) for node in nodes]
+        return [{jwk["kid"] for jwk in answer.json()["keys"]} for answer in answers]
+
+    old = published()
+    assert old[0] == old[1]
+    new = {key["kid"] for key in command(database, "oidc", "rotate-keys", "--now", "--yes")["keys"]}
+    answered_at = time.monotonic()
+    wait_until(lambda: not any(kids & old[0] for kids in published()), "no node publishes an old key")
+    figure("seconds until no node publishes an old key", round(time.monotonic() - answered_at, 1))
+    assert all(kids > new for kids in published())
 
 
 # ---- processes

@@ -62,7 +62,12 @@ class Taproof:
         email: Email = "none",
     ) -> Registered:
         body: dict[str, Any] = {"name": "The application", "redirect_uris": [f"http://127.0.0.1{path}"]}
-        body |= {"auth_method": auth_method, "signing_alg": signing_alg, "email": email}
+        body |= {
+            "auth_method": auth_method,
+            "signing_alg": signing_alg,
+            "email": email,
+            "grant_types": ["authorization_code", "device_code"],
+        }
         created = self.project.developer.ask("POST", f"/projects/{self.project.id}/clients", json=body)
         return Registered(created["client_id"], created.get("client_secret") or "")
 

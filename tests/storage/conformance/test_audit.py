@@ -340,7 +340,7 @@ async def update_client(storage: Storage, seed: "Seed") -> Scene:
     def update(developer_id: str, client_id: str) -> Call:
         changes = ClientChanges(auth_method="none")
         return lambda entry: storage.oidc_clients.update_client(
-            developer_id, project.id, client_id, changes, entry=entry
+            developer_id, project.id, client_id, changes, seed.now, entry=entry
         )
 
     return Scene(

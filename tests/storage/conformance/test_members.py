@@ -218,7 +218,7 @@ def _changes() -> dict[str, tuple[ProjectAction, Change]]:
     async def of_client(storage: Storage, seed: "Seed", project: Project, developer_id: str, method: str) -> Any:
         client = await seed.client(project)
         values = {
-            "update_client": (ClientChanges(name="New"),),
+            "update_client": (ClientChanges(name="New"), seed.now),
             "delete_client": (),
             "regenerate_client_secret": (ClientSecret(b"n" * 32, "ocs_bbbb…zzzz"),),
         }[method]

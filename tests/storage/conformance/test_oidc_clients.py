@@ -20,8 +20,9 @@ SECRET: Final = ClientSecret(b"n" * 32, "ocs_nnnn…nnnn")
 def found(client: OidcClient, project: Project, secret_hash: bytes | None = b"h" * 32) -> SignInClient:
     """Return what `read_client` answers for a client of `Seed.client`."""
     own = (project.texts, project.logo_url)
+    devices_since = client.created_at if "device_code" in client.grant_types else None
     settings = (project.is_active, project.public_access, project.same_device, *own)
-    return SignInClient(client, secret_hash, project.developer_id, project.name, *settings)
+    return SignInClient(client, secret_hash, devices_since, project.developer_id, project.name, *settings)
 
 
 async def test_create_client_keeps_every_field(storage: Storage, seed: "Seed") -> None:
@@ -29,7 +30,17 @@ async def test_create_client_keeps_every_field(storage: Storage, seed: "Seed") -
     project = await seed.project()
     uris = ("https://app.example/cb?a=b&c=%2F", "http://[::1]:8000/", "com.example.app:/cb")
     client = OidcClient(
-        "oidc_new", project.id, 'Кафе \'"☕"', uris, "none", "ES256", "synthetic", 86_400, None, seed.now
+        "oidc_new",
+        project.id,
+        'Кафе \'"☕"',
+        uris,
+        "none",
+        "ES256",
+        "synthetic",
+        86_400,
+        ("authorization_code",),
+        None,
+        seed.now,
     )
     assert await storage.oidc_clients.create_client(project.developer_id, client, None)
     assert await storage.oidc_clients.read_client("oidc_new") == found(client, project, None)
@@ -97,7 +108,8 @@ async def test_list_clients_is_oldest_first_and_the_projects_own(storage: Storag
         ClientChanges(name="New name"),
         ClientChanges(redirect_uris=("com.example.app:/cb",)),
         ClientChanges(signing_alg="ES256", email="synthetic", id_token_lifetime=300),
-        ClientChanges("All", ("https://all.example/",), "post", "ES256", "synthetic", 301),
+        ClientChanges(grant_types=("authorization_code",)),
+        ClientChanges("All", ("https://all.example/",), "post", "ES256", "synthetic", 301, ("device_code",)),
     ],
 )
 async def test_update_client_changes_only_what_is_given(storage: Storage, seed: "Seed", changes: ClientChanges) -> None:
@@ -105,7 +117,8 @@ async def test_update_client_changes_only_what_is_given(storage: Storage, seed: 
     project = await seed.project()
     client, other = await seed.client(project), await seed.client(project)
     expected = replace(client, **changes.given())
-    answer = await storage.oidc_clients.update_client(project.developer_id, project.id, client.id, changes, SECRET)
+    owned = (project.developer_id, project.id, client.id)
+    answer = await storage.oidc_clients.update_client(*owned, changes, seed.now, secret=SECRET)
     assert answer == expected
     assert await storage.oidc_clients.read_client(client.id) == found(expected, project)
     assert await storage.oidc_clients.read_client(other.id) == found(other, project)
@@ -117,11 +130,20 @@ async def test_update_client_gives_and_takes_the_secret(storage: Storage, seed: 
     client = await seed.client(project)
     owned = (project.developer_id, project.id, client.id)
     public = replace(client, auth_method="none", secret_preview=None)
-    assert await storage.oidc_clients.update_client(*owned, ClientChanges(auth_method="none"), SECRET) == public
+    assert (
+        await storage.oidc_clients.update_client(*owned, ClientChanges(auth_method="none"), seed.now, secret=SECRET)
+        == public
+    )
     assert await storage.oidc_clients.read_client(client.id) == found(public, project, None)
-    assert await storage.oidc_clients.update_client(*owned, ClientChanges(name=client.name), SECRET) == public
+    assert (
+        await storage.oidc_clients.update_client(*owned, ClientChanges(name=client.name), seed.now, secret=SECRET)
+        == public
+    )
     again = replace(client, auth_method="post", secret_preview=SECRET.preview)
-    assert await storage.oidc_clients.update_client(*owned, ClientChanges(auth_method="post"), SECRET) == again
+    assert (
+        await storage.oidc_clients.update_client(*owned, ClientChanges(auth_method="post"), seed.now, secret=SECRET)
+        == again
+    )
     assert await storage.oidc_clients.read_client(client.id) == found(again, project, SECRET.hash)
 
 
@@ -129,7 +151,9 @@ async def test_update_client_is_for_its_owner(storage: Storage, seed: "Seed") ->
     """Another developer, another project of the same developer, an unknown id: nothing is found or changed."""
     owned, foreign = await strangers(storage, seed)
     for each in foreign:
-        assert await storage.oidc_clients.update_client(*each, ClientChanges(name="Mine"), SECRET) is None
+        assert (
+            await storage.oidc_clients.update_client(*each, ClientChanges(name="Mine"), seed.now, secret=SECRET) is None
+        )
         assert not await storage.oidc_clients.regenerate_client_secret(*each, SECRET)
         assert not await storage.oidc_clients.delete_client(*each)
     assert (await storage.oidc_clients.list_clients(*owned[:2]))[0].name == "Grafana"

@@ -18,10 +18,13 @@ SigningAlg = Literal["RS256", "ES256"]
 """The algorithm that signs a client's ID tokens (RFC 7518)."""
 EmailClaim = Literal["none", "synthetic"]
 """The e-mail address in ID tokens: "none", or "synthetic" for an address that receives no mail."""
+GrantType = Literal["authorization_code", "device_code"]
+"""A way in which a client signs users in: in a browser that returns to it, or on a device without one (RFC 8628)."""
 
 AUTH_METHODS: Final[tuple[AuthMethod, ...]] = get_args(AuthMethod)
 SIGNING_ALGS: Final[tuple[SigningAlg, ...]] = get_args(SigningAlg)
 EMAIL_CLAIMS: Final[tuple[EmailClaim, ...]] = get_args(EmailClaim)
+GRANT_TYPES: Final[tuple[GrantType, ...]] = get_args(GrantType)
 CLIENT_LIMIT: Final = 50
 """The maximum number of clients per project."""
 MIN_LIFETIME: Final = 300
@@ -44,6 +47,7 @@ class OidcClient:
     signing_alg: SigningAlg
     email: EmailClaim
     id_token_lifetime: int
+    grant_types: tuple[GrantType, ...]
     secret_preview: str | None
     created_at: int
 
@@ -56,10 +60,15 @@ class ClientSecret(NamedTuple):
 
 
 class SignInClient(NamedTuple):
-    """A client with the data of its project that a sign-in needs. `secret_hash` is None for a public client."""
+    """A client with the data of its project that a sign-in needs.
+
+    `secret_hash` is None for a public client. `devices_since` is the time (ms) since which the client has had the grant
+    `device_code` without interruption; None without this grant.
+    """
 
     client: OidcClient
     secret_hash: bytes | None
+    devices_since: int | None
     developer_id: str
     project_name: str
     is_active: bool
@@ -73,6 +82,15 @@ class SignInClient(NamedTuple):
         """Return whether the client may sign users in. Without a secret, it needs a project with public access."""
         return self.public_access or self.client.auth_method != "none"
 
+    def can_finish(self, grant: GrantType, begun_at: int) -> bool:
+        """Return whether the client has the grant of a sign-in that began at `begun_at` (ms).
+
+        Removing the grant `device_code` ends the sign-ins of devices. They stay ended if the client gets it again.
+        """
+        if grant == "device_code":
+            return self.devices_since is not None and self.devices_since <= begun_at
+        return grant in self.client.grant_types
+
 
 @dataclass(frozen=True, slots=True)
 class ClientChanges:
@@ -84,6 +102,7 @@ class ClientChanges:
     signing_alg: SigningAlg | None = None
     email: EmailClaim | None = None
     id_token_lifetime: int | None = None
+    grant_types: tuple[GrantType, ...] | None = None
 
     def given(self) -> dict[str, Any]:
         """Return the fields that are not None."""
@@ -92,7 +111,11 @@ class ClientChanges:
 
 
 CLIENT_DEFAULTS: Final = ClientChanges(
-    auth_method="basic", signing_alg="RS256", email="none", id_token_lifetime=HOUR // SECOND
+    auth_method="basic",
+    signing_alg="RS256",
+    email="none",
+    id_token_lifetime=HOUR // SECOND,
+    grant_types=("authorization_code",),
 )
 """The settings of a new client for which the developer gives none."""
 
@@ -119,4 +142,12 @@ def checked_changes(changes: ClientChanges) -> ClientChanges:
     ):
         if value is not None and value not in accepted:
             raise InvalidRequest(f"{field} must be one of: {', '.join(accepted)}.")
-    return dataclasses.replace(changes, name=name, redirect_uris=uris)
+    grants = None if changes.grant_types is None else _read_grant_types(changes.grant_types)
+    return dataclasses.replace(changes, name=name, redirect_uris=uris, grant_types=grants)
+
+
+def _read_grant_types(given: tuple[str, ...]) -> tuple[GrantType, ...]:
+    """Return the grants in their usual order, each once."""
+    if not given or not set(given) <= set(GRANT_TYPES):
+        raise InvalidRequest(f"grant_types must contain one or more of: {', '.join(GRANT_TYPES)}.")
+    return tuple(grant for grant in GRANT_TYPES if grant in given)

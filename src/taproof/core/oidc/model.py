@@ -28,8 +28,10 @@ PUBLISHED_BEFORE: Final = DAY
 """The time (ms) for which a key is published before it signs, so that every cached copy of the JWKS contains it."""
 PUBLISHED_AFTER: Final = DAY + HOUR
 """The time (ms) for which a key is published after its successor signs. ID tokens live for at most a day."""
-JWKS_MAX_AGE: Final = 3_600
-"""The time in seconds for which the JWKS may be cached."""
+JWKS_MAX_AGE: Final = 300
+"""The time in seconds for which the JWKS may be cached, and so for which a leaked key is trusted after its end."""
+KEYS_RELOADED_AFTER: Final = 5 * SECOND
+"""The time (ms) after which each process reads the keys again, and so for which it uses one that was replaced."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ VALUE_LIMIT: Final = 4_096
 PARAMETER_LIMIT: Final = 64
 """The maximum number of parameters in one request."""
 
+_REPEATABLE: Final = frozenset({"audience", "resource"})
+"""Parameters that a request may repeat (RFC 8693, section 2.1; RFC 8707, section 2). Taproof does not use them."""
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 
 
@@ -84,7 +86,7 @@ def read_parameters(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
     for number, (name, value) in enumerate(pairs, 1):
         if number > PARAMETER_LIMIT:
             raise OAuthError("invalid_request", f"A request can have at most {PARAMETER_LIMIT} parameters.")
-        if not value:
+        if not value or name in _REPEATABLE:
             continue
         if len(value) > VALUE_LIMIT:
             raise OAuthError("invalid_request", f"A parameter can have at most {VALUE_LIMIT} characters.")
@@ -145,10 +147,12 @@ def check_request(
 def read_scopes(text: str) -> tuple[Scope, ...]:
     """Return the supported scopes in a scope parameter. Other scopes are ignored (OpenID Connect Core, 3.1.2.1).
 
+    Without the parameter, the scope is `openid`, which gives only the user's id (RFC 6749, section 3.3).
+
     Raises:
-        OAuthError: `openid` is missing.
+        OAuthError: `openid` is missing among others.
     """
-    asked = text.split(" ")
+    asked = text.split() or ["openid"]
     if "openid" not in asked:
         raise OAuthError("invalid_scope", "scope must contain openid.")
     return tuple(scope for scope in SCOPES if scope in asked)

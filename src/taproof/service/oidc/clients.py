@@ -90,7 +90,8 @@ class OidcClients:
     ) -> tuple[OidcClient, str | None]:
         """Change the fields that are not None, and return the client with its new secret; None if it has no new one.
 
-        A public client gets a secret with an `auth_method` that needs one. With "none", its secret is erased.
+        A public client gets a secret with an `auth_method` that needs one. With "none", its secret is erased. Without
+        a grant, sign-ins that use it end.
 
         Raises:
             InsufficientScope: the acting credential may only read.
@@ -102,9 +103,10 @@ class OidcClients:
         # The client may become public after it was read, so any change to a method with a secret brings one.
         plaintext, secret = self._new_secret() if changes.auth_method in {"basic", "post"} else (None, None)
         details = changes.given()
-        entry = self._entry(actor, "client.updated", client, details, self._clock()) if details else None
+        now = self._clock()
+        entry = self._entry(actor, "client.updated", client, details, now) if details else None
         owned = (actor.developer.id, project_id, client_id)
-        changed = await self._storage.oidc_clients.update_client(*owned, changes, secret, entry=entry)
+        changed = await self._storage.oidc_clients.update_client(*owned, changes, now, secret=secret, entry=entry)
         if changed is None:
             raise ClientNotFound
         return changed, plaintext if secret is not None and changed.secret_preview == secret.preview else None

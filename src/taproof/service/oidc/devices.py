@@ -13,6 +13,7 @@ from taproof.core.oidc.model import DEVICE_INTERVAL, DEVICE_LIFETIME, Authorizat
 from taproof.core.oidc.requests import AuthorizationRequest, read_scopes
 from taproof.core.oidc.user_codes import new_user_code, read_user_code, show_user_code
 from taproof.core.request_context import Requester
+from taproof.service.oidc.requests import require_grant
 from taproof.service.oidc.sign_in import BegunSignIn, OidcSignIns, browser_hash
 from taproof.storage.protocol import Storage
 
@@ -49,6 +50,7 @@ class Devices:
         Raises:
             OAuthError: the client or the scope is refused; nothing is stored.
         """
+        require_grant(client, "device_code")
         if not client.is_active:
             raise OAuthError("unauthorized_client", "This project is paused, so no sign-in can be started.")
         if client.same_device == "require":
@@ -59,7 +61,8 @@ class Devices:
             )
         request = AuthorizationRequest(scopes=read_scopes(scope))
         device_code = random_base64url(self._entropy)
-        now = self._clock()
+        # Another node, whose clock is ahead of this one, may just have given the grant.
+        now = max(self._clock(), client.devices_since or 0)
         for _ in range(_ATTEMPTS):
             user_code = new_user_code(self._entropy)
             created = await self._storage.authorizations.create_authorization(
@@ -92,14 +95,14 @@ class Devices:
         """Return the sign-in whose user code was typed, and its client.
 
         Raises:
-            UserCodeUnknown: there is none that waits for a browser.
+            UserCodeUnknown: there is none that waits for a browser, or its client has lost the grant.
         """
         code = read_user_code(typed)
         found = None
         if code is not None:
             found = await self._storage.authorizations.read_authorization_by_user_code(code, self._clock())
         client = None if found is None else await self._storage.oidc_clients.read_client(found.client_id)
-        if found is None or client is None:
+        if found is None or client is None or not client.can_finish("device_code", found.created_at):
             raise UserCodeUnknown
         return found, client
 

@@ -1,18 +1,27 @@
 """The keys that sign ID tokens: the previous, the current and the next one of each algorithm.
 
 Every process creates a missing key, and the store keeps one key of each generation. A key is published for at least
-24 hours before it signs, so an application with a cached JWKS can verify every ID token.
+24 hours before it signs, so an application with a cached JWKS can verify every ID token. Only after a leak are all
+keys replaced at once.
 """
 
 import asyncio
 import json
-from typing import Any, Final, NamedTuple
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from taproof.core.clock import MINUTE, Clock
+from taproof.core.accounts import Actor
+from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.oidc.clients import SIGNING_ALGS, SigningAlg
-from taproof.core.oidc.model import KEY_LIFETIME, PUBLISHED_AFTER, PUBLISHED_BEFORE, SigningKey
+from taproof.core.oidc.model import (
+    KEY_LIFETIME,
+    KEYS_RELOADED_AFTER,
+    PUBLISHED_AFTER,
+    PUBLISHED_BEFORE,
+    SigningKey,
+)
 from taproof.core.oidc.signing import (
     PrivateKey,
     dump_private_key,
@@ -21,10 +30,8 @@ from taproof.core.oidc.signing import (
     public_jwk,
     sign_id_token,
 )
+from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
-
-_RELOAD_EVERY: Final = MINUTE
-"""The time (ms) after which the keys are read again. It is much shorter than `PUBLISHED_BEFORE`."""
 
 
 class Signer(NamedTuple):
@@ -57,7 +64,7 @@ class SigningKeys:
         self._entropy = entropy
         self._keys: list[SigningKey] = []
         self._private: dict[str, PrivateKey] = {}
-        self._read_at = -_RELOAD_EVERY
+        self._read_at = -KEYS_RELOADED_AFTER
         self._reading = asyncio.Lock()
         self._loading = asyncio.Lock()
 
@@ -91,10 +98,35 @@ class SigningKeys:
         await self._read_keys(now)
         return rotated
 
+    async def replace_keys(self) -> list[RotatedKey]:
+        """Erase all keys, because one of them has leaked, and sign with new ones at once.
+
+        This includes the next keys, which whoever could read one may have read too. Other processes use the old keys
+        for at most `KEYS_RELOADED_AFTER`.
+        """
+        now = self._clock()
+        keys = [await self._new_key(alg, now, now) for alg in SIGNING_ALGS]
+        kids = {key.alg: key.kid for key in keys}
+        entries = [
+            audit_entry(
+                Actor(each, "command_line"),
+                "signing_keys.replaced",
+                now,
+                self._entropy,
+                subject=each.id,
+                details=kids,
+            )
+            for each in await self._storage.developers.list_developers()
+            if each.is_owner
+        ]
+        await self._storage.signing_keys.replace_signing_keys(keys, entries)
+        await self._read_keys(now)
+        return [RotatedKey(key.alg, key.kid, key.signs_from) for key in keys]
+
     async def _current_keys(self, now: int) -> list[SigningKey]:
-        if not 0 <= now - self._read_at < _RELOAD_EVERY:
+        if not 0 <= now - self._read_at < KEYS_RELOADED_AFTER:
             async with self._reading:
-                if not 0 <= now - self._read_at < _RELOAD_EVERY:
+                if not 0 <= now - self._read_at < KEYS_RELOADED_AFTER:
                     await self._read_keys(now)
         return self._keys
 
@@ -102,22 +134,22 @@ class SigningKeys:
         keys = await self._storage.signing_keys.list_signing_keys()
         while missing := _missing(keys, now):
             for alg, generation, signs_from in missing:
-                await self._create_key(alg, generation, now, signs_from)
+                key = await self._new_key(alg, now, signs_from)
+                await self._storage.signing_keys.create_signing_key(replace(key, generation=generation))
             keys = await self._storage.signing_keys.list_signing_keys()
         self._private = {key.kid: self._private[key.kid] for key in keys if key.kid in self._private}
         self._keys, self._read_at = keys, now
         return keys
 
-    async def _create_key(self, alg: SigningAlg, generation: int, now: int, signs_from: int) -> None:
+    async def _new_key(self, alg: SigningAlg, now: int, signs_from: int) -> SigningKey:
+        """Return a new key, whose generation is left to the caller."""
         key = await asyncio.to_thread(new_private_key, alg)
         jwk = public_jwk(key, alg)
         kid: str = jwk["kid"]
         encrypted = self._encryptor.encrypt(
             dump_private_key(key), associated_data_of("signing_key", kid), self._entropy
         )
-        await self._storage.signing_keys.create_signing_key(
-            SigningKey(alg, generation, kid, encrypted, json.dumps(jwk), now, signs_from)
-        )
+        return SigningKey(alg, 0, kid, encrypted, json.dumps(jwk), now, signs_from)
 
     async def _private_key(self, key: SigningKey) -> PrivateKey:
         found = self._private.get(key.kid)

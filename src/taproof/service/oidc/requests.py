@@ -8,7 +8,7 @@ from typing import Final
 from taproof.core.clock import SECOND, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import random_base64url
-from taproof.core.oidc.clients import SignInClient
+from taproof.core.oidc.clients import GrantType, SignInClient
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
 from taproof.core.oidc.model import PUSHED_LIFETIME
 from taproof.core.oidc.redirect_uris import matches
@@ -114,6 +114,7 @@ def _return_address(found: SignInClient, parameters: Mapping[str, str]) -> Retur
 
 
 def _check(found: SignInClient, parameters: Mapping[str, str], address: ReturnAddress) -> AuthorizationRequest:
+    require_grant(found, "authorization_code")
     is_public = found.client.auth_method == "none"
     request = check_request(parameters, address, requires_challenge=is_public)
     require_public_access(found)
@@ -130,6 +131,16 @@ def require_public_access(found: SignInClient) -> None:
         raise OAuthError(
             "unauthorized_client", "Public access is off for this project, so only clients with a secret can sign in."
         )
+
+
+def require_grant(found: SignInClient, grant: GrantType) -> None:
+    """Refuse a client that does not have a grant (RFC 6749, sections 4.1.2.1 and 5.2; RFC 8628, section 3.2).
+
+    Raises:
+        OAuthError: the client is refused.
+    """
+    if grant not in found.client.grant_types:
+        raise OAuthError("unauthorized_client", f"This client may not use {grant}. Add it to the client's grant_types.")
 
 
 def _uri_hash(request_uri: str) -> bytes:

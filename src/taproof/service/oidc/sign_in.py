@@ -17,7 +17,7 @@ from taproof.core.entropy import Entropy
 from taproof.core.errors import SessionNotFound
 from taproof.core.identifiers import new_id, random_base64url, session_key
 from taproof.core.model import Hint, PolledSession, SessionKey
-from taproof.core.oidc.clients import SignInClient
+from taproof.core.oidc.clients import GrantType, SignInClient
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, CODE_LIFETIME, Authorization, NewAuthorization, NewCode
 from taproof.core.oidc.redirect_uris import matches
 from taproof.core.oidc.requests import AuthorizationRequest
@@ -143,7 +143,8 @@ class OidcSignIns:
     async def read_sign_in(self, authorization_id: str, browser_secret: str) -> SeenSignIn | None:
         """Return a sign-in.
 
-        Return None if it does not exist, was begun by another browser, or its redirect URI was removed meanwhile.
+        Return None if it does not exist or was begun by another browser, or if its client has lost the redirect URI or
+        the grant meanwhile.
         """
         found = await self._storage.authorizations.read_authorization(authorization_id)
         if found is None or found.browser_hash is None or found.session is None:
@@ -154,6 +155,9 @@ class OidcSignIns:
         session = await self._storage.sessions.read_session(found.session)
         polled = await self._storage.sessions.poll_session(found.session)
         if client is None or session is None or polled is None:
+            return None
+        grant: GrantType = "authorization_code" if found.user_code is None else "device_code"
+        if not client.can_finish(grant, found.created_at):
             return None
         request = AuthorizationRequest.load(found.request)
         if request.redirect_uri and not matches(client.client.redirect_uris, request.redirect_uri):

@@ -25,7 +25,7 @@ from taproof.core.oidc.requests import AuthorizationRequest
 from taproof.core.session_state import visible_status
 from taproof.service.oidc.devices import device_code_hash
 from taproof.service.oidc.keys import Signer, SigningKeys
-from taproof.service.oidc.requests import require_public_access
+from taproof.service.oidc.requests import require_grant, require_public_access
 from taproof.service.oidc.sign_in import code_hash
 from taproof.storage.protocol import Storage
 
@@ -122,6 +122,7 @@ class Tokens:
         Raises:
             OAuthError: the code gives nothing. If it was used before, the tokens that it gave are revoked.
         """
+        require_grant(client, "authorization_code")
         code = parameters.get("code")
         if code is None:
             raise OAuthError("invalid_request", "code is missing.")
@@ -160,6 +161,7 @@ class Tokens:
             OAuthError: `authorization_pending` or `slow_down` while the device should try again; any other error is
                 final.
         """
+        require_grant(client, "device_code")
         device_code = parameters.get("device_code")
         if device_code is None:
             raise OAuthError("invalid_request", "device_code is missing.")
@@ -169,7 +171,7 @@ class Tokens:
         if polled is None or polled[0].client_id != client.client.id:
             raise OAuthError("invalid_grant", "The device_code is unknown. Start again.")
         found, too_soon = polled
-        _check_device(found, now)
+        _check_device(client, found, now)
         if too_soon:
             raise slow_down()
         if found.session is None:
@@ -266,25 +268,30 @@ def slow_down() -> OAuthError:
 
 
 def _presented(authorization: str | None, parameters: Mapping[str, str]) -> _Presented:
-    """Return the credentials in a request, which must use one method only (RFC 6749, section 2.3)."""
+    """Return the credentials in a request, which must use one method only (RFC 6749, section 2.3).
+
+    An empty id or secret counts as omitted, in the header too: libraries send it for clients without a secret.
+    """
     if "client_assertion" in parameters or "client_assertion_type" in parameters:
         raise OAuthError("invalid_client", "Client assertions are not supported. Use the client's secret.")
-    client_id, secret = parameters.get("client_id"), parameters.get("client_secret")
-    if authorization is not None:
-        basic_id, basic_secret = _read_basic(authorization)
-        if secret is not None or client_id not in {None, basic_id}:
-            raise OAuthError("invalid_request", "Send the client's credentials in one place only.")
-        return _Presented("basic", basic_id, basic_secret)
-    if client_id is None:
+    basic_id, basic_secret = _read_basic(authorization) if authorization else ("", "")
+    client_id, secret = parameters.get("client_id", basic_id), parameters.get("client_secret", "")
+    if (basic_secret and secret) or (basic_id and client_id != basic_id):
+        raise OAuthError("invalid_request", "Send the client's credentials in one place only.")
+    if not client_id:
         raise OAuthError("invalid_client", "client_id is missing. Send it in the body, or with HTTP Basic.")
-    return _Presented("none" if secret is None else "post", client_id, secret)
+    if basic_secret:
+        return _Presented("basic", client_id, basic_secret)
+    return _Presented("post", client_id, secret) if secret else _Presented("none", client_id, None)
 
 
 def _read_basic(authorization: str) -> tuple[str, str]:
     """Return the client id and secret of an Authorization header. Both are form-encoded (RFC 6749, section 2.3.1)."""
     scheme, _, encoded = authorization.partition(" ")
+    encoded = encoded.strip()
+    padding = "=" * (-len(encoded) % 4)  # Some libraries leave it out.
     try:
-        text = base64.b64decode(encoded.strip(), validate=True).decode()
+        text = base64.b64decode(encoded + padding, validate=True).decode()
     except (binascii.Error, ValueError):
         text = ""
     client_id, separator, secret = text.partition(":")
@@ -305,10 +312,12 @@ def _check_verifier(client: SignInClient, request: AuthorizationRequest, verifie
         raise OAuthError("invalid_grant", "code_verifier is missing or does not match the code_challenge.")
 
 
-def _check_device(found: Authorization, now: int) -> None:
+def _check_device(client: SignInClient, found: Authorization, now: int) -> None:
     if found.redeemed_at is not None:
         raise OAuthError("invalid_grant", "The device_code was used before.")
     if found.ended_at is not None:
         raise OAuthError("access_denied", "The sign-in of this device was refused.")
+    if not client.can_finish("device_code", found.created_at):
+        raise OAuthError("access_denied", "The client lost the grant device_code meanwhile. Start again.")
     if found.expires_at <= now:
         raise OAuthError("expired_token", "The device_code has expired. Start again.")

@@ -97,7 +97,8 @@ TABLES: Final[Mapping[str, tuple[Column, ...]]] = {
     ),
     "oidc_clients": _columns(
         "id:text project_id:text name:text redirect_uris:text auth_method:text signing_alg:text email:text "
-        "id_token_lifetime:small secret_hash:bytes? secret_preview:text? created_at:int"
+        "id_token_lifetime:small grant_types:text devices_since:int? secret_hash:bytes? secret_preview:text? "
+        "created_at:int"
     ),
     "deleted_projects": _columns("id:text developer_id:text creator_id:text"),
     "sessions": _columns(

@@ -213,6 +213,8 @@ CREATE TABLE oidc_clients (
   signing_alg TEXT NOT NULL,
   email TEXT NOT NULL, -- none or synthetic.
   id_token_lifetime INTEGER NOT NULL, -- Seconds.
+  grant_types TEXT NOT NULL, -- Separated by spaces.
+  devices_since BIGINT, -- When the client got the grant device_code; null without it.
   secret_hash BYTEA, -- Null for a client without a secret.
   secret_preview TEXT,
   created_at BIGINT NOT NULL

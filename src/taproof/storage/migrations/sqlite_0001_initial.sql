@@ -219,6 +219,8 @@ CREATE TABLE oidc_clients (
   signing_alg TEXT NOT NULL,
   email TEXT NOT NULL, -- none or synthetic.
   id_token_lifetime INTEGER NOT NULL, -- Seconds.
+  grant_types TEXT NOT NULL, -- Separated by spaces.
+  devices_since INTEGER, -- When the client got the grant device_code; null without it.
   secret_hash BLOB, -- Null for a client without a secret.
   secret_preview TEXT,
   created_at INTEGER NOT NULL

@@ -15,7 +15,8 @@ console.
 
 These rules complete the order:
 
-- Pushed authorization requests and signing keys are changed by single statements, without any other lock.
+- Pushed authorization requests and signing keys are changed by single statements, without any other lock. Replacing all
+  signing keys locks them by algorithm and generation.
 - Only a call that revokes a single invitation locks invitations without the table developers.
 - The acting credential is locked last, by the statement that adds the audit entry. A sign-in is locked after its
   developer.

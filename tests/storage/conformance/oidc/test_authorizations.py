@@ -9,6 +9,7 @@ from tests.databases import NOW
 
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.model import NewSession, Project, ProjectChanges, SessionKey
+from taproof.core.oidc.clients import ClientChanges, GrantType
 from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
 from taproof.storage.protocol import Storage
 
@@ -25,7 +26,7 @@ async def begun(
     """Store a sign-in of a new client's user, with `session` if there is one."""
     new = NewAuthorization(
         seed.name("auth"),
-        seed.name("oidc"),
+        (await seed.client(project)).id,
         project.id,
         '{"state": "é"}',
         NOW,
@@ -179,6 +180,54 @@ async def test_finish_authorization_while_the_project_is_paused(storage: Storage
     new, key, project = await confirmed(storage, seed)
     await storage.projects.update_project(project.developer_id, project.id, ProjectChanges(is_active=False), NOW)
     assert await storage.authorizations.finish_authorization(new.id, key, NOW + 1, CODE)
+
+
+async def change_grants(node: Storage, new: NewAuthorization, project: Project, now: int, *grants: GrantType) -> None:
+    changes, owned = ClientChanges(grant_types=grants), (project.developer_id, project.id, new.client_id)
+    assert await node.oidc_clients.update_client(*owned, changes, now) is not None
+
+
+async def test_a_removed_grant_ends_its_sign_ins(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Only those that use it, on every node. Devices must begin again, also once the client has the grant again."""
+    project = await seed.project()
+    sessions = [await seed.confirmed(project) for _ in range(2)]
+    in_browser = await begun(storage, seed, project, sessions[0])
+    on_device = await begun(storage, seed, project, sessions[1], user_code="BBBBBBBB", client_id=in_browser.client_id)
+    finish = storage.authorizations.finish_authorization
+    await change_grants(other_node, in_browser, project, NOW + 1, "device_code")
+    assert not await finish(in_browser.id, sessions[0].key, NOW + 2, CODE)
+    await change_grants(other_node, in_browser, project, NOW + 3, "authorization_code")
+    assert not await finish(on_device.id, sessions[1].key, NOW + 4, TOKENS)
+    await change_grants(other_node, in_browser, project, NOW + 5, "authorization_code", "device_code")
+    assert not await finish(on_device.id, sessions[1].key, NOW + 6, TOKENS)
+    assert await finish(in_browser.id, sessions[0].key, NOW + 6, CODE)
+    await change_grants(other_node, in_browser, project, NOW + 7, "device_code")
+    assert not await storage.authorizations.redeem_code(CODE.code_hash, TOKENS, NOW + 8)
+    again = await begun(
+        storage,
+        seed,
+        project,
+        sessions[1],
+        user_code="CCCCCCCC",
+        client_id=in_browser.client_id,
+        created_at=NOW + 5,
+    )
+    assert await finish(again.id, sessions[1].key, NOW + 9, TOKENS)
+
+
+async def test_a_grant_is_removed_while_devices_finish(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Of two nodes at the same instant, either the device has its tokens or it never gets any."""
+    for number in range(10):
+        project = await seed.project()
+        session = await seed.confirmed(project)
+        new = await begun(storage, seed, project, session, user_code=f"BBBBBBB{number}")
+        tokens = NewTokens(bytes([number]) * 32, NOW + HOUR)
+        finished, _ = await asyncio.gather(
+            storage.authorizations.finish_authorization(new.id, session.key, NOW, tokens),
+            change_grants(other_node, new, project, NOW + 1, "authorization_code"),
+        )
+        assert not await storage.authorizations.finish_authorization(new.id, session.key, NOW + 2, tokens)
+        assert ((await read(storage, new)).redeemed_at is not None) == finished
 
 
 async def test_finish_authorization_once_among_many(storage: Storage, other_node: Storage, seed: "Seed") -> None:

@@ -2,12 +2,20 @@
 
 import asyncio
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tests.databases import NOW
 
+from taproof.core.accounts import Actor
 from taproof.core.clock import DAY
+from taproof.core.entropy import system_entropy
+from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.model import SigningKey
+from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
+
+if TYPE_CHECKING:
+    from tests.storage.conftest import Seed
 
 KEY = SigningKey("RS256", 1, "kid 1", b"encrypted 1", '{"kty": "RSA"}', NOW, NOW)
 
@@ -40,6 +48,32 @@ async def test_advance_signing_key_to_an_earlier_time(storage: Storage) -> None:
     assert not await advance("kid 1", NOW)
     assert not await advance("unknown", NOW - 9)
     assert [key.signs_from for key in await storage.signing_keys.list_signing_keys()] == [NOW - 5]
+
+
+async def test_replace_signing_keys_leaves_no_old_one(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+    """Also when another node creates the next generation or replaces them at the same instant."""
+    actor = Actor(await seed.developer(), "command_line")
+    for turn in range(10):
+        before = await storage.signing_keys.list_signing_keys()
+        last = max((key.generation for key in before), default=0)
+        made = [[replace(KEY, alg=alg, kid=f"kid {turn} {node} {alg}") for alg in SIGNING_ALGS] for node in range(2)]
+        following = replace(KEY, generation=last + 1, kid=f"next {turn}", signs_from=NOW + DAY)
+        entries = [
+            [audit_entry(actor, "signing_keys.replaced", NOW, system_entropy, subject=actor.developer.id)] for _ in made
+        ]
+        await asyncio.gather(
+            storage.signing_keys.replace_signing_keys(made[0], entries[0]),
+            other_node.signing_keys.create_signing_key(following),
+            other_node.signing_keys.replace_signing_keys(made[1], entries[1]),
+        )
+        left = await storage.signing_keys.list_signing_keys()
+        assert not {key.kid for key in left} & {key.kid for key in before}
+        for alg in SIGNING_ALGS:
+            signing = {key.kid for key in left if key.alg == alg and key.signs_from <= NOW}
+            assert signing
+            assert signing <= {f"kid {turn} {node} {alg}" for node in range(2)}
+    logged = await storage.audit.list_audit_entries(actor.developer.id, None, 50)
+    assert len(logged) == 20
 
 
 async def test_purge_signing_keys_keeps_the_previous_one(storage: Storage) -> None:

@@ -54,13 +54,15 @@ class AuthorizationStorage(Protocol):
         """Consume a confirmed session and store the code, or the tokens, that it gives, in one transaction.
 
         Return False if the session is not the sign-in's current one, or is not confirmed. Also return False if the
-        sign-in is finished, has ended or has expired. Of concurrent calls, only one succeeds.
+        sign-in is finished, has ended or has expired, or if its client has lost the grant. Of concurrent calls, only
+        one succeeds.
         """
 
     async def redeem_code(self, code_hash: bytes, tokens: NewTokens, now: int) -> bool:
         """Store the tokens that a code gives. Of concurrent calls, only one succeeds.
 
-        An expired code gives none. Nor does one whose session was reported or erased.
+        An expired code gives none. Nor does one whose session was reported or erased, or whose client has lost the
+        grant.
         """
 
     async def revoke_tokens(self, authorization_id: str, now: int) -> bool:

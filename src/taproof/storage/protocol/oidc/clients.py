@@ -32,14 +32,17 @@ class OidcClientStorage(Protocol):
         project_id: str,
         client_id: str,
         changes: ClientChanges,
-        secret: ClientSecret | None = None,
+        now: int,
         *,
+        secret: ClientSecret | None = None,
         entry: AuditEntry | None = None,
     ) -> OidcClient | None:
         """Change the fields that are not None. Return None if this developer's project has no such client.
 
         If the new `auth_method` is "none", the client's secret is erased. Otherwise, a client that has no secret gets
         `secret`. A change to an `auth_method` with a secret must give one, because the client may have none.
+
+        Sign-ins of devices that began before `now` (ms) end if the change takes the grant `device_code` or gives it.
         """
 
     async def delete_client(

@@ -1,6 +1,5 @@
 """The OpenID Connect clients of projects. Deleting a project deletes its clients: see `queries/projects.py`."""
 
-import json
 from typing import Final
 
 from taproof.core.accounts import AuditEntry
@@ -8,33 +7,36 @@ from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret,
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.rights import change_as_member, require_role
 from taproof.storage.queries.transaction import Transaction
-from taproof.storage.rows import client_from, client_values, sign_in_client_from
+from taproof.storage.rows import client_change_values, client_from, client_values, sign_in_client_from
 
 _COLUMNS: Final = (
     *("id", "project_id", "name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime"),
-    *("secret_preview", "created_at"),
+    *("grant_types", "secret_preview", "created_at"),
 )
 _CLIENT: Final = f"SELECT {', '.join(f'c.{name}' for name in _COLUMNS)}"
 # The lock makes a second call count after the first commits, and a deletion of the project find the new client.
 FIND_PROJECT: Final = "SELECT 1 FROM projects WHERE id = $1"
 CREATE_CLIENT: Final = f"""
-INSERT INTO oidc_clients ({", ".join(_COLUMNS)}, secret_hash)
-SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 2))}
-WHERE (SELECT COUNT(*) FROM oidc_clients WHERE project_id = $2) < ${len(_COLUMNS) + 2} RETURNING id"""
-SIGN_IN_CLIENT: Final = f"""{_CLIENT}, c.secret_hash, p.developer_id, p.name, p.is_active, p.public_access,
-  p.same_device, p.texts, p.logo_url
+INSERT INTO oidc_clients ({", ".join(_COLUMNS)}, secret_hash, devices_since)
+SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 3))}
+WHERE (SELECT COUNT(*) FROM oidc_clients WHERE project_id = $2) < ${len(_COLUMNS) + 3} RETURNING id"""
+SIGN_IN_CLIENT: Final = f"""{_CLIENT}, c.secret_hash, c.devices_since, p.developer_id, p.name, p.is_active,
+  p.public_access, p.same_device, p.texts, p.logo_url
 FROM oidc_clients c JOIN projects p ON p.id = c.project_id"""
 READ_CLIENT: Final = f"{SIGN_IN_CLIENT} WHERE c.id = $1"
 LIST_CLIENTS: Final = f"""{_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
 WHERE m.developer_id = $1 AND c.project_id = $2 ORDER BY c.created_at, c.id"""
-_CHANGED: Final = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime")
+_CHANGED: Final = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime", "grant_types")
 _METHOD: Final = f"COALESCE(${_CHANGED.index('auth_method') + 1}, auth_method)"
-# A client without a secret gets the given one with its new method. A client that has one keeps it.
+_GRANTS: Final = f"COALESCE(${_CHANGED.index('grant_types') + 1}, grant_types)"
+# A client without a secret gets the given one with its new method. A client that has one keeps it. Without the grant,
+# `devices_since` becomes null, which ends the sign-ins of devices: see `queries/oidc/authorizations.py`.
 UPDATE_CLIENT: Final = f"""
 UPDATE oidc_clients SET {", ".join(f"{name} = COALESCE(${index}, {name})" for index, name in enumerate(_CHANGED, 1))},
-  secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $7) END,
-  secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $8) END
-WHERE id = $9 AND project_id = $10
+  secret_hash = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_hash, $8) END,
+  secret_preview = CASE {_METHOD} WHEN 'none' THEN NULL ELSE COALESCE(secret_preview, $9) END,
+  devices_since = CASE WHEN {_GRANTS} LIKE '%device_code%' THEN COALESCE(devices_since, $10) END
+WHERE id = $11 AND project_id = $12
 RETURNING {", ".join(_COLUMNS)}"""
 DELETE_CLIENT: Final = "DELETE FROM oidc_clients WHERE id = $1 AND project_id = $2 RETURNING id"
 DELETE_CLIENTS: Final = "DELETE FROM oidc_clients WHERE project_id = $1"
@@ -60,7 +62,8 @@ class OidcClientQueries(Queries[AnyDatabase]):
                 return False
             if not await transaction.lock(FIND_PROJECT, client.project_id):
                 return False
-            if not await transaction.add(CREATE_CLIENT, *client_values(client), secret_hash, limit):
+            since = client.created_at if "device_code" in client.grant_types else None
+            if not await transaction.add(CREATE_CLIENT, *client_values(client), secret_hash, since, limit):
                 return False
             await transaction.add_entry(entry)
             return True
@@ -80,14 +83,13 @@ class OidcClientQueries(Queries[AnyDatabase]):
         project_id: str,
         client_id: str,
         changes: ClientChanges,
-        secret: ClientSecret | None = None,
+        now: int,
         *,
+        secret: ClientSecret | None = None,
         entry: AuditEntry | None = None,
     ) -> OidcClient | None:
-        uris = None if changes.redirect_uris is None else json.dumps(changes.redirect_uris)
-        settings = (changes.auth_method, changes.signing_alg, changes.email, changes.id_token_lifetime)
         member = (developer_id, project_id)
-        values = (changes.name, uris, *settings, *(secret or (None, None)), client_id, project_id)
+        values = (*client_change_values(changes), *(secret or (None, None)), now, client_id, project_id)
         changed = await change_as_member(self._database, member, "write", UPDATE_CLIENT, *values, entry=entry)
         return client_from(changed[0]) if changed else None
 
