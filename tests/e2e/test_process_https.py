@@ -77,7 +77,7 @@ def issue(
         .add_extension(x509.BasicConstraints(ca=authority is None, path_length=None), critical=True)
     )
     if authority is not None:
-        names = [x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")]
+        names = [x509.IPAddress(ip_address("127.0.0.1")), *map(x509.DNSName, {"localhost", name})]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return builder.sign(authority_key, SHA256()), key
 

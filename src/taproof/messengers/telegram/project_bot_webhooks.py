@@ -1,10 +1,11 @@
-"""Webhook delivery for project bots: each has the path `/bot/webhook/<bot id>` and its own secret."""
+"""Keeps webhooks set. Receives those of project bots: each has the path `/bot/webhook/<bot id>` and its own secret."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
+import structlog
 from starlette.types import Receive, Scope, Send
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
@@ -13,6 +14,8 @@ from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import Handling, UpdateIntake
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
 from taproof.service.bots import Bots
+
+_log = structlog.get_logger(__name__)
 
 CHECK_SECONDS: Final = 60.0
 """The interval between checks that a bot's webhook is still set. Only this check notices a revoked token."""
@@ -39,6 +42,8 @@ async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Recon
             continue
         reconnection.succeeded()
         secret = secrets(bot.id)[0]
+        if registered and not is_set:
+            _log.warning("bot_webhook_changed", advice="Another program changed this bot's webhook. Stop that program.")
         if not is_set or secret != registered:
             await register_webhook(bot, url, secret, reconnection)
             registered = secret
