@@ -93,7 +93,7 @@ class BotFather:
         self.accounts[token] = BotAccount(bot_id, username)
         return token
 
-    async def find_manager(self) -> str | None:
+    def find_manager(self) -> str | None:
         return self.manager
 
     async def ask(self, token: str) -> BotAccount:

@@ -56,7 +56,7 @@ def run_here(run: Run, database: str, monkeypatch: pytest.MonkeyPatch) -> Run:
 async def look(name: str, **given: Any) -> Finding:
     """Return what the doctor says about one thing."""
     settings = load_settings({"sandbox": True, "port": 1, "master_key": KEY, **given})
-    findings = [found for found in await examine(settings, [], system_clock) if found.name == name]
+    findings = [found for found in await examine(settings, {}, system_clock) if found.name == name]
     assert len(findings) == 1
     assert PASSWORD not in findings[0].detail + findings[0].advice
     return findings[0]

@@ -101,6 +101,9 @@ def test_status_of_a_service(run: Run, url: str, place: Place, change: Callable[
     assert found["bots"]["broken"][0]["username"] == "Shop_Bot"
     (sentence,) = found["attention"]
     assert f"{place.project_id} (@Shop_Bot)" in sentence
+    account = {"id": 1, "username": "Sign_In_Bot", "token_hash": "", "manages_bots": False, "is_refused": True}
+    change(lambda storage: storage.metadata.set_mark("service_bot", json.dumps(account).encode()))
+    assert "service's bot (@Sign_In_Bot)" in look(run, url)["attention"][0]
 
 
 def test_expired_leases_are_held_by_nobody(run: Run, url: str, place: Place, change: Callable[..., None]) -> None:

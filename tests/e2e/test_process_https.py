@@ -87,7 +87,7 @@ def issue(
         signs = dict.fromkeys(_KEY_USES, False) | {"key_cert_sign": True}
         builder = builder.add_extension(x509.KeyUsage(**signs), critical=True)
     if authority is not None:
-        names = [x509.IPAddress(ip_address("127.0.0.1")), x509.DNSName("localhost")]
+        names = [x509.IPAddress(ip_address("127.0.0.1")), *map(x509.DNSName, {"localhost", name})]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
     return builder.sign(authority_key, SHA256()), key
 

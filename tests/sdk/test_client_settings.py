@@ -172,10 +172,10 @@ def test_a_host_that_cannot_be_is_not_reached(kind: str, host: str) -> None:
 
 
 @contextmanager
-def https_server(directory: Path, address: str) -> Iterator[tuple[int, Path]]:
-    """Serve on a loopback address with a certificate for localhost; yield the port, and the file of its authority."""
+def https_server(directory: Path, address: str, name: str = "localhost") -> Iterator[tuple[int, Path]]:
+    """Serve on a loopback address with a certificate for `name`; yield the port, and the file of its authority."""
     authority = issue("Test authority", None)
-    certificate, key = issue("localhost", authority)
+    certificate, key = issue(name, authority)
     pem = serialization.Encoding.PEM
     private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     (directory / "ca.pem").write_bytes(authority[0].public_bytes(pem))

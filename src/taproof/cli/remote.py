@@ -117,11 +117,19 @@ class RemoteService:
 
 @contextlib.contextmanager
 def open_remote(address: str) -> Iterator[RemoteService]:
-    """Yield a service to call, and close its connections afterwards."""
+    """Yield a service to call, and close its connections afterwards.
+
+    Raises:
+        ServiceUnusable: the environment names a proxy that is not an HTTP proxy.
+    """
     from taproof.sdk.blocking_http import BlockingHttp
+    from taproof.sdk.environment_proxy import UnusableProxy
 
     user_agent = f"taproof-login/{version('taproof')} ({_SYSTEMS.get(platform.system(), '')})"
-    http = BlockingHttp(Service(address=address), user_agent=user_agent)
+    try:
+        http = BlockingHttp(Service(address=address), user_agent=user_agent)
+    except UnusableProxy as error:
+        raise ServiceUnusable(str(error)) from None
     try:
         yield RemoteService(address, http)
     finally:

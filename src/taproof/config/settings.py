@@ -164,12 +164,16 @@ class Settings(BaseModel):
     bot_updates: BotUpdates = _setting(
         _MESSENGER, "How the bot receives updates; webhook needs a public https address.", default="polling"
     )
-    bot_api_url: Server = _setting(_MESSENGER, "Bot API server.", default=BOT_API)
+    bot_api_url: Server = _setting(
+        _MESSENGER, "Bot API server. It is reached through the proxy in HTTPS_PROXY, if set.", default=BOT_API
+    )
     telegram_environment: TelegramEnvironment = _setting(
         _MESSENGER, "Telegram's environment. Its test environment has its own accounts and bots.", default="production"
     )
     messenger_link_base: LinkBase = _setting(
-        _MESSENGER, "Address that sign-in links begin with.", shown="https://t.me/ and the bot's user name"
+        _MESSENGER,
+        "Address that sign-in links begin with. A name at t.me follows the bot's user name.",
+        shown="https://t.me/ and the bot's user name",
     )
     geoip_file: LocationFile = _setting(
         _MESSENGER,

@@ -5,6 +5,7 @@ of this process), `sandbox_mode.py` and `start_screen.py`. `supervisor.py` runs 
 """
 
 import asyncio
+import contextlib
 import gc
 import os
 import signal
@@ -30,6 +31,7 @@ from taproof.api.sessions import SessionApi
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.core.errors import StoreUnavailable
 from taproof.core.mini_apps import PRODUCTION_KEY, TEST_KEY
 from taproof.http.body import BODY_SECONDS, BodiesInTime
 from taproof.http.cells import SharedMetrics
@@ -40,7 +42,6 @@ from taproof.jobs.housekeeping import sweep_until
 from taproof.jobs.leader import LeaderElection, Work
 from taproof.oidc.services import CALLS, PAGES
 from taproof.runtime.bot_runtime import BotRuntime, connect_messenger
-from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.listener import ServerStopped, create_server, raise_file_limit, until_listening
 from taproof.runtime.pages import Pages
 from taproof.runtime.readiness import watch_readiness
@@ -56,6 +57,9 @@ if TYPE_CHECKING:
 _FINISH_PARTS: Final = 17.0
 """Seconds to finish updates, deliveries and leases after SIGTERM. `_FINISH_REQUESTS` is added for open requests."""
 _FINISH_REQUESTS: Final = 12.0
+
+_BOT_LOOK: Final = 5.0
+"""Seconds between two reads of what other processes know about the service's own bot."""
 
 _log = structlog.get_logger(__name__)
 
@@ -112,15 +116,12 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
         apps |= mini_app_apps(services, sandbox.init_data_key if sandbox else telegram_key(settings))
         messenger = connect_messenger(settings, services, sandbox) if settings.needs_bot else None
-        learning: asyncio.Task[None] | None = None
         if messenger is not None:
             stack.push_async_callback(messenger.close)
-            services.manager.bot = messenger.bot
             apps |= webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
-            if settings.serves_api:
-                # No sign-in can be created before, so the messenger is asked while the server starts.
-                learning = asyncio.create_task(_learn_deeplinks(services.deeplinks, messenger))
-                stack.callback(learning.cancel)
+        # No sign-in can be created before, so the messenger is asked while the server starts.
+        watching = asyncio.create_task(_watch_service_bot(settings, services, messenger))
+        stack.callback(watching.cancel)
         pages = Pages(settings, services, sandbox.developer if sandbox else None)
         server = create_server(settings, build_app(settings, services, apps, pages))
         _spare_collector()
@@ -134,8 +135,7 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
                 seed = sandbox.seed if sandbox else None
                 print_screen(settings, seed, invitation, link_known=services.deeplinks.is_known)
             parts = await _choose_parts(settings, services, messenger, stopping)
-            if learning is not None:
-                parts.cancelled.append(_finish(learning))
+            parts.cancelled.append(_finish(watching))
             if settings.serves_api:
                 parts.finishing.append(_run_pages(pages, stopping))
             await _run_parts(stopping, serving, parts, server, sandbox)
@@ -264,10 +264,18 @@ async def _choose_parts(
     return parts
 
 
-async def _learn_deeplinks(deeplinks: Deeplinks, messenger: BotRuntime) -> None:
-    """Ask the messenger for the bot's address if it is unknown, then wait until cancelled."""
-    if not deeplinks.is_known:
-        deeplinks.set_service_bot(await messenger.fetch_address(), messenger.bot.id)
+async def _watch_service_bot(settings: Settings, services: Services, messenger: BotRuntime | None) -> None:
+    """Keep what this process knows about the service's own bot up to date until cancelled.
+
+    A process without the bot's token reads it from the store, where the processes with the token record it.
+    """
+    if messenger is not None:
+        await messenger.watch.run()
+    while settings.serves_api:
+        with contextlib.suppress(StoreUnavailable):
+            if (account := await services.bots.read_service_bot()) is not None:
+                services.deeplinks.know(account)
+        await asyncio.sleep(_BOT_LOOK)
     await asyncio.Event().wait()
 
 

@@ -2,29 +2,24 @@
 
 import asyncio
 import functools
+import os
 import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-import structlog
-
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.core.clock import MINUTE, system_clock
-from taproof.core.errors import DecryptionFailed
+from taproof.core.errors import DecryptionFailed, TaproofError
 from taproof.core.model import SERVICE_BOT
 from taproof.core.rate_limit import Rate
 from taproof.http.outbound_tls import client_context
 from taproof.messengers.reply_limits import ReplyLimits
+from taproof.messengers.telegram.account_watch import ServiceBotWatch
 from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
 from taproof.messengers.telegram.bot_settings import check_settings
-from taproof.messengers.telegram.commands import announce_commands
-from taproof.messengers.telegram.connection import (
-    BotApiUnreachableError,
-    BotTokenRefusedError,
-    Reconnection,
-    fetch_username,
-)
+from taproof.messengers.telegram.commands import announce_commands_once
+from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.ended_prompts import EndedPrompts
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.polling import LongPolling
@@ -34,6 +29,7 @@ from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.webhook import WebhookEndpoint
+from taproof.sdk.environment_proxy import EnvironmentProxy, UnusableProxy, find_proxy
 from taproof.service.bots import Bots
 from taproof.service.user_control import UserControl
 
@@ -41,10 +37,7 @@ if TYPE_CHECKING:
     from taproof.runtime.sandbox_mode import RunningSandbox
     from taproof.runtime.services import Services
 
-_USERNAME_RETRY: Final = 5.0
 _UNHURRIED: Final = Rate(100_000, MINUTE)
-
-_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +45,8 @@ class BotRuntime:
     """The bot of this process, and everything that receives its updates."""
 
     bot: Bot
+    watch: ServiceBotWatch
+    """Keeps the bot's links up to date, in every process that has its token."""
     webhook: WebhookEndpoint
     """Answers the messenger's webhook calls, if updates arrive by webhook."""
     project_bots: ProjectBots
@@ -68,20 +63,6 @@ class BotRuntime:
     _settings: Settings
     _show_failing: Callable[[int], None]
 
-    async def fetch_address(self) -> str:
-        """Return the address that the bot's links begin with. Retry until the messenger answers."""
-        while True:
-            try:
-                address = f"https://t.me/{await fetch_username(self.bot)}"
-            except (BotApiUnreachableError, BotTokenRefusedError) as error:
-                _log.error("bot_username_unknown", reason=str(error), advice="No sign-in can start yet. Still trying.")
-            except Exception as error:  # noqa: BLE001 — the HTTP API must keep serving after any response from the Bot API.
-                _log.error("bot_username_unknown", error=type(error).__name__, advice="This is a bug. Still trying.")
-            else:
-                _log.info("bot_known", link_base=address)
-                return address
-            await asyncio.sleep(_USERNAME_RETRY)
-
     async def receive_updates(self, since: int) -> None:
         """Receive updates until cancelled, by polling or webhook. No other process has polled since `since` (ms)."""
         preparing = asyncio.create_task(self._prepare())
@@ -97,11 +78,11 @@ class BotRuntime:
             await LongPolling(self.bot, self._polled, since, reconnection).run()
         else:
             url = f"{self._settings.base_url}{WEBHOOK_PATH}"
-            await keep_webhook(self.bot, url, lambda _bot_id: self._webhook_secrets(), reconnection)
+            await keep_webhook(self.bot, url, lambda _id: self._webhook_secrets(), reconnection)
 
     async def _prepare(self) -> None:
         await check_settings(self.bot)
-        await announce_commands(self.bot)
+        await announce_commands_once(self.bot)
 
 
 def connect_messenger(settings: Settings, services: "Services", sandbox: "RunningSandbox | None") -> BotRuntime:
@@ -109,7 +90,8 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: "Runnin
     storage, encryptor, decisions = services.storage, services.encryptor, services.decisions
     tracing = services.tracing
     token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    bot = Bot(tracing.bot_api(open_bot_api(settings)), token if sandbox is None else sandbox.bot_token)
+    token = token if sandbox is None else sandbox.bot_token
+    bot = Bot(tracing.bot_api(open_bot_api(settings)), token)
     handlers = user_control_handlers(UserControl(storage, decisions, system_clock), decisions)
     # A developer who tries the sandbox signs in repeatedly, as the same few users.
     limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
@@ -153,6 +135,9 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: "Runnin
 
     return BotRuntime(
         bot,
+        ServiceBotWatch(
+            bot, token, services.bots, know=services.deeplinks.know, is_known=lambda: services.deeplinks.is_known
+        ),
         WebhookEndpoint(intake.handle, secrets),
         ProjectBots(services.bots, connect, receive, bot, services.metrics.show_project_bots),
         ProjectBotWebhooks(
@@ -186,11 +171,32 @@ async def _find_bot(bots: Bots, service_bot: Bot, connect: Callable[[str], Bot],
 _client_context = functools.cache(client_context)
 
 
+class ProxyUnusable(TaproofError, code="proxy_unusable"):
+    """The environment names a proxy that cannot be used."""
+
+
+def proxy_to(url: str) -> EnvironmentProxy | None:
+    """Return the proxy of the environment for this address, if any.
+
+    Raises:
+        ProxyUnusable: it is not an HTTP proxy.
+    """
+    try:
+        return find_proxy(url, os.environ)
+    except UnusableProxy as error:
+        raise ProxyUnusable(str(error)) from None
+
+
 def open_bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
-    """Return a client for the Bot API of the messenger or of the sandbox, with `limit` connections at most."""
+    """Return a client for the Bot API of the messenger or of the sandbox, with `limit` connections at most.
+
+    Raises:
+        ProxyUnusable: the environment names a proxy that is not an HTTP proxy.
+    """
     if not settings.sandbox:
         environment, trusted = settings.telegram_environment, _client_context()
-        return BotApiClient(settings.bot_api_url, environment=environment, tls=trusted, limit=limit)
+        proxy = None if settings.role == "worker" else proxy_to(settings.bot_api_url)
+        return BotApiClient(settings.bot_api_url, environment=environment, tls=trusted, limit=limit, proxy=proxy)
     tls = None
     if settings.tls_cert is not None:
         # The sandbox's bot calls this process over loopback, so the certificate need not be verified.

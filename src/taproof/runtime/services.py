@@ -24,7 +24,6 @@ from taproof.http.cells import SharedMetrics
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.messengers.telegram.accounts import fetch_account
-from taproof.messengers.telegram.managed_bots import Manager
 from taproof.oidc.services import ProviderServices
 from taproof.runtime.bot_runtime import open_bot_api
 from taproof.runtime.deeplinks import Deeplinks
@@ -85,8 +84,6 @@ class Services:
     users: Users
     bots: Bots
     managed_bots: ManagedBots
-    manager: Manager
-    """The service's own bot, once this process has it."""
     console_sessions: ConsoleSessions
     developer_sign_ins: DeveloperSignIns
     invitations: Invitations
@@ -158,7 +155,6 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             is_service_bot=deeplinks.is_service_bot,
             limited=metrics.rate_limited["bot_token"].inc,
         )
-        manager = Manager()
         erasure = Erasure(storage, system_clock, system_entropy)
         yield Services(
             storage=storage,
@@ -182,10 +178,9 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
                 encryptor,
                 system_clock,
                 bots=bots,
-                find_manager=manager.find_username,
+                find_manager=deeplinks.find_manager,
                 link_base=f"{settings.base_url}/sandbox/newbot/" if settings.sandbox else "https://t.me/newbot/",
             ),
-            manager=manager,
             console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
             developer_sign_ins=DeveloperSignIns(
                 storage, encryptor, sign_in_sessions, system_clock, system_entropy, waiting=waiting

@@ -1,11 +1,13 @@
 """`AsyncClient`: the service's API for asyncio and trio, on httpx, which the extra `taproof[async]` installs."""
 # ruff: noqa: PLC0415 — only the first client imports httpx, so that taproof can be imported without it.
 
+import os
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from taproof.sdk import developer_calls, http_request, member_calls, oidc_client_calls, session_calls, user_calls
+from taproof.sdk.environment_proxy import find_proxy
 from taproof.sdk.exchange import Call, CallResult, HttpResponse, Pause, Request, Service, present
 from taproof.sdk.service_address import service_at
 
@@ -67,8 +69,10 @@ class AsyncClient:
             base_url, access_token=access_token, secret_key=secret_key, project_id=project_id, timeout=timeout
         )
         context = http_request.tls_context(self._service, ca_file)
-        # As in `Client`, the environment is ignored: no proxy and no credentials from .netrc.
+        self._proxy = proxy = find_proxy(self._service.address, os.environ)
+        login = (proxy.username, proxy.password) if proxy is not None and (proxy.username or proxy.password) else None
         self._http = httpx.AsyncClient(
+            proxy=None if proxy is None else httpx.Proxy(proxy.address, auth=login),
             headers=http_request.fixed_headers(),
             # Without TLS, a context that trusts nobody: httpx's own takes 30 ms to load all authorities.
             verify=context or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
@@ -77,7 +81,7 @@ class AsyncClient:
             # The number of connections is not limited, because a call that waits for a user must not block another.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=http_request.IDLE_CONNECTIONS),
             follow_redirects=False,
-            trust_env=False,
+            trust_env=False,  # As in `Client`, credentials from .netrc are not used.
         )
         self._sleep: Callable[[float], Awaitable[None]] = anyio.sleep
 
@@ -173,8 +177,10 @@ class AsyncClient:
                 return await self._exchange(request)
         except TimeoutError:
             return http_request.TOO_SLOW
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
-            return http_request.WRONG_CERTIFICATE if http_request.is_tls_failure(error) else http_request.NO_CONNECTION
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError) as error:
+            if http_request.is_tls_failure(error):
+                return http_request.WRONG_CERTIFICATE
+            return http_request.NO_CONNECTION if self._proxy is None else http_request.proxy_failed(self._proxy)
         except (httpx.InvalidURL, UnicodeError):
             # These are not HTTPErrors, and are raised before anything is sent: 999.1.1.1 is not an address, and xn--
             # is not a valid name (IDNA).

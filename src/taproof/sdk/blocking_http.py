@@ -6,15 +6,24 @@ exceed it, nor would endless interim responses. Only the first `Client` imports 
 
 import http.client
 import io
+import os
 import socket
 import time
 from typing import TYPE_CHECKING, Any, Final
 
 import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import ConnectTimeoutError, HTTPError, LocationParseError, NewConnectionError, ReadTimeoutError
+from urllib3.exceptions import (
+    ConnectTimeoutError,
+    HTTPError,
+    LocationParseError,
+    NewConnectionError,
+    ProxyError,
+    ReadTimeoutError,
+)
 
 from taproof.sdk import http_request
+from taproof.sdk.environment_proxy import find_proxy
 from taproof.sdk.exchange import CallResult, HttpResponse, Request, Service
 
 if TYPE_CHECKING:
@@ -81,14 +90,25 @@ class BlockingHttp:
     can interrupt that. Each address of a host has the full time to connect.
 
     `ca_file` is a file of PEM certificates to trust instead of the machine's. `user_agent` replaces the SDK's default.
+
+    Raises:
+        UnusableProxy: the environment names a proxy for the service that is not an HTTP proxy.
     """
 
     def __init__(self, service: Service, *, ca_file: str | None = None, user_agent: str = "") -> None:
         self._address = service.address
         self._headers = http_request.fixed_headers() | ({"User-Agent": user_agent} if user_agent else {})
-        self._pool = urllib3.PoolManager(
-            maxsize=http_request.IDLE_CONNECTIONS, ssl_context=http_request.tls_context(service, ca_file)
-        )
+        options: dict[str, Any] = {
+            "maxsize": http_request.IDLE_CONNECTIONS,
+            "ssl_context": http_request.tls_context(service, ca_file),
+        }
+        self._proxy = proxy = find_proxy(service.address, os.environ)
+        if proxy is None:
+            self._pool = urllib3.PoolManager(**options)
+        else:
+            login = f"{proxy.username}:{proxy.password}" if proxy.username or proxy.password else None
+            headers = urllib3.make_headers(proxy_basic_auth=login)
+            self._pool = urllib3.ProxyManager(proxy.address, proxy_headers=headers, **options)
         self._pool.pool_classes_by_scheme = {"http": _Pool, "https": _TlsPool}
 
     def close(self) -> None:
@@ -122,8 +142,8 @@ class BlockingHttp:
             return HttpResponse(response.status, headers, body)
         except ReadTimeoutError:
             return http_request.TOO_SLOW
-        except (NewConnectionError, ConnectTimeoutError):
-            return http_request.NO_CONNECTION
+        except (NewConnectionError, ConnectTimeoutError, ProxyError):
+            return http_request.NO_CONNECTION if self._proxy is None else http_request.proxy_failed(self._proxy)
         except LocationParseError:
             return http_request.NO_HOST
         except HTTPError as error:

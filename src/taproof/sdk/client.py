@@ -42,7 +42,7 @@ class Client:
     Every method can raise a `TaproofApiError`. Requests are retried until `timeout` if that is safe: reads, and
     requests that the service certainly did not carry out. The pauses follow `Retry-After`, or grow exponentially.
 
-    Use it in a `with` block, or call `close`.
+    Use it in a `with` block, or call `close`. The proxy of the network (HTTPS_PROXY, ALL_PROXY, NO_PROXY) is used.
 
     Args:
         base_url: the service's address, such as https://signin.example.com. http:// is allowed for loopback only.
@@ -54,7 +54,7 @@ class Client:
         ca_file: a file of PEM certificates to trust instead of the machine's.
 
     Raises:
-        ValueError: an argument is not valid. OSError: `ca_file` cannot be read.
+        ValueError: an argument or the proxy is not valid. OSError: `ca_file` cannot be read.
     """
 
     def __init__(

@@ -5,6 +5,7 @@ import ssl
 import sys
 from typing import Final
 
+from taproof.sdk.environment_proxy import EnvironmentProxy
 from taproof.sdk.exchange import NoResponse, Service
 
 IDLE_CONNECTIONS: Final = 32
@@ -18,6 +19,11 @@ CONNECTION_LOST: Final = NoResponse("the connection was lost, or no response arr
 WRONG_CERTIFICATE: Final = NoResponse(
     "its TLS certificate is not valid, or it does not use TLS", sent=False, lasting=True
 )
+
+
+def proxy_failed(proxy: EnvironmentProxy) -> NoResponse:
+    """Return the failure of a call for which the proxy has made no connection."""
+    return NoResponse(f"the proxy {proxy} cannot be reached, or makes no connection to it", sent=False)
 
 
 def fixed_headers() -> dict[str, str]:

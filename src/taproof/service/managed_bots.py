@@ -70,7 +70,7 @@ class ManagedBots:
         clock: Clock,
         *,
         bots: Bots,
-        find_manager: Callable[[], Awaitable[str | None]],
+        find_manager: Callable[[], str | None],
         link_base: str,
     ) -> None:
         self._storage = storage
@@ -88,7 +88,7 @@ class ManagedBots:
         """
         messenger_id = actor.developer.messenger_id
         may_write = "write" in actor.grant.scopes and project.role is not None and "write" in PERMITTED[project.role]
-        manager = await self._find_manager() if messenger_id is not None and may_write else None
+        manager = self._find_manager() if messenger_id is not None and may_write else None
         if manager is None or messenger_id is None:
             return None
         username = _suggested_username(

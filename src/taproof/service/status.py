@@ -8,6 +8,8 @@ from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.deliveries import DeliveryCounts
 from taproof.core.leases import Lease
 from taproof.core.project_bots import ProjectBot
+from taproof.core.service_bot import ServiceBot
+from taproof.service.bots import read_service_bot
 from taproof.service.installation import BACKUP_MARK
 from taproof.storage.protocol import DatabaseFacts, Storage
 
@@ -34,6 +36,7 @@ class InstallationStatus:
     oldest_due: int | None
     database: DatabaseFacts
     last_backup: str | None
+    service_bot: ServiceBot | None = None
 
     @property
     def held(self) -> list[Lease]:
@@ -61,6 +64,11 @@ class InstallationStatus:
                 f"Webhooks have been due since {iso8601(self.oldest_due)}. Check the log of the processes with the "
                 "role all or worker, and add processes if they are busy."
             )
+        if self.service_bot is not None and self.service_bot.is_refused:
+            found.append(
+                f"The messenger refuses the token of the service's bot (@{self.service_bot.username}). Set "
+                "TAPROOF_BOT_TOKEN to the token that @BotFather shows. Until then, no sign-in starts."
+            )
         if broken := [f"{bot.project_id} (@{bot.username})" for bot in self.broken_bots]:
             named = ", ".join(broken[:_NAMED]) + (f" and {len(broken) - _NAMED} more" if len(broken) > _NAMED else "")
             found.append(
@@ -83,4 +91,5 @@ async def read_status(storage: Storage, now: int) -> InstallationStatus:
         await storage.deliveries.read_oldest_due(now),
         await storage.describe(),
         None if backup is None else backup.decode("ascii"),
+        await read_service_bot(storage),
     )

@@ -37,7 +37,7 @@ Beside = Callable[..., Awaitable[Result]]
 async def look(name: str, **given: Any) -> Finding:
     """Return what the doctor says about one thing."""
     settings = load_settings({"port": free_port(), **given})
-    findings = [found for found in await examine(settings, [], system_clock) if found.name == name]
+    findings = [found for found in await examine(settings, {}, system_clock) if found.name == name]
     assert len(findings) == 1
     return findings[0]
 
@@ -90,7 +90,7 @@ def test_settings_that_cannot_be_used_are_the_report(run: Run) -> None:
 
 async def test_a_misspelt_variable_is_a_warning() -> None:
     """A variable that nothing reads is told of, with the nearest name."""
-    (found, *_) = await examine(load_settings({"sandbox": True}), ["TAPROOF_BOT_TOKNE"], system_clock)
+    (found, *_) = await examine(load_settings({"sandbox": True}), {"TAPROOF_BOT_TOKNE": ""}, system_clock)
     assert found.status == "warning"
     assert "TAPROOF_BOT_TOKNE" in found.detail
     assert "TAPROOF_BOT_TOKEN" in found.advice

@@ -22,7 +22,7 @@ from taproof.core.errors import BotBroken, StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.model import ProjectChanges, Session
 from taproof.core.project_bots import BotChange, BotLoss, ProjectBot
-from taproof.messengers.telegram import connection, polling, project_bots
+from taproof.messengers.telegram import account_watch, connection, polling, project_bots
 from taproof.messengers.telegram.bot_api import Bot, BotApiClient
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.handlers import Conversation
@@ -439,7 +439,7 @@ async def test_a_flooded_bot_leaves_time_for_the_others(farm: Farm, monkeypatch:
 
 async def test_a_changed_username_is_learned(farm: Farm, monkeypatch: pytest.MonkeyPatch) -> None:
     """Links are made of the username that the bot has now."""
-    monkeypatch.setattr(project_bots, "NAME_SECONDS", 0.02)
+    monkeypatch.setattr(account_watch, "ACCOUNT_SECONDS", 0.02)
     bot = farm.server.add("Old_Bot")
     project = await farm.add_project(bot)
     async with farm.running():

@@ -12,6 +12,7 @@ import apsw
 import httpx
 from tests.e2e.conftest import OwnProject, Phone, Service, StartService
 from tests.ports import free_port
+from tests.waiting import wait_until
 
 from taproof.config.settings import load_settings
 
@@ -123,6 +124,27 @@ def test_a_real_service_without_its_messenger(start_service: StartService) -> No
                 assert not half_a_header.recv(1_000).startswith(b"HTTP/1.1 200")
             assert service.stop() == 0
     assert BOT_TOKEN.partition(":")[2] not in service.log() + service.screen()
+
+
+def test_the_bots_name_reaches_a_process_without_its_token(start_service: StartService) -> None:
+    """An API node with an old name in its settings makes links with the name that the bot's node has learned."""
+    port = free_port()
+    with bot_api(port):
+        bot = start_service(
+            sandbox=False,
+            TAPROOF_ROLE="bot",
+            TAPROOF_BOT_TOKEN=BOT_TOKEN,
+            TAPROOF_BOT_API_URL=f"http://127.0.0.1:{port}",
+        )
+        api = start_service(
+            directory=bot.directory,
+            sandbox=False,
+            TAPROOF_ROLE="api",
+            TAPROOF_MESSENGER_LINK_BASE="https://t.me/old_name_bot",
+        )
+        project_id = create_project(api)
+        with httpx.Client(base_url=api.base_url, timeout=60) as client:
+            wait_until(lambda: "https://t.me/shop_bot?" in generate(client, project_id).json()["deeplink"])
 
 
 def test_a_link_base_of_ones_own(start_service: StartService, closed_port: int) -> None:

@@ -50,6 +50,15 @@ async def test_read_mark_gives_none_for_an_unknown_name(storage: Storage) -> Non
     assert await storage.metadata.read_mark("Mode") is None
 
 
+async def test_set_mark_replaces_the_expected_value(storage: Storage) -> None:
+    """With `instead_of`, a value that another node has written in the meantime stays."""
+    assert await storage.metadata.set_mark("bot", b"1")
+    assert await storage.metadata.set_mark("bot", b"2")
+    assert not await storage.metadata.set_mark("bot", b"3", instead_of=b"1")
+    assert await storage.metadata.set_mark("bot", b"4", instead_of=b"2")
+    assert await storage.metadata.read_mark("bot") == b"4"
+
+
 async def test_claim_mark_keeps_the_first_value(storage: Storage, other_node: Storage) -> None:
     """If two nodes start at once, both use the value of the first."""
     kept = await asyncio.gather(

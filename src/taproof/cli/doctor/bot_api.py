@@ -1,7 +1,7 @@
 """Check that the Bot API accepts the bot token, the bot's settings, that updates arrive, and that the clocks agree."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
@@ -19,7 +19,9 @@ from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
 from taproof.http.outbound_tls import client_context
 from taproof.messengers.telegram.bot_settings import missing_updates, wrong_settings
+from taproof.messengers.telegram.outbound import name_failure, session_options
 from taproof.messengers.telegram.types import BotFullInfo, WebhookInfo
+from taproof.sdk.environment_proxy import EnvironmentProxy, UnusableProxy, find_proxy
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 _ANSWER_LIMIT: Final = 64 * 1024
@@ -44,7 +46,7 @@ class _BotApiAnswer:
         return found if isinstance(found, dict) else {}
 
 
-async def check_messenger(settings: Settings, clock: Clock) -> list[Finding]:
+async def check_messenger(settings: Settings, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
     """Check the bot with at most two Bot API calls. In the sandbox, make none."""
     if settings.sandbox:
         return [ok("messenger", "the sandbox, which needs no bot token and no network")]
@@ -53,15 +55,19 @@ async def check_messenger(settings: Settings, clock: Clock) -> list[Finding]:
     if settings.bot_token is None:
         return [from_sentences("messenger", "problem", no_messenger(settings.role, settings.bot_updates))]
     try:
-        connector = aiohttp.TCPConnector(ssl=client_context())
-        async with aiohttp.ClientSession(timeout=_TIMEOUT, connector=connector) as client:
+        proxy = find_proxy(settings.bot_api_url, environment)
+    except UnusableProxy as error:
+        return [from_sentences("messenger", "problem", str(error))]
+    connector = aiohttp.TCPConnector(ssl=client_context())
+    try:
+        async with aiohttp.ClientSession(timeout=_TIMEOUT, connector=connector, **session_options(proxy)) as client:
             me = await _ask(client, settings, "getMe", clock)
             webhook = await _ask(client, settings, "getWebhookInfo", clock) if me.body.get("ok") is True else None
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
-        reason = "no response within 5 s" if isinstance(error, TimeoutError) else _without_token(str(error), settings)
-        advice = f"Check the network, the firewall and {called('bot_api_url')}."
+        reason = _without_token(str(error) if isinstance(error, ValueError) else name_failure(error, proxy), settings)
+        advice = f"Check the network, the firewall, {'the proxy, ' if proxy else ''}and {called('bot_api_url')}."
         return [problem("messenger", f"{settings.bot_api_url} cannot be used: {reason}", advice)]
-    checks = [_check_bot(settings, me)]
+    checks = [_check_bot(settings, me, proxy)]
     if webhook is not None:
         checks += [*_check_bot_settings(me), _check_updates(settings, webhook)]
     checks.append(_check_clock(me))
@@ -99,7 +105,7 @@ def _skew(date: str | None, now: int) -> int | None:
     return now - (int(server_time.timestamp() * SECOND) + SECOND // 2)
 
 
-def _check_bot(settings: Settings, me: _BotApiAnswer) -> Finding:
+def _check_bot(settings: Settings, me: _BotApiAnswer, proxy: EnvironmentProxy | None) -> Finding:
     if me.body["ok"] is not True:
         if me.status in {401, 404}:
             advice = f"Copy it again from @BotFather into {called('bot_token')}."
@@ -107,6 +113,8 @@ def _check_bot(settings: Settings, me: _BotApiAnswer) -> Finding:
         said = _said(me.body.get("description"), settings)
         return problem("messenger", f"getMe failed: {said}", "Try again in a minute.")
     name = f"the bot is @{_said(me.result.get('username'), settings)}"
+    if proxy is not None:
+        name += f", reached through the proxy {proxy}"
     api = urlsplit(settings.bot_api_url)
     if api.scheme == "http" and not is_loopback(api.hostname or ""):
         detail = f"{name}, but its token is sent over plain HTTP to {settings.bot_api_url}"

@@ -1,6 +1,6 @@
 """Run all checks, each after those that it depends on."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from taproof.cli.doctor.address import check_address, check_certificate, check_port
 from taproof.cli.doctor.bot_api import check_messenger
@@ -11,18 +11,18 @@ from taproof.config.settings import Settings, unknown_variables
 from taproof.core.clock import Clock
 
 
-async def examine(settings: Settings, environment: Iterable[str], clock: Clock) -> list[Finding]:
+async def examine(settings: Settings, environment: Mapping[str, str], clock: Clock) -> list[Finding]:
     """Return the findings of all checks.
 
     Args:
         settings: the settings that `serve` would use.
-        environment: the names of the environment variables.
+        environment: the environment variables.
         clock: returns the time in ms.
     """
     return [
         *_check_settings(environment),
         *await _check_store(settings, clock),
-        *await check_messenger(settings, clock),
+        *await check_messenger(settings, environment, clock),
         check_address(settings),
         *check_certificate(settings, clock()),
         *check_geoip(settings, clock()),

@@ -16,6 +16,7 @@ import structlog
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, TCPConnector
 from pydantic import TypeAdapter
 
+from taproof.messengers.telegram.outbound import name_failure, name_strange_response, session_options
 from taproof.messengers.telegram.types import (
     BotCommand,
     BotFullInfo,
@@ -26,6 +27,7 @@ from taproof.messengers.telegram.types import (
     SentMessage,
     WebhookInfo,
 )
+from taproof.sdk.environment_proxy import EnvironmentProxy
 
 REQUEST_SECONDS: Final = 20
 """The default time limit of one attempt at a call, in seconds."""
@@ -114,6 +116,7 @@ class BotApiClient:
             (https://core.telegram.org/bots/webapps#using-bots-in-the-test-environment).
         tls: the certificates to trust instead of the public authorities, for a self-hosted Bot API server.
         limit: the maximum number of simultaneous connections; further calls wait. 0 means no limit.
+        proxy: the HTTP proxy through which the address is reached, if any.
 
     Raises:
         ValueError: the address is malformed.
@@ -126,6 +129,7 @@ class BotApiClient:
         environment: Literal["production", "test"] = "production",
         tls: ssl.SSLContext | None = None,
         limit: int = CONNECTIONS,
+        proxy: EnvironmentProxy | None = None,
     ) -> None:
         if _ADDRESS.fullmatch(api_url) is None:
             raise ValueError("The Bot API address must look like https://api.telegram.org. Check TAPROOF_BOT_API_URL.")
@@ -133,6 +137,7 @@ class BotApiClient:
         self._folder = "test/" if environment == "test" else ""
         self._tls = tls
         self._limit = limit
+        self._proxy = proxy
         self._client: ClientSession | None = None
 
     async def call(
@@ -193,14 +198,12 @@ class BotApiClient:
             # Every method has a result; null would violate its type.
             if response.result is not None:
                 return returns(response.result)
-            trouble = f"a response with HTTP status {status} that is not the Bot API's"
-        except TimeoutError:
-            trouble = "no response in time"
+            trouble = name_strange_response(status, self._proxy)
         except (ClientError, OSError) as error:
-            trouble = _without_token(f"{type(error).__name__}: {error}", token)
+            trouble = _without_token(name_failure(error, self._proxy), token)
         except (ValueError, RecursionError):
             # For example, a proxy's error page. Its text may quote the URL, so the error does not include it.
-            trouble = f"a response with HTTP status {status} that is not the Bot API's"
+            trouble = name_strange_response(status, self._proxy)
         # Raised outside the handlers: the original error may contain the URL and must not become the context.
         raise TelegramNetworkError(trouble)
 
@@ -208,7 +211,7 @@ class BotApiClient:
         if self._client is None:
             # Not created in the constructor, because a session belongs to the running event loop.
             connector = TCPConnector(ssl=self._tls or True, limit=self._limit, ttl_dns_cache=_ADDRESS_SECONDS)
-            self._client = ClientSession(connector=connector)
+            self._client = ClientSession(connector=connector, **session_options(self._proxy))
         return self._client
 
     async def close(self) -> None:
@@ -274,7 +277,9 @@ class Bot:
 
     async def get_me(self, *, seconds: float | None = None) -> BotFullInfo:
         """Return the bot's own account: https://core.telegram.org/bots/api#getme."""
-        return await self.api.call(self._token, "getMe", BotFullInfo.model_validate, seconds=seconds)
+        me = await self.api.call(self._token, "getMe", BotFullInfo.model_validate, seconds=seconds)
+        self._username = me.username or ""
+        return me
 
     async def set_callback_query_mode(self, mode: str, *, seconds: float | None = None) -> None:
         """Set how taps on the bot's messages are delivered: https://core.telegram.org/bots/api#setmysettings."""
@@ -285,10 +290,8 @@ class Bot:
         return await self.api.call(self._token, "getManagedBotToken", _text, {"user_id": user_id})
 
     async def read_username(self) -> str:
-        """Return the bot's username, or "" if it has none. Only the first call sends a request to the Bot API."""
-        if self._username is None:
-            self._username = (await self.get_me()).username or ""
-        return self._username
+        """Return the username that `get_me` returned last, or "" if it has none. Only the first call may ask."""
+        return (await self.get_me()).username or "" if self._username is None else self._username
 
     async def get_updates(
         self,

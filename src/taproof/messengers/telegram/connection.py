@@ -7,8 +7,8 @@ from typing import Final
 import structlog
 
 from taproof.messengers.telegram.bot_api import (
-    Bot,
     TelegramAPIError,
+    TelegramBadRequest,
     TelegramConflictError,
     TelegramNetworkError,
     TelegramNotFound,
@@ -27,30 +27,28 @@ class BotTokenRefusedError(Exception):
     """The Bot API does not accept this token. The message says what to check."""
 
 
-class BotApiUnreachableError(Exception):
-    """The Bot API returned no usable answer. The message says why."""
+def is_logged_out(trouble: TelegramAPIError) -> bool:
+    """Return whether the bot was logged out of this server (core.telegram.org/bots/api#logout)."""
+    return isinstance(trouble, TelegramBadRequest) and "logged out" in trouble.message.lower()
 
 
-async def fetch_username(bot: Bot) -> str:
-    """Return the bot's username, which is part of its links: `https://t.me/<username>`. Ask the Bot API once.
+def advice_for(trouble: TelegramAPIError) -> str:
+    """Return what the operator can do about a failure."""
+    if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
+        return "The Bot API does not recognise this bot token. Check TAPROOF_BOT_TOKEN; @BotFather shows the right one."
+    if isinstance(trouble, TelegramConflictError):
+        return "Another program receives this bot's updates. Stop it."
+    if isinstance(trouble, TelegramRetryAfter):
+        return f"The Bot API accepts no calls for {_flood_wait(trouble)} s."
+    if isinstance(trouble, TelegramNetworkError):
+        return "Check the network and TAPROOF_BOT_API_URL. Still trying."
+    if is_logged_out(trouble):
+        return "The bot was moved to another Bot API server. Set TAPROOF_BOT_API_URL to that one, or wait 10 minutes."
+    return "The Bot API refuses the call. Still trying."
 
-    Raises:
-        BotTokenRefusedError: no bot has this token.
-        BotApiUnreachableError: the Bot API returned no usable answer.
-    """
-    try:
-        me = await bot.get_me()
-    except (TelegramUnauthorizedError, TelegramNotFound):
-        raise BotTokenRefusedError(
-            "The Bot API does not recognise this bot token. Check TAPROOF_BOT_TOKEN; @BotFather shows the right one.",
-        ) from None
-    except TelegramAPIError as trouble:
-        raise BotApiUnreachableError(
-            f"The Bot API cannot be reached ({trouble.message}). Check the network and TAPROOF_BOT_API_URL.",
-        ) from None
-    if not me.username:
-        raise BotTokenRefusedError("TAPROOF_BOT_TOKEN belongs to an account that is not a bot.")
-    return me.username
+
+def _flood_wait(trouble: TelegramRetryAfter) -> int:
+    return min(max(trouble.retry_after, 1), LONGEST_SILENCE)
 
 
 class Reconnection:
@@ -71,18 +69,18 @@ class Reconnection:
         self._failures = min(self._failures + 1, 10)
         if isinstance(trouble, TelegramUnauthorizedError | TelegramNotFound):
             delay = LONGEST_DELAY
-            self._log_once(
-                "bot_token_refused", trouble, "Check TAPROOF_BOT_TOKEN: the Bot API does not recognise this token."
-            )
+            self._log_once("bot_token_refused", trouble)
         elif isinstance(trouble, TelegramConflictError):
-            self._log_once("bot_conflict", trouble, "Another program receives this bot's updates. Stop it.")
+            self._log_once("bot_conflict", trouble)
         elif isinstance(trouble, TelegramRetryAfter):
-            delay = min(max(trouble.retry_after, 1), LONGEST_SILENCE)
-            self._log_once("bot_flood_wait", trouble, f"The Bot API accepts no calls for {delay} s.")
+            delay = _flood_wait(trouble)
+            self._log_once("bot_flood_wait", trouble)
         elif isinstance(trouble, TelegramNetworkError):
-            self._log_once("bot_api_unreachable", trouble, "Check the network and TAPROOF_BOT_API_URL. Still trying.")
+            self._log_once("bot_api_unreachable", trouble)
+        elif is_logged_out(trouble):
+            self._log_once("bot_logged_out", trouble)
         else:
-            self._log_once("bot_api_error", trouble, "The Bot API refuses the call. Still trying.")
+            self._log_once("bot_api_error", trouble)
         await asyncio.sleep(delay)
 
     def succeeded(self) -> None:
@@ -93,7 +91,7 @@ class Reconnection:
         self._failures = 0
         self._logged = ""
 
-    def _log_once(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
+    def _log_once(self, event: str, trouble: TelegramAPIError) -> None:
         if self._logged != event:
-            _log.error(event, reason=trouble.message, advice=advice)
+            _log.error(event, reason=trouble.message, advice=advice_for(trouble))
         self._logged = event

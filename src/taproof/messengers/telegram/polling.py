@@ -9,11 +9,13 @@ from typing import Any, Final
 
 import structlog
 
-from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramConflictError
+from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramConflictError, TelegramNetworkError
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, UpdateIntake, code_lines
 
 POLL_SECONDS: Final = 25
+SHORTEST_POLL_SECONDS: Final = 5
+"""A shorter wait than this is not tried, however soon idle connections are cut."""
 ANSWER_SECONDS: Final = 15
 """The extra time for the response to a poll, beyond the requested wait."""
 PATIENCE_SECONDS: Final = 1
@@ -69,6 +71,7 @@ class LongPolling:
         self._since = since
         self._pace = pace
         self._offset: int | None = None
+        self._poll_seconds = POLL_SECONDS
         self._in_hand: dict[int, asyncio.Task[bool]] = {}
         self._lines: dict[int, _Line] = {}
         self._stopping = asyncio.Event()
@@ -108,7 +111,9 @@ class LongPolling:
             await asyncio.wait(self._in_hand.values(), timeout=PATIENCE_SECONDS)
             self._settle()
         # While an update is in progress, the server returns it again immediately, so a wait would have no effect.
-        seconds = 0 if self._in_hand else POLL_SECONDS
+        seconds = 0 if self._in_hand else self._poll_seconds
+        clock = asyncio.get_running_loop().time
+        asked_at = clock()
         try:
             updates = await self._bot.get_updates(
                 offset=self._offset,
@@ -120,6 +125,10 @@ class LongPolling:
             await self._resolve(conflict)
             return
         except TelegramAPIError as trouble:
+            if SHORTEST_POLL_SECONDS <= clock() - asked_at < seconds and isinstance(trouble, TelegramNetworkError):
+                # A proxy on the way cuts idle connections. Each cut would delay the next update by the wait below.
+                self._poll_seconds = max(SHORTEST_POLL_SECONDS, seconds // 2)
+                _log.info("bot_poll_shortened", seconds=self._poll_seconds, reason=trouble.message)
             await self._reconnection.wait(trouble)
             return
         self._reconnection.succeeded()

@@ -1,4 +1,4 @@
-"""Webhook delivery for project bots: each has the path `/bot/webhook/<bot id>` and its own secret."""
+"""Keeps webhooks set. Receives those of project bots: each has the path `/bot/webhook/<bot id>` and its own secret."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -15,6 +15,8 @@ from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import Handling, UpdateIntake
 from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
 from taproof.service.bots import Bots
+
+_log = structlog.get_logger(__name__)
 
 CHECK_SECONDS: Final = 60.0
 """The interval between checks that a bot's webhook is still set. Only this check notices a revoked token."""

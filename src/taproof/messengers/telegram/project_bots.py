@@ -14,6 +14,7 @@ import structlog
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
 from taproof.core.project_bots import ProjectBot
+from taproof.messengers.telegram.account_watch import watch_account
 from taproof.messengers.telegram.bot_api import (
     Bot,
     TelegramAPIError,
@@ -24,6 +25,7 @@ from taproof.messengers.telegram.bot_api import (
 from taproof.messengers.telegram.bot_settings import check_settings
 from taproof.messengers.telegram.commands import announce_commands_once
 from taproof.messengers.telegram.connection import LONGEST_DELAY, BotTokenRefusedError, Reconnection
+from taproof.messengers.telegram.types import BotFullInfo
 from taproof.messengers.telegram.updates import code_lines
 from taproof.service.bots import Bots
 
@@ -32,8 +34,6 @@ LOOK_SECONDS: Final = 2.0
 START_SECONDS: Final = 0.02
 """The interval between the starts of two bots. Each start opens one or two connections, which must not delay the
 service's own bot."""
-NAME_SECONDS: Final = 300.0
-"""The interval between reads of a bot's username, which is part of its links."""
 PACE_SECONDS: Final = 0.01
 """The interval between the starts of two updates of one bot. A hundred updates a second take at most a third of a
 processor, so a flooded bot delays others by milliseconds."""
@@ -77,9 +77,9 @@ class ProjectBotReconnection(Reconnection):
         self._refusals = 0
         super().succeeded()
 
-    def _log_once(self, event: str, trouble: TelegramAPIError, advice: str) -> None:
+    def _log_once(self, event: str, trouble: TelegramAPIError) -> None:
         if not isinstance(trouble, TelegramNetworkError):
-            super()._log_once(event, trouble, advice)
+            super()._log_once(event, trouble)
 
 
 @dataclass(slots=True)
@@ -268,21 +268,21 @@ class ProjectBots:
         return True
 
     async def _look_after(self, bot_id: int, bot: Bot) -> None:
-        """Keep the bot's username up to date, because links with an old one do not work. Set its commands once."""
+        """Keep the bot's username up to date. Set its commands once."""
         is_listed = False
-        while True:
-            try:
-                username = (await bot.get_me()).username
-                running = self._running.get(bot_id)
-                if username and running is not None and username != running.known.username:
-                    await self._bots.rename_bot(bot_id, username)
-                    _log.info("own_bot_renamed", now=username)
-                if not is_listed:
-                    is_listed = True
-                    await check_settings(bot)
-                    await announce_commands_once(bot)
-            except (TelegramAPIError, StoreUnavailable):
-                pass  # The task that receives the updates detects and logs the cause.
-            except Exception as error:  # noqa: BLE001 — the bot still works with the known name.
-                _log.error("own_bot_failed", error=type(error).__name__, where=code_lines(error))
-            await asyncio.sleep(NAME_SECONDS)
+
+        async def learned(me: BotFullInfo) -> None:
+            nonlocal is_listed
+            running = self._running.get(bot_id)
+            if me.username and running is not None and me.username != running.known.username:
+                await self._bots.rename_bot(bot_id, me.username)
+                _log.info("own_bot_renamed", now=me.username)
+            if not is_listed:
+                is_listed = True
+                await check_settings(bot)
+                await announce_commands_once(bot)
+
+        async def failed(_trouble: TelegramAPIError) -> None:
+            """Ignore it: the task that receives the updates detects and logs the cause."""
+
+        await watch_account(bot, learned, failed)

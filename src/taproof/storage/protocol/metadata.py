@@ -11,3 +11,6 @@ class MetadataStorage(Protocol):
 
     async def claim_mark(self, name: str, value: bytes) -> bytes:
         """Store `value` under `name` unless a value exists; return the stored value."""
+
+    async def set_mark(self, name: str, value: bytes, *, instead_of: bytes | None = None) -> bool:
+        """Store `value` under `name`; with `instead_of`, only if that is the stored value. Return whether it was."""

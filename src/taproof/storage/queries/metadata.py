@@ -12,6 +12,8 @@ SET_MARK: Final = """
 INSERT INTO metadata (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = excluded.value
 RETURNING name"""
 
+REPLACE_MARK: Final = "UPDATE metadata SET value = $1 WHERE name = $2 AND value = $3 RETURNING name"
+
 
 class MetadataQueries(Queries[AnyDatabase]):
     """See `storage.protocol.MetadataStorage`."""
@@ -23,3 +25,8 @@ class MetadataQueries(Queries[AnyDatabase]):
     async def claim_mark(self, name: str, value: bytes) -> bytes:
         kept: bytes = (await self._database.add(CLAIM_MARK, name, value))[0][0]
         return kept
+
+    async def set_mark(self, name: str, value: bytes, *, instead_of: bytes | None = None) -> bool:
+        if instead_of is None:
+            return bool(await self._database.add(SET_MARK, name, value))
+        return bool(await self._database.change(REPLACE_MARK, value, name, instead_of))

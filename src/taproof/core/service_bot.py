@@ -1,0 +1,22 @@
+"""The account of the service's own bot, as the messenger reported it last."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceBot:
+    """The service's own bot.
+
+    Attributes:
+        id: the bot's id.
+        username: its name in links, without `@`.
+        token_hash: tells tokens apart without revealing them.
+        manages_bots: the bot may manage bots of developers.
+        is_refused: the messenger has refused the token since it reported this account.
+    """
+
+    id: int
+    username: str
+    token_hash: str
+    manages_bots: bool = False
+    is_refused: bool = False
