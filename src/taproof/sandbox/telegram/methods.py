@@ -26,6 +26,7 @@ LONGEST_POLL: Final = 50
 """The maximum wait of getUpdates, in seconds."""
 DELETABLE: Final = 2 * DAY
 """The time in ms within which a message can be deleted."""
+_SECRET_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]*")
 _WEBHOOK_PORTS: Final = {None, 443, 80, 88, 8443}
 _NOT_MODIFIED: Final = (
     "message is not modified: specified new message content and reply markup are exactly the same as a current "
@@ -133,7 +134,7 @@ class BotMethods:
         )
         if len(webhook.secret_token) > 256:
             raise bad_request("secret token is too long")
-        if not re.fullmatch(r"[A-Za-z0-9_-]*", webhook.secret_token):
+        if not _SECRET_TOKEN.fullmatch(webhook.secret_token):
             raise bad_request("secret token contains unallowed characters")
         updates = self._messenger.updates
         updates.allow(parameters.text("allowed_updates"))
