@@ -1,11 +1,12 @@
-"""After it is ready, the event loop imports, compiles and reads nothing, whatever is called (design.md, convention 17).
+"""After it listens, the event loop imports, compiles and reads nothing, whatever is called (design.md, convention 17).
 
-`loop_guard.py` reports it, for every service that `launch` starts. These tests call everything of a fresh one, so that
-each page, template, text and script is used for the first time.
+`loop_guard.py` reports it, for every service that `launch` starts. This test calls everything of a fresh one, so each
+page, template, text and script is used for the first time.
 """
 
+import asyncio
+import itertools
 import re
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,83 +14,94 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.unauthenticated import routes_of, running
-from tests.e2e import openid
-from tests.e2e.canary_walker import echoing_receiver, Walk
+from tests.e2e.canary_walker import Walk, echoing_receiver
 from tests.e2e.conftest import Developer, Service, launch, make_phone
+from tests.e2e.openid import begin, create_client, new_browser, sign_in
 from tests.loop_guard import new_reports
 from tests.waiting import wait_until
 
-LANGUAGES = [file.stem for file in Path("src/taproof/oidc/pages/texts").glob("*.toml")]
+from taproof.core.oidc.clients import SIGNING_ALGS
+from taproof.oidc.pages.texts.catalog import LANGUAGES
+
 SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
 
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Service]:
-    """Return a service that nobody has called, and end it."""
+    """Yield a service that nobody has called."""
     service = launch(tmp_path)
     yield service
     service.stop()
 
 
-async def routes(tmp_path: Path) -> list[tuple[str, str]]:
-    """Return method and path of every route that the sandbox serves."""
-    folder = tmp_path / "routes"
-    folder.mkdir()
+async def list_routes(folder: Path) -> list[tuple[str, str]]:
+    """Return method and path of every route that the sandbox serves; those that end something come last."""
     async with running(folder, sandbox=True) as at:
-        return list(routes_of(at.app))
+        return sorted(routes_of(at.app), key=lambda each: (each[0] != "GET", each))
 
 
 def use(client: httpx.Client, service: Service, webhook_url: str) -> dict[str, str]:
-    """Sign one user in, with everything that one project can have; return an id of each kind."""
+    """Sign a user in, with a phone number and a webhook; return an id of each kind."""
     developer = Developer(client, service.access_token)
     project = developer.create_project(webhook_url=webhook_url, collect_phone=True, match_code="on")
-    made = openid.create_client(developer, project.id)
-    phone = make_phone(client, "Ada", phone="+4915117304921")
+    made = create_client(developer, project.id)
+    phone = make_phone(client, "Ada", phone="+4915117304921", language_code="fa")
     session = project.generate()
     phone.open(session["deeplink"])
     phone.tap(session["match_code"])
     client.post(f"/sandbox/users/{phone.messenger_id}/share", json={"contact": "own", "wait": 30})
     assert project.verify(session["session_token"])["status"] == "confirmed"
-    at = f"/projects/{project.id}/deliveries"
-    wait_until(lambda: any(each["attempts"] for each in developer.ask("GET", at)["deliveries"]), "a delivery")
+    deliveries = f"/projects/{project.id}/deliveries"
+    wait_until(lambda: any(each["attempts"] for each in developer.ask("GET", deliveries)["deliveries"]), "a delivery")
     return {
         "project_id": project.id,
         "client_id": made.id,
         "messenger_id": phone.messenger_id,
         "user_id": phone.messenger_id,
         "session_id": developer.ask("GET", "/sessions")["sessions"][0]["id"],
-        "delivery_id": developer.ask("GET", at)["deliveries"][0]["id"],
+        "delivery_id": developer.ask("GET", deliveries)["deliveries"][0]["id"],
         "token_id": developer.ask("POST", "/tokens", json={"name": "Another"})["id"],
     }
 
 
-async def test_every_route(fresh: Service, tmp_path: Path) -> None:
-    """Each route: as its user and as a stranger, with each method, with an id of something and of nothing."""
-    found = await routes(tmp_path)
-    walk = Walk(fresh, "")
-    statuses: dict[str, set[int]] = {}
-    with httpx.Client(base_url=fresh.base_url, timeout=60) as client, echoing_receiver(walk, 200) as receiver:
+def sign_in_with_openid(client: httpx.Client, service: Service) -> None:
+    """Open the pages of the OpenID provider in each language, and sign in once with each kind of key."""
+    developer = Developer(client, service.access_token)
+    project = developer.create_project()
+    applications = [create_client(developer, project.id, signing_alg=alg) for alg in SIGNING_ALGS]
+    for language in LANGUAGES:
+        with new_browser(service.base_url) as browser:
+            page = begin(browser, applications[0], ui_locales=language)
+            page.load()
+            browser.get(f"{page.url}/qr.svg")
+            browser.get("/device", headers={"Accept-Language": language})
+    for application in applications:
+        with new_browser(service.base_url) as browser:
+            answer = application.redeem(sign_in(browser, application, make_phone(client))).json()
+        application.userinfo(answer["access_token"])
+        application.read_id_token(answer["id_token"])
+
+
+def test_no_request_makes_the_loop_load_anything(fresh: Service, tmp_path: Path) -> None:
+    """Every route, for its user and a stranger, with an id of something and of nothing: the guard reports nothing."""
+    found = asyncio.run(list_routes(tmp_path))
+    with (
+        httpx.Client(base_url=fresh.base_url, timeout=60) as client,
+        echoing_receiver(Walk(fresh, ""), 200) as receiver,
+    ):
         ids = use(client, fresh, receiver)
-        signed_in = {"access_token": fresh.access_token, "next": "/console/projects"}
-        for method, route in sorted(found, key=lambda each: (each[0] != "GET", each)):
-            for known in (ids, {}):
-                path = re.sub(r"\{(\w+)(:path)?\}", lambda name: known.get(name[1], "x"), route)
-                for headers in ({}, {"Authorization": f"Bearer {fresh.access_token}"}):
-                    body: Any = {"json": {}} if route.startswith(("/api", "/sandbox")) else {"data": {"x": ""}}
-                    if method == "GET":
-                        body = {}
-                    client.cookies.clear()
-                    if headers and route.startswith("/console"):
-                        answer = client.post("/console/sign-in/token", data=signed_in, headers=SAME_ORIGIN)
-                        assert answer.status_code == 303
-                    with client.stream(method, path, headers={**headers, **SAME_ORIGIN}, **body) as answer:
-                        if not path.endswith("/live"):
-                            answer.read()
-                        statuses.setdefault(f"{method} {route}", set()).add(answer.status_code)
-        for _, route in found:
-            client.request("TRACE", route)
-    reports = new_reports()
-    for k, v in statuses.items():
-        print(k, v)
-    Path("/tmp/reports.txt").write_text(reports)
-    assert reports == ""
+        sign_in_with_openid(client, fresh)
+        form = {"access_token": fresh.access_token, "next": "/console/projects"}
+        for (method, route), known, bearer in itertools.product(found, (ids, {}), (fresh.access_token, "")):
+            client.cookies.clear()
+            if bearer and route.startswith("/console"):
+                assert client.post("/console/sign-in/token", data=form, headers=SAME_ORIGIN).status_code == 303
+            path = re.sub(r"\{(\w+)(:path)?\}", lambda name, known=known: known.get(name[1], "x"), route)
+            headers = {**SAME_ORIGIN, "Authorization": f"Bearer {bearer or 'x'}", "Accept-Language": "ar"}
+            body: dict[str, Any] = {"json": {}} if route.startswith(("/api", "/sandbox")) else {"data": {"x": ""}}
+            with client.stream(method, path, headers=headers, **({} if method == "GET" else body)) as answer:
+                if not path.endswith("/live"):  # It never ends.
+                    answer.read()
+            client.request("TRACE", path)
+    assert len(found) > 200
+    assert new_reports() == ""

@@ -85,15 +85,15 @@ def _watching(readiness: Readiness, metrics: Metrics) -> dict[str, ASGIApp]:
 
 
 class Operations:
-    """Routes each request to the application for its path."""
+    """Routes each request to the application for its path, which is compared undecoded: see `router.py`."""
 
     def __init__(self, by_path: dict[str, ASGIApp], elsewhere: str | None = None) -> None:
-        self._by_path = by_path
+        self._by_path = {path.encode(): app for path, app in by_path.items()}
         self._elsewhere = elsewhere
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        app = self._by_path.get(scope["path"])
+        app = self._by_path.get(scope["raw_path"])
         if app is None:
             await send_error(send, NotFound(self._elsewhere))
         else:
