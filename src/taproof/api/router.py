@@ -28,7 +28,8 @@ _HTTP_1_0: Final = ("1", "1.0")
 _HOST: Final = re.compile(rb"(?:[\w.~!$&'()*+;=%-]+|\[[\w.:]+\])(?::[0-9]{0,5})?", re.ASCII).fullmatch
 """uri-host [":" port] (RFC 9110, section 7.2), without a comma, which would join two."""
 _RESPELLED: Final = re.compile(
-    rb"/\.{0,2}/|/\.{1,2}$|%(?:2[DEF]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE]|(?![0-9A-F]{2}))", re.IGNORECASE
+    rb"/\.{0,2}/|/\.{1,2}$"
+    rb"|%(?:2[DEFdef]|3[0-9]|4[1-9A-Fa-f]|5[0-9AFaf]|6[1-9A-Fa-f]|7[0-9AEae]|(?![0-9A-Fa-f]{2}))"
 ).search
 """An empty segment or a dot segment, or an escape of a slash or of a character that needs none (RFC 3986, 2.3)."""
 

@@ -13,12 +13,13 @@ from taproof.core.project_texts import DEFAULT, own_text
 from taproof.http.sdk_files import SdkRelease
 
 _MARKED: Final = re.compile(
-    r"""(?P<string>"(?:[^"\\]|\\.)*"|'[^']*'|`[^`]*`)"""
+    r"""(?P<escaped>\\.)|(?P<string>"(?:[^"\\]|\\.)*"|'[^']*'|`[^`]*`)"""
     r"|(?P<keyword>\b(?:as|async|await|const|do|done|else|echo|for|from|function|if|import|new|return|script|sleep|throw"
     r"|while|with)\b)",
     re.DOTALL,
 )
-"""The strings and the keywords of the samples, whatever their language. The page colours them."""
+"""The strings and keywords of the samples, whatever their language, which the page colours. An escaped quote outside a
+string is no string's beginning: otherwise, each of many would be read to the end of the text."""
 
 
 @dataclass(frozen=True, slots=True)
