@@ -2,7 +2,8 @@
 
 Run as a program, it is the command line of Taproof on a guarded loop: `loop_guard.py REPORTS serve …` appends the
 reports to the file REPORTS. The guard starts when the service listens: imports and migrations before that are exempt.
-So is the compilation of a template, which happens once in a process.
+From then on, what the loop loads is reported too, however fast that is: imports, compilations, and reads of files and
+folders. They belong before that, or in a thread (docs/explanation/event-loop.md), because a slow disk delays everybody.
 
 A step is what the loop runs without looking at anything else: one callback, or what a transport calls between two
 callbacks. Two clocks judge it, and neither advances when other processes take the processor or this one is stopped:
@@ -29,7 +30,6 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
 
-import jinja2
 import uvloop
 
 LIMIT: Final = 50_000_000
@@ -40,6 +40,15 @@ TICK: Final = 5_000_000
 """The ns between two samples."""
 _SHOWN_STACKS: Final = 3
 _KEPT_SAMPLES: Final = 100
+
+_LOADS: Final = frozenset(
+    {
+        *("import", "compile", "re.compile", "open", "os.listdir", "os.scandir", "glob.glob", "tempfile.mkstemp"),
+        *("ctypes.dlopen", "subprocess.Popen", "socket.getaddrinfo", "socket.gethostbyname"),
+    }
+)
+"""Audit events (https://docs.python.org/3/library/audit_events.html), and one for patterns."""
+_SHOWN_FRAMES: Final = 12
 
 Report = Callable[[str], None]
 Position = list[tuple[CodeType, int]]
@@ -79,16 +88,6 @@ class Guard:
             callback(*arguments)
         finally:
             self._next_step(None)
-
-    @contextmanager
-    def exempting(self) -> Iterator[None]:
-        """Do not count the processor time of this block, if the loop's thread runs it."""
-        began = time.thread_time_ns()
-        try:
-            yield
-        finally:
-            if threading.get_ident() == self._thread:
-                self._began += time.thread_time_ns() - began
 
     def _next_step(self, callback: Callable[..., object] | None) -> None:
         used = time.thread_time_ns() - self._began
@@ -210,6 +209,45 @@ class GuardedLoop(uvloop.Loop):
         return functools.partial(self.guard.run, callback)
 
 
+class LoopWork:
+    """Watches one thread from `arm` on. An audit hook cannot be removed, so a process has one of these."""
+
+    def __init__(self) -> None:
+        self._thread = 0
+        self._report: Report | None = None
+        sys.addaudithook(self._note)
+        compiler: Any = importlib.import_module("re._compiler" if sys.version_info >= (3, 11) else "sre_compile")
+        compile_pattern = compiler.compile
+
+        def noting_compile(pattern: Any, flags: int = 0) -> Any:
+            self._note("re.compile", (pattern,))
+            return compile_pattern(pattern, flags)
+
+        compiler.compile = noting_compile
+
+    def arm(self, report: Report | None) -> None:
+        """Start or stop reporting what the calling thread does."""
+        self._thread = threading.get_ident()
+        self._report = report
+
+    def _note(self, event: str, arguments: tuple[Any, ...]) -> None:
+        report = self._report
+        if report is None or threading.get_ident() != self._thread:
+            return
+        if event not in _LOADS:
+            return
+        stack = traceback.StackSummary.extract(traceback.walk_stack(sys._getframe(1)), lookup_lines=False)
+        stack.reverse()
+        if any("importlib._bootstrap" in frame.filename for frame in stack):
+            return  # It is a part of an import, which has been reported.
+        self._report = None  # The report itself reads the lines of the stack.
+        try:
+            shown = "".join(traceback.StackSummary.from_list(stack[-_SHOWN_FRAMES:]).format())
+            report(f"The event loop loads something while it serves: {event} {str(arguments[:1])[:200]}\n{shown}")
+        finally:
+            self._report = report
+
+
 _read: dict[Path, int] = {}
 """The number of bytes of each report file that `new_reports` has returned."""
 
@@ -238,6 +276,7 @@ def main() -> None:
     app: Any = importlib.import_module("taproof.runtime.app")
     reports = os.open(sys.argv.pop(1), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     loops: list[GuardedLoop] = []
+    work = LoopWork()
     until_listening, run_parts = app.until_listening, app._run_parts
 
     def new_event_loop() -> GuardedLoop:
@@ -247,19 +286,14 @@ def main() -> None:
     async def until_guarded(*arguments: Any) -> None:
         await until_listening(*arguments)
         loops[-1].guard.arm(lambda text: _write(reports, text))
+        work.arm(lambda text: _write(reports, text))
 
     async def run_guarded(*arguments: Any) -> None:
         await run_parts(*arguments)
         loops[-1].guard.arm(None)  # Every call is answered; closing the store now delays nobody.
+        work.arm(None)
 
     app.until_listening, app._run_parts = until_guarded, run_guarded
-    compile_template = jinja2.Environment.compile
-
-    def compile_once(*arguments: Any, **named: Any) -> Any:
-        with loops[-1].guard.exempting():
-            return compile_template(*arguments, **named)
-
-    jinja2.Environment.compile = compile_once  # type: ignore[method-assign]
     uvloop.new_event_loop = new_event_loop
     run()
 

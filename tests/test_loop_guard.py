@@ -88,24 +88,6 @@ def test_a_busy_step() -> None:
     assert "in compute_until_seen\n" in report
 
 
-def test_exempt_work() -> None:
-    """Only the rest of a step with exempt work is judged."""
-
-    async def work() -> None:
-        loop = asyncio.get_running_loop()
-        assert isinstance(loop, GuardedLoop)
-        with loop.guard.exempting():
-            compute(60)
-        compute(10)
-        await asyncio.sleep(0)
-        with loop.guard.exempting():
-            compute(10)
-        compute(60)
-
-    (report,) = reports_of(work)
-    assert "used 6" in report
-
-
 def test_a_timer() -> None:
     """A delayed callback is a step like any other."""
 

@@ -60,6 +60,8 @@ async def test_a_node_without_an_api_names_what_it_answers(api: Api) -> None:
     transport = httpx.ASGITransport(build_watching(Readiness(partial(_ping, api), lambda: True), api.metrics))
     async with httpx.AsyncClient(transport=transport, base_url="https://taproof.test") as client:
         refused = await client.get("/docs")
+        assert (await client.get("/metrics")).status_code == 200
+        assert_error(await client.get("/%6detrics"), 404, "not_found")
     assert_error(refused, 404, "not_found")
     assert refused.json() == {"error": "This node answers /healthz, /readyz and /metrics only."}
 

@@ -179,8 +179,8 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
 def routes_of(app: ASGIApp) -> Iterator[tuple[str, str]]:
     """Return method and path of every route; of what takes any method, GET and POST."""
     assert isinstance(app, Router)
-    below = {stem for stem, _ in app._below}
-    for path in app._exact:
+    below = {stem.decode() for stem, _ in app._below}
+    for path in map(bytes.decode, app._exact):
         if f"{path}/" not in below:
             yield from (("GET", path), ("POST", path))
     for _stem, part in app._below:
@@ -195,7 +195,7 @@ def routes_of(app: ASGIApp) -> Iterator[tuple[str, str]]:
                 for method in sorted((route.methods or {"GET"}) - {"HEAD"}):
                     yield method, route.path
         else:
-            yield "POST", f"{_stem}0"
+            yield "POST", f"{_stem.decode()}0"
 
 
 @dataclass

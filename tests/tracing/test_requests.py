@@ -74,6 +74,7 @@ async def ask(
         "scheme": "https",
         "method": method,
         "path": path,
+        "raw_path": path.encode(),
         "query_string": b"canary",
         "client": client,
         "headers": [(b"host", b"localhost"), *headers, (b"tracestate", b"a=canary"), (b"baggage", b"a=canary")],

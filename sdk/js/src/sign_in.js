@@ -355,8 +355,8 @@ const run = async (options, own, code = "", candidates = [], ended) => {
       } else if (kept && isOver) {
         return { status: answer.status };
       } else if (isRefused && returnUrl && response?.headers.get("X-Error-Code") === "return_url_not_allowed") {
-        // The project does not accept a return to this page.
-        returnUrl = undefined;
+        // The project does not accept a return to this page. It may list the page without its query string.
+        [returnUrl] = returnUrl.includes("?") ? returnUrl.split("?") : [];
         continue;
       } else if (isRefused) {
         throw new SignInError(

@@ -7,6 +7,7 @@ the endpoints' docstrings as their descriptions.
 
 import asyncio
 import dataclasses
+import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -382,9 +383,12 @@ class DeveloperApi:
             content = {"application/json": {"schema": body.model_json_schema()}} if body else {}
             app.add_api_route(
                 PREFIX + path,
-                endpoint,
+                # FastAPI reads the source of an endpoint for its first request, but not of a partial function.
+                partial(endpoint),
                 methods=[method],
                 tags=[tag],
+                name=endpoint.__name__,
+                description=inspect.getdoc(endpoint),
                 operation_id=endpoint.__name__,
                 summary=endpoint.__name__.replace("_", " ").capitalize(),
                 response_model_exclude_unset=True,  # Some responses omit a field, such as messenger_phone.

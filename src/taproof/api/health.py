@@ -1,5 +1,6 @@
 """Serve health, readiness and metrics."""
 
+import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -18,6 +19,7 @@ _log = structlog.get_logger(__name__)
 _UNCACHED: Final = ((b"cache-control", b"no-store"),)
 _OK: Final = FixedAnswer(b'{"status":"ok"}', "application/json", _UNCACHED)
 _ONLY_WATCHING: Final = "This node answers /healthz, /readyz and /metrics only."
+_REFUSED: Final = re.compile(rb"q=0(\.0*)?")
 _NO_STORE: Final = "The store does not answer, or is read-only."
 _NO_BOT: Final = (
     "The username of the service's bot is not known yet, because the messenger has not answered or refuses the bot "
@@ -83,15 +85,15 @@ def _watching(readiness: Readiness, metrics: Metrics) -> dict[str, ASGIApp]:
 
 
 class Operations:
-    """Routes each request to the application for its path."""
+    """Routes each request to the application for its path, which is compared undecoded: see `router.py`."""
 
     def __init__(self, by_path: dict[str, ASGIApp], elsewhere: str | None = None) -> None:
-        self._by_path = by_path
+        self._by_path = {path.encode(): app for path, app in by_path.items()}
         self._elsewhere = elsewhere
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        app = self._by_path.get(scope["path"])
+        app = self._by_path.get(scope["raw_path"])
         if app is None:
             await send_error(send, NotFound(self._elsewhere))
         else:
@@ -123,10 +125,11 @@ class _Exposition:
         if not await allows_get(scope, send):
             return
         if _accepts_openmetrics(scope):
-            text = openmetrics.generate_latest(self._registry)  # type: ignore[no-untyped-call]
-            content_type = openmetrics.CONTENT_TYPE_LATEST
+            write, content_type = openmetrics.generate_latest, openmetrics.CONTENT_TYPE_LATEST
         else:
-            text, content_type = exposition.generate_latest(self._registry), exposition.CONTENT_TYPE_PLAIN_0_0_4
+            write, content_type = exposition.generate_latest, exposition.CONTENT_TYPE_PLAIN_0_0_4
+        # In a thread, because it reads files of /proc, and one for each process that shares the port.
+        text = await asyncio.to_thread(write, self._registry)
         await send_answer(scope, send, text, content_type, _UNCACHED)
 
 
@@ -139,5 +142,5 @@ def _accepts_openmetrics(scope: Scope) -> bool:
         for media_range in value.split(b",") if name == b"accept" else ():
             media_type, *parameters = (part.strip().lower() for part in media_range.split(b";"))
             if media_type == b"application/openmetrics-text":
-                return not any(re.fullmatch(rb"q=0(\.0*)?", each) for each in parameters)
+                return not any(_REFUSED.fullmatch(each) for each in parameters)
     return False

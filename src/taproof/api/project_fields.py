@@ -109,8 +109,8 @@ SameDevice = Annotated[
     Field(
         description="offer: after Confirm, the messenger has a button back to the page, if generate was called with a "
         "return_url. require: sign-ins give no proof without the return code of that button, and generate needs a "
-        "code_challenge and a return_url. offer and require need an OpenID Connect client, or an entry of "
-        "allowed_origins or return_urls whose host has a dot.",
+        "code_challenge and a return_url. offer and require need an OpenID Connect client, or an entry of return_urls "
+        "or, if it is empty, of allowed_origins, whose host has a dot.",
         examples=["off"],
     ),
 ]
@@ -124,9 +124,9 @@ ReturnUrls = Annotated[
         }
     ),
     Field(
-        description="The URLs that a return_url can be besides the pages of allowed_origins, such as the link that "
-        "opens an app: https://, http:// for loopback only, and without a fragment. They match exactly. Telegram opens "
-        "only hosts with a dot.",
+        description="The URLs that a return_url can be, such as the page that ends your sign-ins, or the link that "
+        "opens an app: https://, http:// for loopback only, and without a fragment. They match exactly, with the query "
+        "string. Empty: every page of allowed_origins. Telegram opens only hosts with a dot.",
         examples=[["https://app.example/return"]],
     ),
 ]

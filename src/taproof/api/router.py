@@ -1,5 +1,8 @@
 """Route requests to applications by path, and refuse those that are invalid for every path.
 
+Paths are compared as they were sent, without decoding: proxies block paths such as /metrics, and some of their rules
+compare undecoded paths too. So each route has one spelling. The value of a path parameter may be percent-encoded.
+
 `http/https_only.py` wraps the router.
 """
 
@@ -17,10 +20,18 @@ from taproof.http.errors import send_error
 QUERY_FIELDS: Final = 50
 """The maximum number of fields in a query string. No endpoint needs that many."""
 
+_WRITE_PLAINLY: Final = (
+    "Write this path without empty or dot segments, and do not percent-encode slashes, letters, digits and -._~ in it."
+)
 _HTTP_1_0: Final = ("1", "1.0")
 """The names of HTTP/1.0 in a scope: Granian's, and that of the ASGI specification."""
 _HOST: Final = re.compile(rb"(?:[\w.~!$&'()*+;=%-]+|\[[\w.:]+\])(?::[0-9]{0,5})?", re.ASCII).fullmatch
 """uri-host [":" port] (RFC 9110, section 7.2), without a comma, which would join two."""
+_RESPELLED: Final = re.compile(
+    rb"/\.{0,2}/|/\.{1,2}$"
+    rb"|%(?:2[DEFdef]|3[0-9]|4[1-9A-Fa-f]|5[0-9AFaf]|6[1-9A-Fa-f]|7[0-9AEae]|(?![0-9A-Fa-f]{2}))"
+).search
+"""An empty segment or a dot segment, or an escape of a slash or of a character that needs none (RFC 3986, 2.3)."""
 
 
 class Router:
@@ -40,7 +51,7 @@ class Router:
         operations: ASGIApp,
         others: Mapping[str, ASGIApp],
     ) -> None:
-        self._exact: dict[str, ASGIApp] = {
+        exact: dict[str, ASGIApp] = {
             "/api/v1/verify/public": session_api.verify_public,
             "/api/v1/generate/public": session_api.generate_public,
             "/api/v1/verify": session_api.verify,
@@ -54,30 +65,34 @@ class Router:
             "/docs": operations,
             "/docs/docs.css": operations,
         }
-        self._below: list[tuple[str, ASGIApp]] = [("/api/v1/dev/", developer_api)]
+        below = {"/api/v1/dev/": developer_api}
         for path, app in others.items():
             stem = path.removesuffix("/*")
-            self._exact[stem] = app
+            exact[stem] = app
             if stem != path:
-                self._below.append((f"{stem}/", app))
+                below[f"{stem}/"] = app
+        self._exact = {path.encode(): app for path, app in exact.items()}
+        self._below = [(stem.encode(), app) for stem, app in below.items()]
 
-    def route_of(self, path: str) -> str | None:
+    def route_of(self, raw_path: bytes) -> str | None:
         """Return the registered path of the application for a path, such as `/oidc/*`; None if there is none."""
-        if path in self._exact:
-            return path
-        return next((f"{stem}*" for stem, _ in self._below if path.startswith(stem)), None)
+        if raw_path in self._exact:
+            return raw_path.decode()
+        return next((f"{stem.decode()}*" for stem, _ in self._below if raw_path.startswith(stem)), None)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         """Answer one request."""
         # Not a coroutine, but returns one: each would add a tenth of a microsecond to every poll.
         if not _names_one_host(scope):
             return send_error(send, HostRequired())
-        path = scope["path"]
+        path = scope["raw_path"]
         app = self._exact.get(path)
         if app is None:
             app = next((each for stem, each in self._below if path.startswith(stem)), None)
-        if app is None:
-            return send_error(send, NotFound())
+            if app is None:
+                return send_error(send, NotFound())
+            if _RESPELLED(path):
+                return send_error(send, NotFound(_WRITE_PLAINLY))
         if scope["query_string"].count(b"&") >= QUERY_FIELDS:
             return send_error(send, InvalidRequest(f"The URL has too many query fields. Send at most {QUERY_FIELDS}."))
         return app(scope, receive, send)

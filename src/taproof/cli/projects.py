@@ -66,7 +66,7 @@ _SETTINGS: Final[dict[str, Any]] = {
     "same_device": _option(str, "Whether users return to the page from the messenger.", metavar="off|offer|require"),
     "return_urls": _option(
         list[str],
-        'A further URL to which users can return; repeat it for several. "": none.',
+        'A URL to which users can return, exactly; repeat it for several. "": any page of the allowed origins.',
         "--return-url",
         metavar="URL",
     ),

@@ -128,7 +128,7 @@ class Console:
         """The live session list streams. Call its `close` when the service stops; nothing else ends the streams."""
         developers, projects, deliveries = services.developers, services.projects, services.deliveries
         invitations, sign_ins, plans = services.invitations, services.developer_sign_ins, services.plans
-        quick_start = QuickStart(base_url, sdk_release(version))
+        self._quick_start = QuickStart(base_url, sdk_release(version))
         each = (
             SignInPages(
                 access=access,
@@ -145,7 +145,7 @@ class Console:
             TeamPages(access, pages, developers, invitations, base_url, one_click=sandbox_developer is not None),
             TokenPages(access, pages, developers, clock),
             AuditPages(access, pages, services.audit, developers, projects),
-            ProjectPages(access, pages, projects, services.bots, services.managed_bots, plans, quick_start),
+            ProjectPages(access, pages, projects, services.bots, services.managed_bots, plans, self._quick_start),
             MemberPages(
                 access, pages, services.members, EncryptedCookie("joining", COOKIE_SECONDS, encryptor, clock, entropy)
             ),
@@ -173,6 +173,11 @@ class Console:
         # Disable Starlette's own error response, which would be sent before `Guard` can show a page.
         app.middleware_stack = ExceptionMiddleware(app.router, {HTTPException: self._show_http_failure})
         self.app: Final[ASGIApp] = PageLimit(Guard(app, self._show_failure), limits)
+
+    def load_templates(self) -> None:
+        """Compile all templates: see `PageRenderer.load_templates`."""
+        self._pages.load_templates()
+        self._quick_start.load_templates()
 
     async def _show_failure(self, request: Request, error: TaproofError, status: int) -> Response:
         return self._pages.render(request, "failure.html", {"error": error, "status": status}, status=status)

@@ -12,7 +12,7 @@ _IN_WORDS: Final = {
     "webhook_url ": "The webhook URL ",
     "collect_phone ": "Phone collection ",
     "allowed_origins": "Pages that may start sign-ins",
-    "return_urls": "Other addresses to return to",
+    "return_urls": "Addresses to return to",
     "same_device ": "Same device ",
     "webhook_events ": "The webhook events ",
     "bot_token ": "The token ",

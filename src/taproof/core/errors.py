@@ -55,11 +55,12 @@ class OriginNotAllowed(TaproofError, code="origin_not_allowed", status=400):
 class ReturnUrlNotAllowed(TaproofError, code="return_url_not_allowed", status=400):
     sentence = (
         "This project's sign-ins cannot return to this return_url. Its developer can add the page's origin to "
-        "allowed_origins, or the whole URL to return_urls."
+        "allowed_origins, or name the pages to return to in return_urls, which then allows only these exact URLs."
     )
     meaning = (
-        "return_url is malformed, or the project allows neither its origin nor the URL itself. Unless same_device is "
-        "off, also: its host has no dot, so Telegram does not open it, or it is a page of this service."
+        "return_url is malformed, or not exactly one of the project's return_urls, or, if there are none, not of one "
+        "of its allowed_origins. Unless same_device is off, also: its host has no dot, so Telegram does not open it, "
+        "or it is a page of this service."
     )
 
 

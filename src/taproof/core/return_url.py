@@ -17,10 +17,13 @@ ENTRY_LENGTH: Final = 300
 _NOT_OPENABLE: Final = (
     "Telegram opens no page whose host has no dot, such as localhost. Open the page as http://127.0.0.1, with its port."
 )
-
 _OWN_ORIGIN: Final = (
     "return_url cannot be a page of this service, because its pages redirect to other sites, and the return code would "
     "go along. Use a page of your own."
+)
+_NOT_LISTED: Final = (
+    "This return_url is not one of the project's return_urls, which match exactly, with the query string. Its "
+    "developer can add it there."
 )
 
 
@@ -68,11 +71,14 @@ def lacks_return_page(settings: Project | ProjectChanges, changes: ProjectChange
     """Tell whether changes of `settings` leave a policy without any page that Telegram opens."""
     names = ("same_device", "allowed_origins", "return_urls")
     after = {name: getattr(settings, name) for name in names} | changes.given()
-    return after["same_device"] != "off" and not any(map(is_openable, after["allowed_origins"] + after["return_urls"]))
+    return after["same_device"] != "off" and not any(map(is_openable, after["return_urls"] or after["allowed_origins"]))
 
 
 def require_allowed_return(project: SignInProject, return_url: str, *, own_origin: str) -> None:
     """Refuse a return URL to which the project's sign-ins may not lead.
+
+    If the project has `return_urls`, only these exact URLs are allowed: another page of an allowed origin may redirect
+    to any address, and browsers would take the return code along.
 
     Args:
         project: the settings of the project.
@@ -81,7 +87,7 @@ def require_allowed_return(project: SignInProject, return_url: str, *, own_origi
             take the code along. So no project can allow them.
 
     Raises:
-        ReturnUrlNotAllowed: it is malformed, or it is neither in `return_urls` nor of an allowed origin.
+        ReturnUrlNotAllowed: it is malformed, or not in `return_urls`, or, without these, not of an allowed origin.
     """
     try:
         origin = read_return_url(return_url)
@@ -91,7 +97,9 @@ def require_allowed_return(project: SignInProject, return_url: str, *, own_origi
         raise ReturnUrlNotAllowed(_NOT_OPENABLE)
     if project.same_device != "off" and origin == own_origin:
         raise ReturnUrlNotAllowed(_OWN_ORIGIN)
-    if return_url in project.return_urls.split():
+    if project.return_urls:
+        if return_url not in project.return_urls.split():
+            raise ReturnUrlNotAllowed(_NOT_LISTED)
         return
     origins = project.allowed_origins.split()
     # With "offer" and "require", the code must not go to just any page, so an empty list allows none.

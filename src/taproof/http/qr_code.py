@@ -26,8 +26,11 @@ def qr_code_file(link: str) -> bytes:
 @functools.lru_cache(maxsize=_CACHED)
 def _rest_of_svg(link: str) -> Markup:
     # Drawing blocks the event loop, so each link is drawn once, with a fixed mask. Trying all eight masks takes 6 ms.
-    drawn = segno.make_qr(link, error="l", boost_error=False, mask=0).svg_inline(
-        omitsize=True, svgclass="qr-code", lineclass=None, dark="#000", light="#fff"
-    )
+    drawing = segno.make_qr(link, error="l", boost_error=False, mask=0)
+    drawn = drawing.svg_inline(omitsize=True, svgclass="qr-code", lineclass=None, dark="#000")
+    tag, _, dark = drawn.removeprefix("<svg").partition(">")
+    # For a `light` background, segno would compile a pattern.
+    size, _ = drawing.symbol_size()
+    light = f'<path fill="#fff" d="M0 0h{size}v{size}h-{size}z"/>'
     # Safe without escaping: the SVG contains only digits and fixed names, not `link` itself.
-    return Markup(drawn.removeprefix("<svg"))  # noqa: S704
+    return Markup(f"{tag}>{light}{dark}")  # noqa: S704

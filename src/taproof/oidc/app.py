@@ -54,6 +54,7 @@ class OpenidProvider:
         metrics: Metrics,
     ) -> None:
         pages = Pages(brand)
+        self.load_templates: Final = pages.load_templates
         self._sign_in_pages = AuthorizationPages(
             services.requests, services.sign_ins, pages, issuer, clock, limits=limits, metrics=metrics
         )

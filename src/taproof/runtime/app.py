@@ -6,6 +6,7 @@ of this process), `sandbox_mode.py` and `start_screen.py`. `supervisor.py` runs 
 
 import asyncio
 import contextlib
+import encodings.idna  # noqa: F401 — otherwise, the first name lookup imports it on the event loop.
 import gc
 import os
 import signal

@@ -139,7 +139,7 @@ class Pages:
             members=services.members,
             developer_sign_ins=services.developer_sign_ins,
         )
-        return Console(
+        console = Console(
             console_services,
             services.encryptor,
             system_clock,
@@ -151,12 +151,14 @@ class Pages:
             sandbox=self._settings.sandbox,
             sandbox_developer=self._sandbox_developer,
         )
+        console.load_templates()
+        return console
 
     def _make_openid(self) -> "OpenidProvider":
         from taproof.oidc.app import OpenidProvider
 
         services = self._services
-        return OpenidProvider(
+        provider = OpenidProvider(
             services.openid,
             system_clock,
             issuer=self._settings.base_url,
@@ -164,6 +166,8 @@ class Pages:
             limits=services.limits,
             metrics=services.metrics,
         )
+        provider.load_templates()
+        return provider
 
 
 def load_modules() -> None:

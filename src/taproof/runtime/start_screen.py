@@ -6,7 +6,7 @@ It begins with the one address to open. Then come the settings for a program, an
 import shlex
 from collections.abc import Iterable
 from importlib.metadata import version
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import typer
@@ -16,6 +16,9 @@ from taproof.config.settings import Settings
 
 if TYPE_CHECKING:
     from taproof.sandbox.seed import Seed
+
+_VERSION: Final = version("taproof")
+"""Read from files here: the screen is printed when the service already answers."""
 
 
 def print_screen(settings: Settings, seed: "Seed | None", invitation: str | None, *, link_known: bool) -> None:
@@ -47,7 +50,7 @@ def print_screen(settings: Settings, seed: "Seed | None", invitation: str | None
     if settings.master_key is None and not is_postgres(settings.database_url):
         lines.append(("Master key", f"{master_key_file(settings.database_url).absolute()}   <- back this up too"))
     kind = "the sandbox: simulated users, for development and CI only" if settings.sandbox else "listening"
-    typer.echo(f"\nTaproof {version('taproof')} — {kind}\n")
+    typer.echo(f"\nTaproof {_VERSION} — {kind}\n")
     if seed is not None:
         _print_first_steps(base, seed)
     elif first:

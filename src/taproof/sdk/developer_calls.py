@@ -84,7 +84,8 @@ def create_project(
         same_device: whether a sign-in must end in the browser in which it began: "off" by default. With "offer", the
             messenger leads the user back to `return_url`; with "require", there is no other way. Both need
             `allowed_origins` or `return_urls`.
-        return_urls: exact URLs that are allowed as `return_url`, for apps; pages of `allowed_origins` need no entry.
+        return_urls: the URLs that are allowed as `return_url`; they match exactly, with the query string. Without any,
+            every page of `allowed_origins` is allowed.
         texts: texts for the project's users, by language, then by key, such as
             {"default": {"prompt_title": "Members area"}}. A change replaces all of them.
         logo_url: the https:// address of the image that hosted pages show; "" for none.

@@ -55,7 +55,7 @@ class Project:
         webhook_turned_off: why the service cleared `webhook_url`; None if it did not.
         allowed_origins: the only sites whose pages can start sign-ins; () for any site.
         same_device: whether a sign-in must end in the browser in which it began: "off", "offer" or "require".
-        return_urls: the URLs allowed as `return_url`, besides pages of `allowed_origins`.
+        return_urls: the only URLs allowed as `return_url`; if there are none, every page of `allowed_origins`.
         texts: the project's own texts, by language, then by key.
         logo_url: the image that hosted pages show; "" for none.
         webhook_events: the events that are sent to `webhook_url`.

@@ -104,7 +104,8 @@ def create_session(service: Service, *, return_url: str | None = None) -> Call[S
         service: given by the client.
         return_url: the page of your application to which the user returns after Confirm, if the project's
             `same_device` is "offer" or "require". It receives the return code as `#taproof_return=…`: see
-            `verify_session`. Its origin must be one of `allowed_origins`, or the whole URL one of `return_urls`.
+            `verify_session`. It must be exactly one of `return_urls` or, if there are none, a page of
+            `allowed_origins`.
 
     Raises:
         TaproofApiError: such as AuthenticationFailed, or InvalidRequest if the project is paused or `return_url` is

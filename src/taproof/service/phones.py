@@ -11,7 +11,8 @@ _E164: Final = re.compile(r"\+[1-9][0-9]{4,14}")
 def e164_number(text: str) -> str | None:
     """Return a messenger's phone number in E.164 format; None if it is not a valid number.
 
-    Messengers send the number with its country code, some without the leading plus sign.
+    Messengers send the number with its country code, some without the leading plus sign. The first number of a country
+    loads its rules from a file, so call this in a thread.
     """
     text = text.strip()
     if not text.isascii() or len(text) > 32:

@@ -23,9 +23,9 @@ NO_PHONES: Final = (
     "or ask the operator of this service for another plan."
 )
 NO_RETURN_PAGE: Final = (
-    "same_device cannot be offer or require without a page to return to. Add one to allowed_origins or return_urls. "
-    "Its host must have a dot, because Telegram opens no other. Or create an OpenID Connect client, or set same_device "
-    "to off."
+    "same_device cannot be offer or require without a page to return to. Add one to return_urls or, if it is empty, to "
+    "allowed_origins. Its host must have a dot, because Telegram opens no other. Or create an OpenID Connect client, "
+    "or set same_device to off."
 )
 
 

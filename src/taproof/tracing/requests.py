@@ -38,7 +38,7 @@ class TraceRequests:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        route = self._router.route_of(scope["path"])
+        route = self._router.route_of(scope["raw_path"])
         if route is None or route in _UNTRACED:
             await self._router(scope, receive, send)
             return

@@ -278,7 +278,10 @@ async def test_require_begins_while_a_session_is_created(node: "Node", monkeypat
 
 
 async def test_return_urls_lead_to_the_projects_own_pages(node: "Node") -> None:
-    """Under every policy. An empty list of origins allows any page only while the policy is off."""
+    """Under every policy. An empty list of origins allows any page only while the policy is off.
+
+    With `return_urls`, another page of an allowed origin is refused too: it may redirect to any address (issue).
+    """
     entry = "https://app.example/back?x=1"
     refused_always = [
         *("", "shop.example", "/sign-in", "//shop.example/", "ftp://shop.example/", "javascript:alert(1)"),
@@ -292,15 +295,25 @@ async def test_return_urls_lead_to_the_projects_own_pages(node: "Node") -> None:
         "https://shop.example:8443/",
         f"{entry}1",
     ]
-    policies: list[tuple[SameDevice, tuple[str, ...], list[str]]] = [
-        ("off", (), []),
-        ("off", ("https://shop.example",), strangers),
-        ("offer", ("https://shop.example",), [*strangers, "http://localhost:3000/"]),
-        ("require", (), [*strangers, PAGE]),
+    others = [
+        *(PAGE, "https://app.example/", "https://app.example/back", "https://app.example/back?x=1&y", f"{entry}%20"),
+        *("https://app.example/back?", "https://app.example/back/?x=1", "HTTPS://app.example/back?x=1"),
+        *("https://app.example:443/back?x=1", "https://app.example/./back?x=1", "https://app.example/%62ack?x=1"),
     ]
-    for policy, origins, refused in policies:
-        project = await project_with(node, policy, allowed_origins=origins, return_urls=(entry,))
-        for url in (entry, *([PAGE, "HTTPS://Shop.Example:443"] if PAGE not in refused else [])):
+    shop, apps = ("https://shop.example",), ("https://shop.example", "https://app.example")
+    pages = [PAGE, "HTTPS://Shop.Example:443"]
+    policies: list[tuple[SameDevice, tuple[str, ...], tuple[str, ...], list[str], list[str]]] = [
+        ("off", (), (), [*pages, *strangers], []),
+        ("off", shop, (), pages, strangers),
+        ("offer", shop, (), pages, [*strangers, entry, "http://localhost:3000/"]),
+        ("require", ("https://a.example",), (), [], [*strangers, *others]),
+        ("off", apps, (entry,), [entry], [*strangers, *others]),
+        ("offer", (), (entry,), [entry], [*strangers, *others]),
+        ("require", apps, (entry, "https://app.example/r"), [entry, "https://app.example/r"], [*strangers, *others]),
+    ]
+    for policy, origins, urls, allowed, refused in policies:
+        project = await project_with(node, policy, allowed_origins=origins, return_urls=urls)
+        for url in allowed:
             await node.signin.create_session(
                 project.id, public=True, code_challenge=code_challenge(VERIFIER), return_url=url
             )
@@ -329,9 +342,10 @@ async def test_a_policy_keeps_a_page_to_return_to(node: "Node") -> None:
             await update(actor, project.id, replace(nowhere, name="Other", same_device="require"))
     origins = ("https://shop.example", *local)
     await update(actor, project.id, ProjectChanges(same_device="require", allowed_origins=origins))
-    for left in ((), local):
+    # Other pages do not count beside return_urls.
+    for left in (*(ProjectChanges(allowed_origins=each) for each in ((), local)), ProjectChanges(return_urls=pages)):
         with pytest.raises(InvalidRequest, match="same_device"):
-            await update(actor, project.id, ProjectChanges(allowed_origins=left))
+            await update(actor, project.id, left)
     changed = await update(
         actor, project.id, ProjectChanges(allowed_origins=(), return_urls=("https://a.example/r",) * 2)
     )

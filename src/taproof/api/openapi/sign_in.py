@@ -76,8 +76,8 @@ _RETURN_URL: Final = {
     "type": "string",
     "maxLength": RETURN_URL_LENGTH,
     "description": "The page to which the messenger leads the user back after Confirm: https://, or http:// to this "
-    "machine, without a fragment. Its origin must be in the project's allowed_origins, or the URL in its return_urls. "
-    "It has an effect only if the project's same_device is offer or require.",
+    "machine, without a fragment. It must be exactly one of the project's return_urls, or, if there are none, a page "
+    "of one of its allowed_origins. It has an effect only if the project's same_device is offer or require.",
     "examples": ["https://shop.example/sign-in"],
 }
 _RETURN_CODE: Final = {

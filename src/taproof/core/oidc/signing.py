@@ -8,6 +8,7 @@ from typing import Any, Final
 import jwt
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.hashes import SHA256
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from taproof.core.oidc.clients import SigningAlg
@@ -33,7 +34,8 @@ def dump_private_key(key: PrivateKey) -> str:
 
 
 def load_private_key(pem: str) -> PrivateKey:
-    """Return the key from the result of `dump_private_key`."""
+    """Return the key from the result of `dump_private_key`. Do not call this on the event loop: it can take 50 ms."""
+    ec.ECDSA(SHA256())  # The first one imports a module, which the first signature would do otherwise.
     key = serialization.load_pem_private_key(pem.encode(), password=None)
     assert isinstance(key, (rsa.RSAPrivateKey, ec.EllipticCurvePrivateKey))  # noqa: S101 — dump_private_key wrote it.
     return key

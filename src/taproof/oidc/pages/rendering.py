@@ -139,6 +139,11 @@ class Pages:
             "icon": self._icon_url(),
         }
 
+    def load_templates(self) -> None:
+        """Compile all templates, so that no page compiles one on the event loop."""
+        for name in self._environment.list_templates(["html"]):
+            self._environment.get_template(name)
+
     def sign_in(self, view: SignInView, language: str) -> bytes:
         """Return the sign-in page. The page reloads itself when its state changes."""
         names = {"project": view.project_name, "client": view.client_name}

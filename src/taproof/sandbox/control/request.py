@@ -33,6 +33,7 @@ _VCARD_LIMIT: Final = 2_048
 _PHONE: Final = re.compile(r"\+?[0-9]{5,15}")
 _USERNAME: Final = re.compile(r"[A-Za-z0-9_]{1,32}")
 _LANGUAGE: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+_NUMBER: Final = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,6})?")
 _CONTACT_FIELDS: Final = [field.name for field in dataclasses.fields(SandboxContact)]
 PERSON_FIELDS: Final = [field.name for field in dataclasses.fields(Person)]
 """The fields that describe a simulated user."""
@@ -231,7 +232,7 @@ def read_share(fields: dict[str, Any], sender: Person, people: People) -> tuple[
 def number_parameter(request: Request, name: str, highest: float) -> float:
     """Return a number from the query string, 0 if it is missing."""
     value = request.query_params.get(name, "0")
-    if re.fullmatch(r"[0-9]{1,15}(?:\.[0-9]{1,6})?", value) is None or float(value) > highest:
+    if _NUMBER.fullmatch(value) is None or float(value) > highest:
         raise InvalidSandboxRequest(f"{name} must be a number from 0 to {highest:g}.")
     return float(value)
 

@@ -11,6 +11,9 @@ from taproof.sandbox.telegram.request import Answer, Parameters, bad_request, re
 
 LIST_LIMIT: Final = 100
 _COMMAND_LIMIT: Final = 100
+_CHAT: Final = re.compile(r"[0-9]{1,16}")
+_COMMAND: Final = re.compile(r"[a-z0-9_]+")
+_LANGUAGE: Final = re.compile(r"[a-z]{2}|")
 _PLAIN_SCOPES: Final = {"default", "all_private_chats", "all_group_chats", "all_chat_administrators"}
 _GROUP_SCOPES: Final = {"chat_administrators", "chat_member"}
 
@@ -55,7 +58,7 @@ class CommandLists:
     def _key(self, parameters: Parameters) -> Key:
         kind, chat_id = self._scope(parameters.text("scope"))
         language_code = parameters.text("language_code")
-        if re.fullmatch("[a-z]{2}|", language_code) is None:
+        if _LANGUAGE.fullmatch(language_code) is None:
             raise bad_request("invalid language code specified")
         return kind, chat_id, language_code
 
@@ -76,7 +79,7 @@ class CommandLists:
         chat_id = required_field(scope, "chat_id", "BotCommandScope", str | int)
         if kind == "chat_member":
             required_field(scope, "user_id", "BotCommandScope", str | int)
-        user_id = int(chat_id) if re.fullmatch(r"[0-9]{1,16}", chat_id) else 0
+        user_id = int(chat_id) if _CHAT.fullmatch(chat_id) else 0
         if user_id not in self._people:
             raise bad_request("chat not found")
         if kind in _GROUP_SCOPES:
@@ -109,6 +112,6 @@ def _checked(item: dict[str, str]) -> dict[str, str]:
         raise bad_request("command description must be non-empty")
     if len(description) > 256:
         raise bad_request("command description length must not exceed 256")
-    if re.fullmatch(r"[a-z0-9_]+", command) is None:
+    if _COMMAND.fullmatch(command) is None:
         raise bad_request("BOT_COMMAND_INVALID")
     return {"command": command, "description": description}

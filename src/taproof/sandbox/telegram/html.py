@@ -38,6 +38,9 @@ _NAME: Final = re.compile(r"[^ \t\r\n\v\0>]*")
 _ATTRIBUTE: Final = re.compile(r"[^ \t\r\n\v\0=]*")
 _SPACE: Final = re.compile(r"[ \t\r\n\v\0]*")
 _NAME_TOKEN: Final = re.compile(r"[A-Za-z0-9.-]*")
+_EXPANDABLE: Final = re.compile(r"expandable(?=[\s>])")
+_EMOJI_ID: Final = re.compile(r"-?[0-9]{1,19}")
+_SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 _PLAIN: Final = re.compile(r"[^<&]+")
 _CONTROL: Final = {n: " " for n in range(32) if chr(n) not in "\n\r"} | dict.fromkeys([13, *range(0x2028, 0x202F)])
 
@@ -183,7 +186,7 @@ class _Parser:
         self.tags.append(_Tag(name, self.offset, len(self.parts), argument))
 
     def _attribute(self, tag: str, start: int) -> tuple[str, str]:
-        if tag == "blockquote" and (bare := re.compile(r"expandable(?=[\s>])").match(self.source, self.position)):
+        if tag == "blockquote" and (bare := _EXPANDABLE.match(self.source, self.position)):
             return self._take(bare[0]), "1"
         attribute = self._skip(_ATTRIBUTE)
         if not attribute:
@@ -243,7 +246,7 @@ class _Parser:
                 return
             entity["url"] = url
         elif tag.name == "tg-emoji":
-            if not re.fullmatch(r"-?[0-9]{1,19}", tag.argument) or int(tag.argument) == 0:
+            if not _EMOJI_ID.fullmatch(tag.argument) or int(tag.argument) == 0:
                 raise EntitiesInvalid("Invalid custom emoji identifier specified")
             entity["custom_emoji_id"] = tag.argument
         elif tag.name == "blockquote" and tag.argument:
@@ -273,7 +276,7 @@ def _argument(tag: str, attribute: str, value: str) -> str:
 
 def _checked_link(url: str) -> str | None:
     """Return a link as the messenger stores it, None for a link that it silently drops."""
-    if re.match(r"[a-zA-Z][a-zA-Z0-9+.-]*://", url) is None:
+    if _SCHEME.match(url) is None:
         url = f"http://{url}"
     try:
         parts = urlsplit(url)

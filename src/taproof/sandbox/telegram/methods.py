@@ -36,6 +36,7 @@ _SETTINGS: Final = (
     ),
 )
 """The settings that setMySettings changes and getMe returns, apart from `can_manage_bots`."""
+_SECRET_TOKEN: Final = re.compile(r"[A-Za-z0-9_-]*")
 _WEBHOOK_PORTS: Final = {None, 443, 80, 88, 8443}
 _NOT_MODIFIED: Final = (
     "message is not modified: specified new message content and reply markup are exactly the same as a current "
@@ -151,7 +152,7 @@ class BotMethods:
         )
         if len(webhook.secret_token) > 256:
             raise bad_request("secret token is too long")
-        if not re.fullmatch(r"[A-Za-z0-9_-]*", webhook.secret_token):
+        if not _SECRET_TOKEN.fullmatch(webhook.secret_token):
             raise bad_request("secret token contains unallowed characters")
         updates = self._messenger.updates
         updates.allow(parameters.text("allowed_updates"))

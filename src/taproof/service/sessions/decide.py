@@ -7,6 +7,7 @@ Every method is safe to repeat. `bot_id` is the bot that the user is talking to.
 sessions whose links lead to it: the owner of a bot's token can read all that its users send, including session tokens.
 """
 
+import asyncio
 import dataclasses
 from collections.abc import Callable
 
@@ -195,7 +196,7 @@ class Decisions:
             return seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         is_own = contact_owner == user_id and answers(seen)
-        phone = e164_number(phone_number) if is_own else None
+        phone = await asyncio.to_thread(e164_number, phone_number) if is_own else None
         if not is_own or (phone is None and details.collect_phone):
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         if details.collect_phone:  # The developer's new plan may not allow it.

@@ -78,8 +78,8 @@ export declare class Client {
      * Start a sign-in. Show the user its `deeplink`.
      *
      * @param {object} [options]
-     * @param {string} [options.returnUrl] The page that the messenger opens after Confirm, with `#taproof_return=<code>`. Its
-     *   origin must be in the project's `allowed_origins`.
+     * @param {string} [options.returnUrl] The page that the messenger opens after Confirm, with `#taproof_return=<code>`: one
+     *   of the project's `return_urls`, exactly, or, if there are none, a page of its `allowed_origins`.
      * @param {string} [options.codeChallenge] The S256 challenge of a verifier that another part of your application has.
      *   Without it, a new verifier is in the result.
      * @returns {Promise<StartedSignIn>}
