@@ -106,7 +106,7 @@ class SigningKeys:
         """
         now = self._clock()
         keys = [await self._new_key(alg, now, now) for alg in SIGNING_ALGS]
-        kids = {key.alg: key.kid for key in keys}
+        kids: dict[str, object] = {key.alg: key.kid for key in keys}
         entries = [
             audit_entry(
                 Actor(each, "command_line"),
