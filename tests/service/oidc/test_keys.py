@@ -150,7 +150,7 @@ async def test_tokens_verify_with_cached_keys(provider: Provider, clock: HandClo
         header = jwt.get_unverified_header(token)
         options: Any = {"verify_aud": False, "verify_exp": False, "verify_iat": False}
         for cached_at, jwks in sets:
-            # A copy that is cached for longer than it may be when the token arrives, or one that is read while the token is valid.
+            # A copy that is cached when the token arrives, or one that is read while the token is valid.
             if not -HOUR <= cached_at - signed_at <= DAY:
                 continue
             with subtests.test(signed_at=signed_at - began, cached_at=cached_at - began):
