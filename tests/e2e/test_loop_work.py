@@ -7,6 +7,7 @@ page, template, text and script is used for the first time.
 import asyncio
 import itertools
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ def test_no_request_makes_the_loop_load_anything(fresh: Service, tmp_path: Path)
             client.cookies.clear()
             if bearer and route.startswith("/console"):
                 assert client.post("/console/sign-in/token", data=form, headers=SAME_ORIGIN).status_code == 303
-            path = re.sub(r"\{(\w+)(:path)?\}", lambda name, known=known: known.get(name[1], "x"), route)
+            path = re.sub(r"\{(\w+)(:path)?\}", "{\\1}", route).format_map(defaultdict(lambda: "x", known))
             headers = {**SAME_ORIGIN, "Authorization": f"Bearer {bearer or 'x'}", "Accept-Language": "ar"}
             body: dict[str, Any] = {"json": {}} if route.startswith(("/api", "/sandbox")) else {"data": {"x": ""}}
             with client.stream(method, path, headers=headers, **({} if method == "GET" else body)) as answer:
