@@ -124,13 +124,12 @@ class _Exposition:
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         if not await allows_get(scope, send):
             return
-        # In a thread, because it reads files of /proc, and one for each process that shares the port.
+        write: Callable[..., bytes] = exposition.generate_latest
+        content_type = exposition.CONTENT_TYPE_PLAIN_0_0_4
         if _accepts_openmetrics(scope):
-            content_type = openmetrics.CONTENT_TYPE_LATEST
-            text = await asyncio.to_thread(openmetrics.generate_latest, self._registry)
-        else:
-            content_type = exposition.CONTENT_TYPE_PLAIN_0_0_4
-            text = await asyncio.to_thread(exposition.generate_latest, self._registry)
+            write, content_type = openmetrics.generate_latest, openmetrics.CONTENT_TYPE_LATEST
+        # In a thread, because it reads files of /proc, and one for each process that shares the port.
+        text = await asyncio.to_thread(write, self._registry)
         await send_answer(scope, send, text, content_type, _UNCACHED)
 
 
