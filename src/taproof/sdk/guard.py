@@ -102,7 +102,11 @@ class SqliteGuard:
         # The file uses the rollback journal: SQLite in some supported Python versions can damage a file in WAL mode.
         # A write is committed when the journal file is deleted. EXTRA then syncs the directory. With FULL, a power cut
         # could bring the journal back and undo the write.
-        connection.execute("PRAGMA synchronous = EXTRA")
+        try:
+            connection.execute("PRAGMA synchronous = EXTRA")
+        except sqlite3.Error:
+            connection.close()
+            raise
         return connection
 
 
