@@ -8,6 +8,8 @@ import http.client
 import io
 import socket
 import time
+from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import urllib3
@@ -95,8 +97,11 @@ class BlockingHttp:
         """Close the connections."""
         self._pool.clear()
 
-    def send(self, request: Request) -> CallResult:
-        """Send one request, without retries."""
+    def send(self, request: Request, receive: Callable[[bytes], object] | None = None) -> CallResult:
+        """Send one request, without retries.
+
+        `receive` is given the body of a successful response in pieces, however long it is. The result then has none.
+        """
         try:
             response = self._pool.request(
                 request.method,
@@ -110,7 +115,12 @@ class BlockingHttp:
                 decode_content=False,
             )
             try:
-                body = _read_body(response, request.answer_limit)
+                if receive is None or response.status != HTTPStatus.OK:
+                    body = _read_body(response, request.answer_limit)
+                else:
+                    body = b""
+                    while chunk := response.read1(_CHUNK):
+                        receive(chunk)
             except BaseException:
                 # More bytes of this response may still arrive. The next request must not read them as its own response.
                 response.close()
