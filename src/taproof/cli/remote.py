@@ -109,7 +109,7 @@ class RemoteService:
         request = Request(
             method=method, path=path, bearer=bearer, body=body, seconds=seconds, answer_limit=answer_limit
         )
-        outcome = self.http.send(request, receive)
+        outcome = self.http.send(request) if receive is None else self.http.download(request, receive)
         if isinstance(outcome, NoResponse):
             raise ServiceUnusable(f"{self.address} cannot be reached: {outcome.reason}.")
         if outcome.body is None:

@@ -97,11 +97,15 @@ class BlockingHttp:
         """Close the connections."""
         self._pool.clear()
 
-    def send(self, request: Request, receive: Callable[[bytes], object] | None = None) -> CallResult:
-        """Send one request, without retries.
+    def send(self, request: Request) -> CallResult:
+        """Send one request, without retries."""
+        return self._send(request, None)
 
-        `receive` is given the body of a successful response in pieces, however long it is. The result then has none.
-        """
+    def download(self, request: Request, receive: Callable[[bytes], object]) -> CallResult:
+        """Do the same as `send`, but give `receive` the body of a successful response in pieces, however long it is."""
+        return self._send(request, receive)
+
+    def _send(self, request: Request, receive: Callable[[bytes], object] | None) -> CallResult:
         try:
             response = self._pool.request(
                 request.method,
