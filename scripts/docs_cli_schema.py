@@ -82,11 +82,15 @@ class PrintedToken(StoredToken):
 
 
 class ExportedUser(users.UserExportAnswer):
-    """All data about a user."""
+    """All data about a user. The last three lists are only those of all projects of a database."""
 
-    blocks: users.Rows = Field(
-        default_factory=list, description="The projects that the user blocked. Only from all projects of a database."
+    phone_requests: users.Rows = Field(
+        default_factory=list, description="Open requests for the user's phone number whose session is gone."
     )
+    prompts: users.Rows = Field(
+        default_factory=list, description="The messages that asked the user and whose session is gone."
+    )
+    blocks: users.Rows = Field(default_factory=list, description="The projects that the user blocked.")
 
 
 class ErasedUser(schemas.ErasedAnswer):

@@ -81,6 +81,7 @@ def openapi() -> dict[str, Any]:
             plans=unused,
             erasure=unused,
             users=unused,
+            exports=unused,
             metrics=metrics,
             limits=unused,
         ).build_app()

@@ -53,6 +53,7 @@ def openapi() -> dict[str, Any]:
             plans=unused,
             erasure=unused,
             users=unused,
+            exports=unused,
             metrics=Metrics(CollectorRegistry(), "0.1.0"),
             limits=unused,
         ).build_app()

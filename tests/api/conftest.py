@@ -37,6 +37,7 @@ from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.list import SessionReader
+from taproof.service.user_export import UserExports
 from taproof.service.users import Users
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
@@ -228,6 +229,7 @@ def documented() -> DocumentedAnswers:
         plans=unused,
         erasure=unused,
         users=unused,
+        exports=unused,
         metrics=metrics,
         limits=unused,
     ).build_app()
@@ -259,7 +261,8 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
         members=Members(storage, clock, system_entropy, base_url="https://taproof.test"),
         plans=plans,
         erasure=erasure,
-        users=Users(storage, encryptor, clock, erasure),
+        users=Users(storage),
+        exports=UserExports(storage, encryptor, clock),
         metrics=metrics,
         limits=limits,
     ).build_app()

@@ -50,6 +50,7 @@ from taproof.service.projects import ProjectSecrets
 from taproof.service.sessions.list import SessionReader
 from taproof.service.sessions.results import CreatedSession
 from taproof.service.sessions.seen import SeenSession
+from taproof.service.user_export import UserExports
 from taproof.service.users import Users
 from taproof.service.webhooks import Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
@@ -205,7 +206,8 @@ async def open_console(
         clients=OidcClients(storage, clock, system_entropy),
         plans=plans,
         erasure=erasure,
-        users=Users(storage, encryptor, clock, erasure),
+        users=Users(storage),
+        exports=UserExports(storage, encryptor, clock),
         console_sessions=ConsoleSessions(storage, clock, system_entropy),
         invitations=Invitations(storage, clock, system_entropy),
         members=Members(storage, clock, system_entropy, base_url=BASE_URL),

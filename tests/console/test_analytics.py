@@ -46,6 +46,7 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
         plans=asked.plans,
         erasure=asked.erasure,
         users=asked.users,
+        exports=asked.exports,
         metrics=metrics,
         limits=RateLimits(metrics, console.clock, generate_address=None, generate_project=None, local_only=True),
     ).build_app()

@@ -44,6 +44,7 @@ app = DeveloperApi(
     plans=None,
     erasure=None,
     users=None,
+    exports=None,
     metrics=Metrics(CollectorRegistry(), "1"),
     limits=None,
 ).build_app()

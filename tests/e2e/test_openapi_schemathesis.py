@@ -30,6 +30,7 @@ DOCUMENT = build_openapi(
         plans=_NO_SERVICE,
         erasure=_NO_SERVICE,
         users=_NO_SERVICE,
+        exports=_NO_SERVICE,
         metrics=Metrics(CollectorRegistry(), "0"),
         limits=_NO_SERVICE,
     ).build_app()

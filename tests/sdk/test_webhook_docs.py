@@ -385,6 +385,7 @@ def test_the_calls_and_what_they_answer_are_the_apis() -> None:
             plans=unused,
             erasure=unused,
             users=unused,
+            exports=unused,
             metrics=metrics,
             limits=unused,
         ).build_app()

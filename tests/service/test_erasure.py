@@ -51,8 +51,6 @@ async def sessions_of(node: "Node", developer: Developer) -> list[Session]:
 async def test_nothing_of_a_user_is_left(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
     """Confirmed, cancelled, expired and pending ones of several days, with phone, events and requests; step by step."""
     monkeypatch.setattr(erasure_service, "BATCH", 3)
-    monkeypatch.setattr(erasure_service, "_LOOKED_AT", 2)
-    monkeypatch.setattr(erasure_service, "_DAYS", 2)
     developer = await node.developer("pro")
     project = await collecting(node, developer)
     for _ in range(4):

@@ -53,6 +53,7 @@ from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects, Rotation
 from taproof.service.sessions.list import SessionReader
+from taproof.service.user_export import UserExports
 from taproof.service.users import Users
 
 PREFIX: Final = "/api/v1/dev"
@@ -78,6 +79,7 @@ class DeveloperApi:
         plans: Plans,
         erasure: Erasure,
         users: Users,
+        exports: UserExports,
         metrics: Metrics,
         limits: RateLimits,
     ) -> None:
@@ -91,7 +93,7 @@ class DeveloperApi:
         self._clients = ClientEndpoints(clients)
         self._members = MemberEndpoints(members)
         self._plans = plans
-        self._users = UserEndpoints(users, erasure, self._across_projects)
+        self._users = UserEndpoints(users, exports, erasure, limits, self._across_projects)
         self._metrics = metrics
         self._limits = limits
 

@@ -7,13 +7,17 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final
 
+from fastapi import Request, Response
 from pydantic import BaseModel, Field
 
 from taproof.api.parameters import Caller, Cursor, Limit, UserId, Writer
 from taproof.api.schemas import ErasedAnswer, ProjectId, Time
 from taproof.core.accounts import Developer
+from taproof.http.download import Download
+from taproof.http.limits.developers import HoldLimits
 from taproof.service import json_fields
 from taproof.service.erasure import Erasure
+from taproof.service.user_export import UserExports
 from taproof.service.users import Users
 
 TAG: Final = "Users"
@@ -46,19 +50,31 @@ class UserExportAnswer(BaseModel):
     messenger_id: str = Field(examples=["123456789"])
     exported_at: Time
     sessions: Rows = Field(
-        description="The sessions that the user opened or confirmed, with the phone number.",
-        examples=[[{"id": "sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz", "status": "used", "messenger_name": "Ada Lovelace"}]],
+        description=(
+            "The sessions that the user opened or confirmed, by project, with the phone number. Each has its webhook "
+            "events in `deliveries`, with the bodies and the attempts to send them, and in `phone_request` and "
+            "`prompt` the open request for the phone number and the message that asked the user, or null."
+        ),
+        examples=[
+            [
+                {
+                    "id": "sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz",
+                    "status": "used",
+                    "messenger_name": "Ada Lovelace",
+                    "deliveries": [
+                        {
+                            "type": "auth.confirmed",
+                            "state": "delivered",
+                            "body": {"messenger_id": "123456789"},
+                            "attempts": [{"number": 1, "status": 200, "answer": "ok"}],
+                        }
+                    ],
+                    "phone_request": None,
+                    "prompt": {"language": "en"},
+                }
+            ]
+        ],
     )
-    deliveries: Rows = Field(
-        description="The webhook events of these sessions, with their bodies.",
-        examples=[[{"type": "auth.confirmed", "state": "delivered", "body": {"messenger_id": "123456789"}}]],
-    )
-    delivery_attempts: Rows = Field(
-        description="The attempts to send them, with the receiver's answers.",
-        examples=[[{"number": 1, "status": 200, "answer": "ok"}]],
-    )
-    phone_requests: Rows = Field(description="Open requests for the user's phone number.", examples=[[]])
-    prompts: Rows = Field(description="The messages that asked the user.", examples=[[{"language": "en"}]])
     days: Rows = Field(
         description="The days on which the user signed in, by project. The newest one has the name and the number.",
         examples=[[{"day": "2026-11-20", "project_id": "proj_4Qm8ZtLw1Xc7Rb9Nd2KfVs", "sign_ins": 12}]],
@@ -69,9 +85,16 @@ class UserEndpoints:
     """The endpoints, one method each. `across_projects` limits calls that search all projects of a developer."""
 
     def __init__(
-        self, users: Users, erasure: Erasure, across_projects: Callable[[Developer], AbstractAsyncContextManager[None]]
+        self,
+        users: Users,
+        exports: UserExports,
+        erasure: Erasure,
+        limits: HoldLimits,
+        across_projects: Callable[[Developer], AbstractAsyncContextManager[None]],
     ) -> None:
         self._users = users
+        self._exports = exports
+        self._limits = limits
         self._erasure = erasure
         self._across_projects = across_projects
 
@@ -87,13 +110,21 @@ class UserEndpoints:
             users=[UserAnswer(**json_fields.user(each)) for each in page.users], next_cursor=page.next_cursor
         )
 
-    async def export_user(self, caller: Caller, messenger_id: UserId) -> UserExportAnswer:
+    async def export_user(self, request: Request, caller: Caller, messenger_id: UserId) -> Response:
         """Export a user's data in your projects: everything that erasing the user removes, and nothing of others.
 
-        It covers the projects of which you are an owner or a developer. It can take a few seconds.
+        It covers the projects of which you are an owner or a developer. The response has no length in advance, and is
+        sent as fast as you read it, for at most an hour. Each item of a list is on a line of its own.
+
+        If the user is erased or your rights end meanwhile, or if you read nothing for 30 seconds, the response breaks
+        off: the connection closes without the end of the chunked body. A complete response ends with a line that is
+        only `}`. You can run two exports at a time.
         """
         async with self._across_projects(caller):
-            return UserExportAnswer(**await self._users.export_user(caller, messenger_id))
+            pieces = await self._exports.export_user(caller, messenger_id)
+            first = await anext(pieces)
+        slot = self._limits.developers.download(caller.id)
+        return Download(first, pieces, request.state.authenticate, slot)
 
     async def erase_user(self, writer: Writer, messenger_id: UserId) -> ErasedAnswer:
         """Erase a user's data in your projects: sessions, phone number and webhook events, including unsent ones.
@@ -107,5 +138,5 @@ class UserEndpoints:
     def add_routes(self, add: Callable[..., None]) -> None:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
         add(TAG, "GET", "/projects/{project_id}/users", self.list_users)
-        add(TAG, "GET", "/users/{messenger_id}", self.export_user)
+        add(TAG, "GET", "/users/{messenger_id}", self.export_user, response_model=UserExportAnswer)
         add(TAG, "DELETE", "/users/{messenger_id}", self.erase_user)

@@ -5,6 +5,7 @@ this process and acts for a developer, without HTTP (`runtime/operator_api.py`).
 """
 # ruff: noqa: PLC0415 — only the command that needs a slow module imports it, so that `--help` is fast.
 
+import asyncio
 import contextlib
 import inspect
 import json
@@ -32,7 +33,7 @@ from taproof.storage.protocol import Storage
 API_SETTINGS: Final = (*STORE, "master_key")
 _PREFIX: Final = "/api/v1/dev"
 _ANSWER_LIMIT: Final = 64 * 1024 * 1024
-"""The maximum length of an answer, in bytes: a user's export, or the list of 1,000 projects."""
+"""The maximum length of an answer, in bytes: the list of 1,000 projects."""
 _ITEMS: Final = 10_000
 """The maximum number of objects in a list. A service has at most 1,000 projects for a developer, and pages of 200."""
 _WHERE: Final = "Where"
@@ -74,6 +75,10 @@ class NotConfirmed(TaproofError, code="not_confirmed"):
     sentence = "Nothing was changed. To skip the question, add --yes."
 
 
+Receive = Callable[[bytes], object]
+_SendCall = Callable[[str, str, dict[str, Any] | None, Receive | None], Awaitable[Answer]]
+
+
 @dataclass(frozen=True, slots=True)
 class Output:
     """The result of a command: the JSON for programs, and a function that prints it for people."""
@@ -85,12 +90,18 @@ class Output:
 class DeveloperCalls:
     """Calls the developer API. `send` makes one call; `address` is the service, or "" for the local database."""
 
-    def __init__(self, send: Callable[[str, str, dict[str, Any] | None], Awaitable[Answer]], address: str = "") -> None:
+    def __init__(self, send: _SendCall, address: str = "") -> None:
         self._send = send
         self._address = address
 
     async def call(
-        self, method: str, path: Sequence[str], body: dict[str, Any] | None = None, **query: Any
+        self,
+        method: str,
+        path: Sequence[str],
+        body: dict[str, Any] | None = None,
+        *,
+        receive: Receive | None = None,
+        **query: Any,
     ) -> dict[str, Any]:
         """Make one call and return the JSON of its answer.
 
@@ -98,6 +109,7 @@ class DeveloperCalls:
             method: the HTTP method.
             path: the parts of the path below `/api/v1/dev`, such as `("projects", project_id)`.
             body: the fields of the body, if it has one.
+            receive: is given the answer in pieces, however long it is. The result is then {}.
             query: the fields of the query; those that are None are left out.
 
         Raises:
@@ -109,8 +121,8 @@ class DeveloperCalls:
             raise InvalidRequest("An id must not be empty, and must contain more than dots.")
         target = _PREFIX + "".join(f"/{quote(part, safe='')}" for part in path)
         fields = {name: value for name, value in query.items() if value is not None}
-        answer = await self._send(method, f"{target}?{urlencode(fields)}" if fields else target, body)
-        if answer.status == 200 and not answer.body:  # No call answers {}: this is another program.
+        answer = await self._send(method, f"{target}?{urlencode(fields)}" if fields else target, body, receive)
+        if answer.status == 200 and receive is None and not answer.body:  # No call answers {}: this is another program.
             raise ServiceUnusable(f"{self._address or 'The service'} does not answer like a Taproof service.")
         if answer.status == 200:
             return answer.body
@@ -133,9 +145,11 @@ async def open_developer_api(
         address, credential = signed_in_service(open_credentials(), service)
         with open_remote(address) as remote:
 
-            async def send_to_service(method: str, path: str, body: dict[str, Any] | None) -> Answer:
+            async def send_to_service(
+                method: str, path: str, body: dict[str, Any] | None, receive: Receive | None
+            ) -> Answer:
                 bearer = credential.access_token
-                return remote.call(method, path, body, bearer=bearer, answer_limit=_ANSWER_LIMIT)
+                return remote.call(method, path, body, bearer=bearer, answer_limit=_ANSWER_LIMIT, receive=receive)
 
             yield DeveloperCalls(send_to_service, address)
         return
@@ -151,8 +165,8 @@ async def open_developer_api(
 
     async with open_operator_api(settings, choose) as app:
 
-        async def send_to_app(method: str, path: str, body: dict[str, Any] | None) -> Answer:
-            return await _answer_of(app, method, path, body)
+        async def send_to_app(method: str, path: str, body: dict[str, Any] | None, receive: Receive | None) -> Answer:
+            return await _answer_of(app, method, path, body, receive)
 
         yield DeveloperCalls(send_to_app)
 
@@ -196,8 +210,8 @@ async def _acting_developer(storage: Storage, email: str | None, project_id: str
     raise InvalidSettings([several])
 
 
-async def _answer_of(app: Any, method: str, path: str, body: dict[str, Any] | None) -> Answer:
-    """Make one call to an ASGI application."""
+async def _answer_of(app: Any, method: str, path: str, body: dict[str, Any] | None, pass_on: Receive | None) -> Answer:
+    """Make one call to an ASGI application. `pass_on` is given the body of a successful response."""
     content = b"" if body is None else json.dumps(body).encode()
     path, _, query = path.partition("?")
     scope = {
@@ -218,19 +232,25 @@ async def _answer_of(app: Any, method: str, path: str, body: dict[str, Any] | No
     }
     status, code, received = 0, "", bytearray()
 
+    requests = [{"type": "http.request", "body": content, "more_body": False}]
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": content, "more_body": False}
+        if not requests:
+            await asyncio.Event().wait()  # The client stays.
+        return requests.pop()
 
     async def send(message: dict[str, Any]) -> None:
         nonlocal status, code
         if message["type"] == "http.response.start":
             status = message["status"]
             code = dict(message["headers"]).get(b"x-error-code", b"").decode()
+        elif pass_on is not None and status == 200:
+            pass_on(message.get("body", b""))
         else:
             received.extend(message.get("body", b""))
 
     await app(scope, receive, send)
-    return Answer("", status, code, json.loads(received))
+    return Answer("", status, code, json.loads(received or b"{}"))
 
 
 def api_command(commands: typer.Typer, name: str, *settings: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -5,7 +5,7 @@ import contextlib
 import math
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 WAIT: Final = 25
 """Seconds that one call waits for the tap."""
 _SECONDS: Final = WAIT + 15
+_DOWNLOAD_SECONDS: Final = 3_600
 _ANSWER_LIMIT: Final = 64 * 1024
 _TEXT_LIMIT: Final = 2_000
 _HOST: Final = re.compile(r"[A-Za-z0-9._:-]+")
@@ -97,16 +98,18 @@ class RemoteService:
         *,
         bearer: str | None = None,
         answer_limit: int = _ANSWER_LIMIT,
+        receive: Callable[[bytes], object] | None = None,
     ) -> Answer:
-        """Make one call.
+        """Make one call. `receive` is given the body of a successful response in pieces, for at most an hour.
 
         Raises:
-            ServiceUnusable: there was no response, or it is too long.
+            ServiceUnusable: there was no response, it broke off, or it is too long.
         """
+        seconds = _SECONDS if receive is None else _DOWNLOAD_SECONDS
         request = Request(
-            method=method, path=path, bearer=bearer, body=body, seconds=_SECONDS, answer_limit=answer_limit
+            method=method, path=path, bearer=bearer, body=body, seconds=seconds, answer_limit=answer_limit
         )
-        outcome = self.http.send(request)
+        outcome = self.http.send(request) if receive is None else self.http.download(request, receive)
         if isinstance(outcome, NoResponse):
             raise ServiceUnusable(f"{self.address} cannot be reached: {outcome.reason}.")
         if outcome.body is None:

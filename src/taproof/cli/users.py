@@ -1,6 +1,8 @@
 """`taproof users`: the people who sign in with the messenger."""
 
+import codecs
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Final
@@ -25,10 +27,25 @@ from taproof.cli.developer_api import (
     open_developer_api,
 )
 from taproof.cli.output import Column, print_items, print_json, print_next_page
+from taproof.cli.remote import ServiceUnusable
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.core.errors import TaproofError
 from taproof.core.names import visible_name
 from taproof.service.erasure import Erasure, checked_messenger_id
+
+_NOT_ASCII: Final = re.compile(r"[^\n\x20-\x7e]+")
+_BEGIN: Final = '{"messenger_id": '
+
+
+class ExportIncomplete(TaproofError, code="export_incomplete"):
+    """The service broke the export off."""
+
+    sentence = (
+        "The export is not complete: the user was erased meanwhile, your rights ended, or the connection was lost. Do "
+        "not use the output. Run the command again."
+    )
+
 
 commands: Final = group("users", "Manage the people who sign in with the messenger.")
 
@@ -83,19 +100,21 @@ async def export_user(
 ) -> None:
     """Print a user's data as JSON: everything that `users erase` removes.
 
-    The output is JSON even without --json. On the local database, it covers all projects, or those of --developer.
+    The output is JSON even without --json, with a line for each session. If the export breaks off, the command fails,
+    and what it has printed is not complete. On the local database, it covers all projects, or those of --developer.
     On a service, it covers your projects, if you are an owner or a developer of them.
     """
+    from taproof.service.user_export import LAST_LINE, UserExports  # noqa: PLC0415 — it loads the log's packages.
+
+    printer = _ExportPrinter()
     if service is not None or developer is not None:
         async with open_developer_api(given, service, developer) as api:
-            print_json(await api.call("GET", ["users", messenger_id]))
-        return
-
-    from taproof.service.users import Users  # noqa: PLC0415 — `--help` must not load the log's packages.
-
-    async with offer_services(), open_encrypted_store(load(given)) as (storage, encryptor):
-        users = Users(storage, encryptor, system_clock, Erasure(storage, system_clock, system_entropy))
-        print_json(await users.export_everywhere(messenger_id))
+            await api.call("GET", ["users", messenger_id], receive=printer.print)
+    else:
+        async with offer_services(), open_encrypted_store(load(given)) as (storage, encryptor):
+            async for piece in UserExports(storage, encryptor, system_clock).export_everywhere(messenger_id):
+                printer.print(piece.encode(errors="replace"))
+    printer.finish(LAST_LINE)
 
 
 @command(commands, "erase", *API_SETTINGS)
@@ -136,6 +155,53 @@ async def erase_user(
     if answer.get("developer"):
         email = visible_name(str(answer["developer"]))
         typer.echo(f"The developer {email} can still sign in to the console with this account.")
+
+
+class _ExportPrinter:
+    """Prints an export that arrives in pieces, as ASCII. It may come from a hostile service.
+
+    In JSON, only texts contain other characters, so they are replaced by their escapes.
+    """
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
+        self._held = ""
+        self._begun = False
+        self.last_line = ""
+        """The end of the last line so far, with its line break."""
+
+    def print(self, piece: bytes) -> None:
+        """Print the next piece.
+
+        Raises:
+            ServiceUnusable: the first pieces are not the beginning of an export. Nothing was printed.
+        """
+        text = self._held + _NOT_ASCII.sub(_escaped, self._decode(piece))
+        if not self._begun and len(text) < len(_BEGIN):
+            self._held = text
+            return
+        if not self._begun and not text.startswith(_BEGIN):
+            raise ServiceUnusable("The service does not answer like a Taproof service: this is not an export.")
+        self._held, self._begun = "", True
+        typer.echo(text, nl=False)
+        self.last_line = (self.last_line + text).splitlines(keepends=True)[-1][-len(_BEGIN) :]
+
+    def finish(self, last_line: str) -> None:
+        """Check that nothing is missing.
+
+        Raises:
+            ServiceUnusable: this was not an export.
+            ExportIncomplete: it broke off.
+        """
+        if not self._begun:
+            raise ServiceUnusable("The service does not answer like a Taproof service: this is not an export.")
+        if self.last_line != last_line:
+            raise ExportIncomplete
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))
 
 
 def _question(messenger_id: str, where: str) -> str:

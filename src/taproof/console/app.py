@@ -57,6 +57,7 @@ from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
 from taproof.service.sessions.list import SessionReader
+from taproof.service.user_export import UserExports
 from taproof.service.users import Users
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
@@ -79,6 +80,7 @@ class ConsoleServices:
     plans: Plans
     erasure: Erasure
     users: Users
+    exports: UserExports
     console_sessions: ConsoleSessions
     invitations: Invitations
     members: Members
@@ -155,7 +157,7 @@ class Console:
             self.live,  # Must precede the session page, whose route would also match this path.
             SessionPages(access, pages, services.session_reader, projects, deliveries, clock),
             ErasurePages(access, pages, services.erasure, services.session_reader),
-            UserPages(access, pages, services.users, services.session_reader, clock),
+            UserPages(access, pages, services.users, services.exports, services.session_reader, clock),
             AnalyticsPages(access, pages, services.analytics),
         )
         routes: list[BaseRoute] = [

@@ -1,6 +1,5 @@
 """The pages of a project's users: the list, one user with their sessions, and the export of their data."""
 
-import json
 from dataclasses import dataclass
 from typing import Final
 
@@ -12,9 +11,11 @@ from taproof.console.access import HOME, Access, Visitor
 from taproof.console.rendering import PageRenderer
 from taproof.console.sessions import SessionFilters, render_rows, session_rows
 from taproof.core.clock import Clock
-from taproof.core.errors import InvalidRequest, NotFound
+from taproof.core.errors import InvalidRequest, NotFound, SignedOut
 from taproof.core.model import Project
+from taproof.http.download import Download
 from taproof.service.sessions.list import SessionReader
+from taproof.service.user_export import UserExports
 from taproof.service.users import UserPage, Users
 
 PAGE: Final = 50
@@ -29,6 +30,7 @@ class UserPages:
     access: Access
     pages: PageRenderer
     users: Users
+    exports: UserExports
     session_reader: SessionReader
     clock: Clock
 
@@ -82,8 +84,13 @@ class UserPages:
 
     async def _export(self, request: Request, visitor: Visitor) -> Response:
         messenger_id: str = request.path_params["messenger_id"]
-        exported = await self.users.export_user(visitor.developer, messenger_id)
+        pieces = await self.exports.export_user(visitor.developer, messenger_id)
+        first = await anext(pieces)
         # The service refuses ids that are not digits only.
         headers = {"content-disposition": f'attachment; filename="taproof-user-{messenger_id}.json"'}
-        text = json.dumps(exported, indent=2, ensure_ascii=False)
-        return Response(text, media_type="application/json", headers=headers)
+
+        async def check() -> None:
+            if not await request.state.is_signed_in():
+                raise SignedOut
+
+        return Download(first, pieces, check, self.access.limits.download(visitor.developer.id), headers)

@@ -407,6 +407,11 @@ class MessengerUnavailable(TaproofError, code="messenger_unavailable", status=50
     )
 
 
+class ErasedMeanwhile(TaproofError, code="erased_meanwhile", status=503):
+    sentence = "Some of this data was erased during the export, so the export is not complete. Start it again."
+    meaning = "Some of the data was erased during the export. If the response has begun already, it breaks off instead."
+
+
 class NotReady(TaproofError, code="not_ready", status=503):
     sentence = "This process cannot start sign-ins yet."
     meaning = (

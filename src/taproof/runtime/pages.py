@@ -134,6 +134,7 @@ class Pages:
             plans=services.plans,
             erasure=services.erasure,
             users=services.users,
+            exports=services.exports,
             console_sessions=services.console_sessions,
             invitations=services.invitations,
             members=services.members,
@@ -195,6 +196,7 @@ def developer_api(services: Services) -> "DeveloperApi":
         plans=services.plans,
         erasure=services.erasure,
         users=services.users,
+        exports=services.exports,
         metrics=services.metrics,
         limits=services.limits,
     )

@@ -56,6 +56,7 @@ from taproof.service.sessions.list import SessionReader
 from taproof.service.sessions.prompts import Prompts
 from taproof.service.sessions.wait import Waiting
 from taproof.service.signals import Signals
+from taproof.service.user_export import UserExports
 from taproof.service.users import Users
 from taproof.service.webhooks import Webhooks
 from taproof.storage.protocol import Storage
@@ -82,6 +83,7 @@ class Services:
     plans: Plans
     erasure: Erasure
     users: Users
+    exports: UserExports
     bots: Bots
     managed_bots: ManagedBots
     console_sessions: ConsoleSessions
@@ -171,7 +173,8 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             oidc_clients=OidcClients(storage, system_clock, system_entropy),
             plans=plans,
             erasure=erasure,
-            users=Users(storage, encryptor, system_clock, erasure),
+            users=Users(storage),
+            exports=UserExports(storage, encryptor, system_clock),
             bots=bots,
             managed_bots=ManagedBots(
                 storage,

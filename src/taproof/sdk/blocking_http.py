@@ -9,6 +9,8 @@ import io
 import os
 import socket
 import time
+from collections.abc import Callable
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import urllib3
@@ -117,6 +119,13 @@ class BlockingHttp:
 
     def send(self, request: Request) -> CallResult:
         """Send one request, without retries."""
+        return self._send(request, None)
+
+    def download(self, request: Request, receive: Callable[[bytes], object]) -> CallResult:
+        """Do the same as `send`, but give `receive` the body of a successful response in pieces, however long it is."""
+        return self._send(request, receive)
+
+    def _send(self, request: Request, receive: Callable[[bytes], object] | None) -> CallResult:
         try:
             response = self._pool.request(
                 request.method,
@@ -130,7 +139,12 @@ class BlockingHttp:
                 decode_content=False,
             )
             try:
-                body = _read_body(response, request.answer_limit)
+                if receive is None or response.status != HTTPStatus.OK:
+                    body = _read_body(response, request.answer_limit)
+                else:
+                    body = b""
+                    while chunk := response.read1(_CHUNK):
+                        receive(chunk)
             except BaseException:
                 # More bytes of this response may still arrive. The next request must not read them as its own response.
                 response.close()

@@ -7,40 +7,36 @@ identity in the records of users per day. Anonymous counts are kept. A user who 
 user.
 """
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
-from taproof.core.accounts import Actor, AuditEntry, Developer
+from taproof.core.accounts import Actor, AuditEntry
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
 from taproof.core.errors import InvalidRequest
 from taproof.core.identifiers import new_id
-from taproof.core.model import SessionKey
-from taproof.core.roles import ROLES, require_action
 from taproof.service.audit import audit_entry
+from taproof.service.project_access import require_writer
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.erasure import OpenedCursor, OpenedDay
 
 BATCH: Final = 100
 """The number of sessions erased in one write, as in `housekeeping.py`."""
-_LOOKED_AT: Final = 500
-"""The number of sessions that one step of a walk reads. On SQLite, a step blocks the event loop for 1 to 2 ms."""
-_DAYS: Final = 1_000
 _MESSENGER_ID: Final = re.compile(r"[0-9]{1,20}")
 
 
 class Erasure:
-    """Erases a user's data in small steps. An erasure that was interrupted can safely be repeated."""
+    """Erases a user's data in small steps, between which other calls run.
+
+    An erasure that was interrupted can safely be repeated. Sessions that are opened during it may be left: they are new
+    sign-ins.
+    """
 
     def __init__(self, storage: Storage, clock: Clock, entropy: Entropy) -> None:
         self._storage = storage
         self._clock = clock
         self._entropy = entropy
-        # A walk keeps the processor busy, so only one runs at a time.
-        self._turn = asyncio.Lock()
 
     async def erase_user(self, actor: Actor, messenger_id: str) -> bool:
         """Erase the data about an account in this developer's projects; return False if there is none.
@@ -53,7 +49,7 @@ class Erasure:
             InvalidRequest: `messenger_id` is not a messenger account's id.
             InsufficientRole: the developer is only a viewer of their projects.
         """
-        await self.require_writer(actor.developer)
+        await require_writer(self._storage, actor.developer)
         # Made first, because it checks the scope of the credential.
         entry = audit_entry(actor, "user.erased", self._clock(), self._entropy, subject=actor.developer.id)
 
@@ -62,34 +58,6 @@ class Erasure:
 
         entries = _Entries(of_project)
         return bool(await self._erase(messenger_id, actor.developer.id, lambda _: None, entries))
-
-    async def require_writer(self, developer: Developer) -> None:
-        """Refuse a developer who may not change any of their projects.
-
-        Raises:
-            InsufficientRole: the developer is only a viewer of their projects.
-        """
-        roles = await self._storage.members.read_roles(developer.id)
-        if roles:
-            require_action(min(roles, key=ROLES.index), "write")
-
-    async def find_sessions(self, messenger_id: str, developer_id: str | None) -> list[SessionKey]:
-        """Return the sessions that an erasure would erase; without `developer_id`, those of all projects."""
-        async with self._turn:
-            keys = dict.fromkeys(await self._storage.erasure.list_sign_ins(messenger_id, developer_id))
-            async for day in self._opened_days(developer_id):
-                cursor: OpenedCursor | None = None
-                while True:
-                    page = await self._storage.erasure.list_opened(
-                        messenger_id, day, cursor, _LOOKED_AT, developer_id=developer_id
-                    )
-                    keys |= dict.fromkeys(page.keys)
-                    cursor = page.after
-                    if cursor is None:
-                        break
-            # As in `_erase`: sessions may have been confirmed during the walk.
-            keys |= dict.fromkeys(await self._storage.erasure.list_sign_ins(messenger_id, developer_id))
-        return list(keys)
 
     async def erase_everywhere(self, messenger_id: str, progress: Callable[[int], None]) -> int:
         """Erase an account's data in all projects, and the user's blocks; return the number of erased rows.
@@ -112,47 +80,20 @@ class Erasure:
             erased += rows
             progress(erased)
 
-        async with self._turn:
-            # The last call finds sessions confirmed during the walk. A session opened during it is a new sign-in.
-            await self._erase_confirmed(messenger_id, developer_id, count, entries)
-            await self._erase_opened(messenger_id, developer_id, count, entries)
-            await self._erase_confirmed(messenger_id, developer_id, count, entries)
-        return erased
-
-    async def _erase_confirmed(
-        self, messenger_id: str, developer_id: str | None, count: Callable[[int], None], entries: "_Entries"
-    ) -> None:
-        while True:
-            name = new_id("gone", self._entropy)
-            rows = await self._storage.erasure.erase_user(
-                messenger_id, developer_id, name, BATCH, describe=entries.describe
-            )
+        project_id = ""
+        while found := await self._storage.erasure.find_project(messenger_id, developer_id, project_id):
+            project_id = found
+            while rows := await self._storage.erasure.erase_sessions(
+                messenger_id, project_id, developer_id, BATCH, describe=entries.describe
+            ):
+                entries.keep()
+                count(rows)
+        while rows := await self._storage.erasure.erase_person(
+            messenger_id, developer_id, new_id("gone", self._entropy), BATCH, describe=entries.describe
+        ):
             entries.keep()
             count(rows)
-            if rows == 0:
-                return
-
-    async def _erase_opened(
-        self, messenger_id: str, developer_id: str | None, count: Callable[[int], None], entries: "_Entries"
-    ) -> None:
-        async for day in self._opened_days(developer_id):
-            cursor: OpenedCursor | None = None
-            while True:
-                page = await self._storage.erasure.erase_opened(
-                    messenger_id, day, cursor, _LOOKED_AT, developer_id=developer_id, describe=entries.describe
-                )
-                entries.keep()
-                count(page.erased)
-                cursor = page.after
-                if cursor is None:
-                    break
-
-    async def _opened_days(self, developer_id: str | None) -> AsyncIterator[OpenedDay]:
-        last: OpenedDay | None = None
-        while days := await self._storage.erasure.list_opened_days(developer_id, last, _DAYS):
-            last = days[-1]
-            for day in days:
-                yield day
+        return erased
 
 
 class _Entries:

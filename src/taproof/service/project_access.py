@@ -12,7 +12,7 @@ from taproof.core.accounts import Developer
 from taproof.core.errors import InvalidRequest, ProjectNotFound
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id
 from taproof.core.model import Project
-from taproof.core.roles import ProjectAction, require_action
+from taproof.core.roles import ROLES, ProjectAction, require_action
 from taproof.storage.protocol import Storage
 
 Found = TypeVar("Found")
@@ -81,3 +81,14 @@ async def read_in_projects(
         found = await read(project_ids)
         if set(project_ids) <= set(await member_project_ids(storage, developer, project_id)):
             return found
+
+
+async def require_writer(storage: Storage, developer: Developer) -> None:
+    """Refuse a developer who may not change any of their projects.
+
+    Raises:
+        InsufficientRole: the developer is only a viewer of their projects.
+    """
+    roles = await storage.members.read_roles(developer.id)
+    if roles:
+        require_action(min(roles, key=ROLES.index), "write")

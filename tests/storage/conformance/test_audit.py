@@ -23,7 +23,6 @@ from taproof.core.roles import Role
 from taproof.storage.export.format import TABLES
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.erasure import OpenedDay
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
@@ -526,27 +525,28 @@ async def remove_developer(storage: Storage, seed: "Seed") -> Scene:
     return Scene(remove(project.developer_id, delete_projects=True), idle)
 
 
-async def erase_user(storage: Storage, seed: "Seed") -> Scene:
+async def erase_sessions(storage: Storage, seed: "Seed") -> Scene:
     project, bob = await seed.project(), await seed.developer()
     await seed.confirmed(project)
 
     def erase(messenger_id: str, developer_id: str) -> Call:
-        return lambda entry: storage.erasure.erase_user(
-            messenger_id, developer_id, "gone", 9, describe=lambda _: [entry]
+        return lambda entry: storage.erasure.erase_sessions(
+            messenger_id, project.id, developer_id, 9, describe=lambda _: [entry]
         )
 
     return Scene(erase("1001", project.developer_id), [erase("2002", project.developer_id), erase("1001", bob.id)])
 
 
-async def erase_opened(storage: Storage, seed: "Seed") -> Scene:
-    project = await seed.project()
-    new = await seed.opened(project)
-    of = OpenedDay(project.id, new.key.day)
+async def erase_person(storage: Storage, seed: "Seed") -> Scene:
+    project, bob = await seed.project(), await seed.developer()
+    await seed.confirmed(project)
 
-    def erase(messenger_id: str, of: OpenedDay) -> Call:
-        return lambda entry: storage.erasure.erase_opened(messenger_id, of, None, 9, describe=lambda _: [entry])
+    def erase(messenger_id: str, developer_id: str) -> Call:
+        return lambda entry: storage.erasure.erase_person(
+            messenger_id, developer_id, "gone", 9, describe=lambda _: [entry]
+        )
 
-    return Scene(erase("1001", of), [erase("2002", of), erase("1001", of._replace(day=new.key.day - 1))])
+    return Scene(erase("1001", project.developer_id), [erase("2002", project.developer_id), erase("1001", bob.id)])
 
 
 SCENES: Final = {
@@ -583,8 +583,8 @@ SCENES: Final = {
         update_role,
         delete_member,
         remove_developer,
-        erase_user,
-        erase_opened,
+        erase_sessions,
+        erase_person,
     )
 }
 

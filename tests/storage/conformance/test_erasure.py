@@ -13,7 +13,7 @@ from taproof.core.counts import DailyUsers
 from taproof.core.model import NewSession, PhoneRequest, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.erasure import OpenedCursor, OpenedDay
+from taproof.storage.queries.rights import ADD_MEMBER
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -25,22 +25,13 @@ _NUMBERS = itertools.count()
 
 async def erase_all(storage: Storage, user: str, developer_id: str | None = None, limit: int = 3) -> int:
     """Erase as the service does; return the number of rows. Each call has its own replacement name."""
-    erased = 0
-    for _ in range(2):
-        while count := await storage.erasure.erase_user(user, developer_id, f"gone_{next(_NUMBERS)}", limit):
+    erased, project = 0, ""
+    while found := await storage.erasure.find_project(user, developer_id, project):
+        project = found
+        while count := await storage.erasure.erase_sessions(user, project, developer_id, limit):
             erased += count
-        erased += await walk(storage, user, developer_id, limit)
-    return erased
-
-
-async def walk(storage: Storage, user: str, developer_id: str | None, limit: int) -> int:
-    erased, day = 0, None
-    while days := await storage.erasure.list_opened_days(developer_id, day, limit):
-        for day in days:
-            after, ended = None, False
-            while not ended:
-                count, after = await storage.erasure.erase_opened(user, day, after, limit)
-                erased, ended = erased + count, after is None
+    while count := await storage.erasure.erase_person(user, developer_id, f"gone_{next(_NUMBERS)}", limit):
+        erased += count
     return erased
 
 
@@ -140,26 +131,29 @@ async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Stor
     assert await storage.prompts.purge_prompts(opened.expires_at + RETURN_LIFETIME, 9) == 1
 
 
-async def test_erase_user_adds_an_entry_when_something_went(storage: Storage, seed: "Seed") -> None:
+async def test_erasing_adds_an_entry_when_something_went(storage: Storage, seed: "Seed") -> None:
     """The entry is added in the same transaction. A call that finds nothing adds none."""
     shop = await seed.project()
     developer_id = shop.developer_id
     await seed.confirmed(shop)
-    entry = seed.entry(developer_id, "user.erased")
+    entries = [seed.entry(developer_id, "user.erased", NOW + number) for number in range(2)]
     described: list[list[str]] = []
 
     def describe(project_ids: Collection[str]) -> list[AuditEntry]:
         described.append(list(project_ids))
-        return [entry]
+        return [entries[len(described) - 1]]
 
-    assert not await storage.erasure.erase_user("9", developer_id, "gone_1", 9, describe=describe)
-    assert not await storage.erasure.erase_user("\0", "\0", "gone_1", 9, describe=describe)
-    assert await storage.erasure.erase_user("1001", developer_id, "gone_1", 9, describe=describe)
-    assert described == [[shop.id]]
-    assert await storage.audit.list_audit_entries(developer_id, None, 9) == [entry]
+    erasure = storage.erasure
+    for user, of in (("9", developer_id), ("\0", "\0"), ("1001", "dev_none")):
+        assert not await erasure.erase_sessions(user, shop.id, of, 9, describe=describe)
+        assert not await erasure.erase_person(user, of, "gone_1", 9, describe=describe)
+    assert await erasure.erase_sessions("1001", shop.id, developer_id, 9, describe=describe) == 1
+    assert await erasure.erase_person("1001", developer_id, "gone_1", 9, describe=describe) == 1
+    assert described == [[shop.id], [shop.id]]
+    assert await storage.audit.list_audit_entries(developer_id, None, 9) == entries[::-1]
 
 
-async def test_erase_opened_takes_what_was_never_confirmed(storage: Storage, seed: "Seed") -> None:
+async def test_erase_sessions_takes_what_was_never_confirmed(storage: Storage, seed: "Seed") -> None:
     """Pending, cancelled and expired sessions that the account opened, on any page, with their events."""
     ada = await seed.developer()
     shop = await seed.project(ada, webhook_url=URL)
@@ -183,38 +177,25 @@ async def test_erase_opened_takes_what_was_never_confirmed(storage: Storage, see
     assert await storage.counts.read_daily_counts([shop.id], 0) == before
 
 
-async def test_erase_opened_looks_at_a_bounded_number(storage: Storage, seed: "Seed") -> None:
-    """A page checks `limit` sessions, and the next one continues below it. After the last page there is no next one."""
-    shop = await seed.project()
-    sessions = [await seed.opened(shop, at=NOW + number) for number in range(5)]
-    of = OpenedDay(shop.id, TODAY)
-    newest = sessions[::-1]
-    entry = seed.entry(shop.developer_id, "user.erased")
-    erased, after = await storage.erasure.erase_opened("9", of, None, 2, describe=lambda _: [entry])
-    assert (erased, after) == (0, OpenedCursor("pending", newest[1].created_at, newest[1].id))
-    erased, after = await storage.erasure.erase_opened("1001", of, after, 2, describe=lambda _: [entry])
-    assert (erased, after) == (2, OpenedCursor("pending", newest[3].created_at, newest[3].id))
-    assert await storage.erasure.erase_opened("1001", of, after, 2) == (1, None)
-    assert await kept(storage, newest) == [True, True, False, False, False]
-    assert await storage.audit.list_audit_entries(shop.developer_id, None, 9) == [entry]
-
-
-async def test_list_opened_days_leaves_out_where_nothing_can_be(storage: Storage, seed: "Seed") -> None:
-    """Days are left out if all opened sessions were confirmed or if their sessions are no longer kept."""
+async def test_find_project_in_the_order_of_ids(storage: Storage, seed: "Seed") -> None:
+    """Each project with sessions of the account once: of all developers, or those that one may change."""
     ada, bob = await seed.developer(), await seed.developer()
-    shop, game, others = await seed.project(ada), await seed.project(ada), await seed.project(bob)
-    await seed.confirmed(shop)
-    await seed.session(shop, NOW - 2 * DAY)
-    for project, day in ((shop, 1), (shop, 3), (game, 0), (others, 1), (game, 50)):
+    shop, game, seen, others, empty = [await seed.project(each) for each in (ada, ada, bob, bob, ada)]
+    await storage.database.add(ADD_MEMBER, seen.id, ada.id, "viewer", NOW, "")  # type: ignore[attr-defined]
+    for project, day in ((shop, 0), (shop, 3), (game, 1), (seen, 0), (others, 1)):
         await seed.opened(project, at=NOW - day * DAY)
-    while await storage.sessions.purge_sessions(TODAY - 20, 100):
-        pass
-    mine = [OpenedDay(shop.id, TODAY - 3), OpenedDay(shop.id, TODAY - 1), OpenedDay(game.id, TODAY)]
-    assert await storage.erasure.list_opened_days(ada.id, None, 9) == mine
-    assert await storage.erasure.list_opened_days(ada.id, mine[0], 1) == [mine[1]]
-    assert await storage.erasure.list_opened_days(ada.id, mine[2], 9) == []
-    assert await storage.erasure.list_opened_days(None, None, 9) == [*mine, OpenedDay(others.id, TODAY - 1)]
-    assert await storage.erasure.list_opened_days("dev_\0", None, 9) == []
+    await seed.opened(empty, "2002")
+
+    async def found(user: str, developer_id: str | None) -> list[str]:
+        ids = [""]
+        while project_id := await storage.erasure.find_project(user, developer_id, ids[-1]):
+            ids.append(project_id)
+        return ids[1:]
+
+    assert await found("1001", None) == sorted(each.id for each in (shop, game, seen, others))
+    assert await found("1001", ada.id) == sorted([shop.id, game.id])
+    for user, developer_id in (("3003", None), ("3003", ada.id), ("\0", None), ("1001", "dev_\0")):
+        assert await found(user, developer_id) == []
 
 
 async def test_erase_user_and_a_confirmation_at_the_same_instant(
@@ -243,7 +224,7 @@ async def test_erase_user_and_a_confirmation_at_the_same_instant(
     assert counts.sessions_count == 60
 
 
-async def test_erase_opened_by_two_nodes_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
+async def test_erase_sessions_by_two_nodes_at_once(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """Each session is erased once, without a deadlock."""
     shop = await seed.project(webhook_url=URL)
     sessions = [await seed.opened(shop, at=NOW + number) for number in range(20)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.databases import NOW
+from tests.storage.conformance.test_erasure import erase_all
 
 from taproof.core.accounts import Developer, MemberInvitation, ProjectItem, RemovedDeveloper
 from taproof.core.clock import DAY
@@ -255,7 +256,11 @@ def _changes() -> dict[str, tuple[ProjectAction, Change]]:
 
     async def erase(storage: Storage, seed: "Seed", project: Project, developer_id: str) -> Any:
         await seed.confirmed(project, "77")
-        return await storage.erasure.erase_user("77", developer_id, seed.name("gone"), 10)
+        return await storage.erasure.erase_sessions("77", project.id, developer_id, 10)
+
+    async def erase_person(storage: Storage, seed: "Seed", project: Project, developer_id: str) -> Any:
+        await seed.confirmed(project, "77")
+        return await storage.erasure.erase_person("77", developer_id, seed.name("gone"), 10)
 
     return {
         "update": ("write", lambda s, _, p, d: s.projects.update_project(d, p.id, ProjectChanges(name="New"), NOW)),
@@ -268,7 +273,8 @@ def _changes() -> dict[str, tuple[ProjectAction, Change]]:
             for method in ("update_client", "delete_client", "regenerate_client_secret")
         },
         "resend": ("write", resend),
-        "erase_user": ("write", erase),
+        "erase_sessions": ("write", erase),
+        "erase_person": ("write", erase_person),
         "invite": ("members", invite_other),
         "revoke": ("members", revoke),
         "change_role": ("members", change_role),
@@ -302,7 +308,7 @@ async def test_each_change_needs_its_role(storage: Storage, seed: "Seed") -> Non
             except InsufficientRole:
                 result = "refused" if role else "told of the project"  # type: ignore[assignment]
             # An erasure is limited to the projects in which the role permits it.
-            refused = "refused" if role and name != "erase_user" else False
+            refused = "refused" if role and name != "erase_person" else False
             if result != (True if may else refused):
                 failures.append((name, who, result))
     assert failures == []
@@ -401,8 +407,7 @@ async def test_erasing_in_shared_projects_keeps_the_counts(storage: Storage, see
         for project, days in ((shared, of_shared), (private, of_private)):
             for each in days:
                 await seed.confirmed(project, "7", NOW + each * DAY)
-        while await storage.erasure.erase_user("7", grace.id, seed.name("gone"), 10):
-            pass
+        assert await erase_all(storage, "7", grace.id)
         found = await storage.sessions.list_sessions([shared.id, private.id], None, None, 10, NOW)
         assert {each.project_id for each in found} == {private.id}
         assert await daily_users(storage, ada.id, day) == expected

@@ -2,7 +2,8 @@
 
 import asyncio
 import random
-from collections import Counter
+from collections import Counter, defaultdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,10 +12,12 @@ from tests.storage.conformance.test_erasure import URL, erase_all, request_phone
 
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.counts import ProjectUser
+from taproof.core.errors import InsufficientRole, ProjectNotFound
 from taproof.core.model import PageCursor, SessionKey, ShownPrompt
+from taproof.service.user_export import REST
 from taproof.storage.export.format import TABLES
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.erasure import Rows
+from taproof.storage.protocol.erasure import FIRST_DAY, FIRST_KEY, DaysCursor, Row
 from taproof.storage.queries.rights import ADD_MEMBER
 
 if TYPE_CHECKING:
@@ -89,22 +92,6 @@ async def test_read_user_of_a_project(storage: Storage, seed: "Seed") -> None:
     assert await storage.users.read_user(shop.id, "1001") == user("1001", NOW + MINUTE, NOW + MINUTE, 1)
 
 
-async def test_list_opened_finds_what_erase_opened_erases(storage: Storage, seed: "Seed") -> None:
-    """Page by page; nothing in a project of another developer."""
-    shop, other = await seed.project(), await seed.project()
-    mine = [await seed.opened(shop, at=NOW + number) for number in range(3)]
-    await seed.opened(shop, "2002")
-    (of,) = await storage.erasure.list_opened_days(shop.developer_id, None, 9)
-    found: list[SessionKey] = []
-    page = await storage.erasure.list_opened("1001", of, None, 2, developer_id=shop.developer_id)
-    while page.after is not None:
-        found += page.keys
-        page = await storage.erasure.list_opened("1001", of, page.after, 2)
-    assert {*found, *page.keys} == {each.key for each in mine}
-    refused = await storage.erasure.list_opened("1001", of, None, 9, developer_id=other.developer_id)
-    assert refused == ([], None)
-
-
 async def stored(storage: Storage) -> dict[str, Counter[tuple[Any, ...]]]:
     """Return all rows of all tables."""
     found = {}
@@ -114,18 +101,30 @@ async def stored(storage: Storage) -> dict[str, Counter[tuple[Any, ...]]]:
     return found
 
 
-async def exported(storage: Storage, name: str, developer_id: str | None) -> dict[str, set[tuple[Any, ...]]]:
-    """Export as the service does, and return the rows by table."""
-    keys = dict.fromkeys(await storage.erasure.list_sign_ins(name, developer_id))
-    for of in await storage.erasure.list_opened_days(developer_id, None, 999):
-        page = await storage.erasure.list_opened(name, of, None, 999, developer_id=developer_id)
-        keys |= dict.fromkeys(page.keys)
-    parts: list[Rows] = [await storage.erasure.export_sessions(name, list(keys))]
-    parts.append(await storage.erasure.export_person(name, developer_id))
-    return {
-        table: {tuple(row.values()) for part in parts for row in part.get(table, [])}
-        for table in {table for part in parts for table, rows in part.items() if rows}
-    }
+async def exported(
+    storage: Storage, name: str, developer_id: str | None, limit: int = 3
+) -> dict[str, set[tuple[Any, ...]]]:
+    """Export as the service does, and return the rows by table; no row may come twice."""
+    found: dict[str, list[Row]] = defaultdict(list)
+    project, erasure = "", storage.erasure
+    while following := await erasure.find_project(name, developer_id, project):
+        project, key = following, FIRST_KEY
+        while (rows := await erasure.export_sessions(name, project, developer_id, key, limit))["sessions"]:
+            assert len(rows["sessions"]) <= limit
+            for table, some in rows.items():
+                found[table] += some
+            key = SessionKey(rows["sessions"][-1]["day"], rows["sessions"][-1]["token_hash"])
+    day = FIRST_DAY
+    while days := await erasure.export_days(name, developer_id, day, limit):
+        found["user_days"] += days
+        day = DaysCursor(days[-1]["developer_id"], days[-1]["day"], days[-1]["project_id"])
+    for table in REST if developer_id is None else ():
+        after: Row | None = None
+        while rest := await erasure.export_rest(name, table, after, limit):
+            found[table] += rest
+            after = rest[-1]
+    assert all(len({tuple(row.values()) for row in rows}) == len(rows) for rows in found.values())
+    return {table: {tuple(row.values()) for row in rows} for table, rows in found.items() if rows}
 
 
 async def live(storage: Storage, seed: "Seed", projects: list[Any], draw: random.Random) -> None:
@@ -170,24 +169,36 @@ async def test_export_sessions_and_person_as_erasing_removes_them(storage: Stora
     assert await exported(storage, "1001", None) == {}
 
 
-async def test_export_sessions_of_this_account_only(storage: Storage, seed: "Seed") -> None:
-    """A key of another account's session exports nothing of it."""
-    shop = await seed.project(webhook_url=URL)
-    mine, others = await seed.confirmed(shop), await seed.confirmed(shop, "2002")
-    rows = await storage.erasure.export_sessions("1001", [mine.key, others.key])
+async def test_export_sessions_of_this_account_and_for_a_writer_only(storage: Storage, seed: "Seed") -> None:
+    """The rows of one call belong together. Nobody else's session is in them, and nobody else gets them."""
+    shop, other = await seed.project(webhook_url=URL), await seed.project()
+    mine = await seed.confirmed(shop)
+    await seed.confirmed(shop, "2002")
+    await seed.confirmed(other)
+    await storage.database.add(ADD_MEMBER, shop.id, other.developer_id, "viewer", NOW, "")  # type: ignore[attr-defined]
+    export = partial(storage.erasure.export_sessions, "1001", shop.id)
+    rows = await export(shop.developer_id, FIRST_KEY, 9)
     assert {table: len(found) for table, found in rows.items() if found} == {"sessions": 1, "webhook_events": 1}
     assert rows["sessions"][0]["id"] == rows["webhook_events"][0]["session_id"] == mine.id
-    assert not any((await storage.erasure.export_sessions("\0", [mine.key])).values())
+    assert not any((await export(shop.developer_id, mine.key, 9)).values())
+    with pytest.raises(InsufficientRole):
+        await export(other.developer_id, FIRST_KEY, 9)
+    with pytest.raises(ProjectNotFound):
+        await export("dev_none", FIRST_KEY, 9)
+    assert await storage.erasure.is_kept("1001", mine.key)
+    assert not await storage.erasure.is_kept("2002", mine.key)
 
 
-async def test_export_person_of_one_developer(storage: Storage, seed: "Seed") -> None:
-    """The days on which the user signed in; blocks belong to the user, so no developer sees them."""
+async def test_export_rest_leaves_out_what_belongs_to_a_session(storage: Storage, seed: "Seed") -> None:
+    """Blocks belong to the user. Prompts and requests are here only if their session is gone."""
     shop, other = await seed.project(), await seed.project()
     for project in (shop, other):
         await seed.confirmed(project)
         await storage.users.block_project("1001", project.id, NOW)
-    rows = await storage.erasure.export_person("1001", shop.developer_id)
-    assert [row["project_id"] for row in rows["user_days"]] == [shop.id]
-    assert "blocks" not in rows
-    rows = await storage.erasure.export_person("1001", None)
-    assert [len(rows[table]) for table in ("user_days", "blocks", "prompts")] == [2, 2, 0]
+    opened = await seed.opened(shop)
+    await storage.prompts.record_prompt(ShownPrompt(opened.key, 0, "1001", 5, "en"))
+    assert (await exported(storage, "1001", None)).keys() == {"sessions", "user_days", "blocks", "prompts"}
+    assert await storage.erasure.export_rest("1001", "prompts", None, 9) == []
+    assert "blocks" not in await exported(storage, "1001", shop.developer_id)
+    days = await storage.erasure.export_days("1001", shop.developer_id, FIRST_DAY, 9)
+    assert [row["project_id"] for row in days] == [shop.id]

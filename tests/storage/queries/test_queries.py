@@ -43,7 +43,6 @@ SCANS = {
     "TELL_EXPIRED",  # So does it.
     "FIND_PERSON",  # It walks over the developers of all projects, for an operator who erases a user.
     "FIND_PERSONS",  # So does it, for the export.
-    "OLDEST_DAY",  # It takes the first row in the order of the primary key.
     "FIND_MEMBERS_OF_SIGN_IN",  # It walks over what it has found.
     "FIND_CREATORS",  # It walks over the developers that it has found by an index.
     "READ_DAILY_USERS",  # It groups the days that it has found by two indexes.
@@ -125,24 +124,23 @@ HOT = (
     ("LIST_PROJECTS_OF_USER", "COVERING INDEX sessions_by_messenger (messenger_id=? AND project_id>?)"),
     ("REPORT_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
     ("END_CONFIRMED_EVENT", "webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)"),
-    ("FIND_SIGN_INS", "COVERING INDEX sessions_by_messenger (messenger_id=?)"),
-    ("FIND_SIGN_INS_OF_DEVELOPER", "COVERING INDEX sessions_by_messenger (messenger_id=? AND project_id=?)"),
-    (
-        "LIST_OPENED",
-        "INDEX sessions_by_project (project_id=? AND status=? AND created_at>? AND (created_at,id)<(?,?))",
-    ),
-    ("LIST_OPENED_DAYS", "PRIMARY KEY ((project_id,day)>(?,?))"),
+    ("FIND_PROJECT", "COVERING INDEX sessions_by_opener (opener_id=? AND project_id>?)"),
+    ("FIND_PROJECT_OF_DEVELOPER", "COVERING INDEX sessions_by_opener (opener_id=? AND project_id=?)"),
+    ("FIND_SESSIONS", "COVERING INDEX sessions_by_opener (opener_id=? AND project_id=?)"),
+    ("EXPORT_SESSIONS", "INDEX sessions_by_opener (opener_id=? AND project_id=? AND (day,token_hash)>(?,?))"),
+    ("IS_KEPT", "PRIMARY KEY (day=? AND token_hash=?)"),
     (
         "ERASE_EVENTS_OF_SESSION",
         "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)",
     ),
     ("ERASE_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
-    ("EXPORT_SESSION", "PRIMARY KEY (day=? AND token_hash=?)"),
     (
         "EXPORT_EVENTS_OF_SESSION",
         "INDEX webhook_events_by_project (project_id=? AND state=? AND type=? AND created_at=?)",
     ),
-    ("EXPORT_PERSON", "PRIMARY KEY (developer_id=?"),
+    ("EXPORT_PERSON", "PRIMARY KEY (developer_id=? AND messenger_id=? AND (day,project_id)>(?,?))"),
+    ("EXPORT_PERSON_IN_PROJECTS", "PRIMARY KEY (developer_id=? AND messenger_id=? AND (day,project_id)>(?,?))"),
+    ("EXPORT_BLOCKS_OF_USER", "PRIMARY KEY (messenger_id=? AND project_id>?)"),
     ("LIST_USERS", "INDEX user_days_by_last (project_id=? AND last_at>? AND (last_at,messenger_id)<(?,?))"),
     ("LIST_USERS", "INDEX sessions_reported (messenger_id=? AND project_id=?)"),
     ("READ_USER", "INDEX user_days_by_project (project_id=? AND developer_id=? AND messenger_id=?)"),

@@ -14,15 +14,16 @@ up its developer's limits cannot prevent its own revocation. One developer's cal
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from taproof.core.accounts import Actor
-from taproof.core.clock import MINUTE, Clock
+from taproof.core.clock import MINUTE, SECOND, Clock
 from taproof.core.errors import RateLimited
 from taproof.core.rate_limit import Gcra, KeyedGcra, Rate, Standing
 from taproof.http.errors import bearer_token, send_error
@@ -38,6 +39,9 @@ _PAUSE: Final = 0.03
 _KNOWN: Final = 10_000
 """The maximum number of developers whose turns are kept, not counting developers with waiting calls."""
 _ALLOWANCES: Final = "taproof_rate_limit"
+DOWNLOADS: Final = 2
+"""The maximum number of downloads that one developer runs at a time in a process."""
+_DOWNLOAD_WAIT: Final = 10 * SECOND
 _REFUSED: Final = 10_000
 """The maximum number of access tokens remembered as refused."""
 
@@ -76,6 +80,7 @@ class DeveloperLimits:
         self._refused: dict[int, int] = {}
         """The time (ms) until which a token is refused, keyed by an unpredictable hash, so that no token is stored."""
         self._turns: dict[str, _Turn] = {}
+        self._downloads = Counter[str]()
 
     def count_call(self, scope: Scope, actor: Actor, *, writes: bool = False, way_out: bool = False) -> None:
         """Count a call, and record in its scope how many calls are left.
@@ -159,6 +164,22 @@ class DeveloperLimits:
             await asyncio.sleep(wait)
         async with turn.lock:
             yield
+
+    @contextmanager
+    def download(self, developer_id: str) -> Iterator[None]:
+        """Run one of a developer's downloads, which can take long. They wait for no turn, and nothing waits for them.
+
+        Raises:
+            RateLimited: too many of them run already.
+        """
+        if self._downloads[developer_id] >= DOWNLOADS:
+            raise self._refusal("developer", _DOWNLOAD_WAIT)
+        self._downloads[developer_id] += 1
+        try:
+            yield
+        finally:
+            self._downloads[developer_id] -= 1
+            self._downloads += Counter()  # Forget developers without downloads.
 
     async def weigh(self, developer_id: str, count_projects: Callable[[str], Awaitable[int]]) -> None:
         """Charge an admitted call one more unit for each hundred of the developer's projects."""

@@ -22,6 +22,7 @@ T = TypeVar("T")
 _AWAIT_REPLICATION: Final = """
 SELECT pg_is_in_recovery(), CASE WHEN NOT pg_is_in_recovery() AND current_setting('synchronous_standby_names') <> ''
   THEN pg_logical_emit_message(TRUE, 'taproof', '') END"""
+_ONE_SNAPSHOT: Final = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY"
 _IS_READ_ONLY: Final = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on'"
 _ACQUIRE_PATIENCE: Final = 5.0
 _COMMAND_PATIENCE: Final = 10.0
@@ -192,6 +193,13 @@ class PostgresDatabase:
 
     async def in_transaction(self, work: Callable[[Transaction], Coroutine[Any, Any, T]]) -> T:
         return await self.transact(lambda connection: work(PostgresTransaction(connection)))
+
+    async def in_lookup(self, work: Callable[[Transaction], Coroutine[Any, Any, T]]) -> T:
+        async def look(connection: asyncpg.Connection) -> T:
+            await connection.execute(_ONE_SNAPSHOT)
+            return await work(PostgresTransaction(connection))
+
+        return await self.transact(look)
 
     async def transact(self, work: Callable[[asyncpg.Connection], Awaitable[T]]) -> T:
         """Run `work` in one transaction. `work` may run more than once, so it must only run statements."""

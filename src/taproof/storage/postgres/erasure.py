@@ -1,4 +1,4 @@
-"""Erases one user's data on PostgreSQL."""
+"""Erases or exports one user's data on PostgreSQL."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -8,15 +8,14 @@ from typing import Final
 import asyncpg
 
 from taproof.storage.postgres.database import PostgresDatabase
-from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.protocol.erasure import Row
+from taproof.storage.protocol.erasure import Row, Rows
 from taproof.storage.queries import erasure as queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns
 
 _HOLD_SESSIONS: Final = """
 SELECT token_hash, project_id, id, confirmed_at, cancelled_at, expires_at, reported_at FROM sessions
-WHERE day = $1 AND token_hash = ANY ($2::BYTEA[]) AND (opener_id = $3 OR messenger_id = $3)
+WHERE day = $1 AND token_hash = ANY ($2::BYTEA[]) AND opener_id = $3
 ORDER BY token_hash FOR UPDATE"""
 # This runs after the statement that waits for the session locks, so that it sees the sessions' events.
 _FIND_EVENTS: Final = """
@@ -37,26 +36,39 @@ _ERASE_PHONE_REQUESTS: Final = "DELETE FROM phone_requests WHERE day = $1 AND to
 _ERASE_PROMPTS: Final = "DELETE FROM prompts WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
 _ERASE_SESSIONS: Final = "DELETE FROM sessions WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
 
+# The first condition on the day lets the planner leave out the days before it.
+EXPORT_SESSIONS: Final = f"""
+SELECT {queries.columns_of("sessions")} FROM sessions
+WHERE opener_id = $1 AND project_id = $2 AND day >= $3 AND (day, token_hash) > ($3, $4)
+ORDER BY day, token_hash LIMIT $5"""
+_EXPORT_EVENTS: Final = f"SELECT {queries.columns_of('webhook_events')} FROM webhook_events WHERE id = ANY ($1::TEXT[])"
+_EXPORT_ATTEMPTS: Final = f"""
+SELECT {queries.columns_of("webhook_attempts")} FROM webhook_attempts WHERE event_id = ANY ($1::TEXT[])"""
+_BY_KEY: Final = "WHERE day = $1 AND token_hash = ANY ($2::BYTEA[])"
+_EXPORT_PHONE_REQUESTS: Final = f"SELECT {queries.columns_of('phone_requests')} FROM phone_requests {_BY_KEY}"
+_EXPORT_PROMPTS: Final = f"SELECT {queries.columns_of('prompts')} FROM prompts {_BY_KEY}"
+
 
 class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
     """See `storage.protocol.ErasureStorage`."""
 
-    def __init__(self, database: PostgresDatabase, partitions: Partitions) -> None:
-        super().__init__(database)
-        self._partitions = partitions
+    _export_page = EXPORT_SESSIONS
 
-    async def _oldest_day(self) -> int:
-        return min(await self._partitions.days(), default=0)
-
-    async def _find_events(self, transaction: Transaction, sessions: Sequence[Row]) -> list[str]:
+    async def _export_of_sessions(self, transaction: Transaction, sessions: Sequence[Row], rows: Rows) -> None:
         if not sessions:
-            return []
+            return
         positions = columns(queries.event_position(session) for session in sessions)
-        return [row[0] for row in await transaction.fetch(_FIND_EVENTS, *positions)]
+        event_ids = [row[0] for row in await transaction.fetch(_FIND_EVENTS, *positions)]
+        queries.add_rows(rows, "webhook_events", await transaction.fetch(_EXPORT_EVENTS, event_ids))
+        queries.add_rows(rows, "webhook_attempts", await transaction.fetch(_EXPORT_ATTEMPTS, event_ids))
+        for day, of_day in groupby(sessions, key=itemgetter("day")):
+            hashes = [session["token_hash"] for session in of_day]
+            queries.add_rows(rows, "phone_requests", await transaction.fetch(_EXPORT_PHONE_REQUESTS, day, hashes))
+            queries.add_rows(rows, "prompts", await transaction.fetch(_EXPORT_PROMPTS, day, hashes))
 
     async def _erase_sessions(
         self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
-    ) -> list[str]:
+    ) -> int:
         # Lock the sessions first. A session that is being confirmed is then either found together with its event, or
         # its confirmation fails.
         held: list[tuple[int, list[asyncpg.Record]]] = []
@@ -65,7 +77,7 @@ class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
             held.append((day, await transaction.fetch(_HOLD_SESSIONS, day, hashes, messenger_id)))
         sessions = [row for _, found in held for row in found]
         if not sessions:
-            return []
+            return 0
         events = await transaction.fetch(_FIND_EVENTS, *columns(row[1:] for row in sessions))
         await transaction.fetch(_ERASE_EVENTS, [row[0] for row in events])
         for day, found in held:
@@ -73,4 +85,4 @@ class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
             await transaction.fetch(_ERASE_PHONE_REQUESTS, day, hashes)
             await transaction.fetch(_ERASE_PROMPTS, day, hashes)
             await transaction.fetch(_ERASE_SESSIONS, day, hashes)
-        return [row["project_id"] for row in sessions]
+        return len(sessions)

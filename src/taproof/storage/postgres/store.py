@@ -64,7 +64,7 @@ class PostgresStorage(Storage):
         self.audit = AuditQueries(database)
         self.plans = PlanQueries(database)
         self.counts = CountQueries(database)
-        self.erasure = PostgresErasure(database, partitions)
+        self.erasure = PostgresErasure(database)
         self.authorizations = PostgresAuthorizations(database)
         self.signing_keys = SigningKeyQueries(database)
         self.encrypted_values = PostgresEncryptedValues(database, partitions)

@@ -1,10 +1,10 @@
 """The interface of `store.erasure`."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from taproof.core.accounts import AuditEntry
-from taproof.core.model import SessionKey, Status
+from taproof.core.model import SessionKey
 
 Row = dict[str, Any]
 """All columns of a row, as stored."""
@@ -13,35 +13,22 @@ Rows = dict[str, list[Row]]
 DescribeErased = Callable[[Collection[str]], Iterable[AuditEntry]]
 """Returns the audit entries of a transaction that erased something in these projects. It can be called again, when the
 transaction is repeated."""
+UserTable = Literal["phone_requests", "prompts", "blocks"]
+"""A table with rows about a user that belong to no session and to no developer."""
+FIRST_KEY: Final = SessionKey(-1, b"")
+"""A key below those of all sessions."""
 
 
-class OpenedDay(NamedTuple):
-    """A project and a UTC day with sessions that were opened but not confirmed."""
+class DaysCursor(NamedTuple):
+    """A position in the list of the days on which a user signed in."""
 
-    project_id: str
+    creator_id: str
     day: int
+    project_id: str
 
 
-class OpenedCursor(NamedTuple):
-    """A position in a walk over the sessions of an `OpenedDay`."""
-
-    status: Status
-    created_at: int
-    session_id: str
-
-
-class ErasedPage(NamedTuple):
-    """The number of sessions erased in one page. `after` is the start of the next page, None after the last page."""
-
-    erased: int
-    after: OpenedCursor | None
-
-
-class OpenedPage(NamedTuple):
-    """The sessions found in one page. `after` is the start of the next page, None after the last page."""
-
-    keys: list[SessionKey]
-    after: OpenedCursor | None
+FIRST_DAY: Final = DaysCursor("", -1, "")
+"""A position before all days."""
 
 
 class ErasureStorage(Protocol):
@@ -50,9 +37,33 @@ class ErasureStorage(Protocol):
     A session is erased with its phone number, its webhook events (due ones too) and its request for a phone number, in
     one transaction. Counts do not change. With `developer_id`, only the projects are searched whose data this developer
     may change; each call checks their role in its transaction.
+
+    A user's sessions are those that the account opened, confirmed or not. They are found by an index, by project and
+    then by key, so the cost of a call does not depend on other users, nor on the user's sessions in other projects.
     """
 
-    async def erase_user(
+    async def find_project(self, messenger_id: str, developer_id: str | None, after: str) -> str | None:
+        """Return the first project after `after`, in the order of ids, with sessions of the account; None at the end.
+
+        It may be a deleted project whose data is not erased yet, if there is no `developer_id`.
+        """
+
+    async def erase_sessions(
+        self,
+        messenger_id: str,
+        project_id: str,
+        developer_id: str | None,
+        limit: int,
+        *,
+        describe: DescribeErased = lambda _: (),
+    ) -> int:
+        """Erase the first `limit` sessions of the account in a project; return their number (0: none is left).
+
+        Raises:
+            InsufficientRole: the developer's role does not permit it.
+        """
+
+    async def erase_person(
         self,
         messenger_id: str,
         developer_id: str | None,
@@ -61,47 +72,35 @@ class ErasureStorage(Protocol):
         *,
         describe: DescribeErased = lambda _: (),
     ) -> int:
-        """Erase at most about `limit` rows of an account's sign-ins; return their number (0: nothing is left).
+        """Erase what is stored about an account besides its sessions; return the number of rows (0: nothing is left).
 
         The record of a confirmation on a day is kept, with the user replaced by `replacement`, so that the counts of
         distinct users remain exact. `replacement` must be unique for each call. Without `developer_id`, the account's
-        blocks are erased too, since they belong to the user and not to a developer.
+        blocks are erased too, at most `limit` in a call, since they belong to the user and not to a developer.
         """
 
-    async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
-        """Return the projects and days with opened but unconfirmed sessions, strictly after `after`."""
+    async def export_sessions(
+        self, messenger_id: str, project_id: str, developer_id: str | None, after: SessionKey, limit: int
+    ) -> Rows:
+        """Return the next `limit` sessions after `after` that `erase_sessions` would erase, with what they take along.
 
-    async def erase_opened(
-        self,
-        messenger_id: str,
-        of: OpenedDay,
-        after: OpenedCursor | None,
-        limit: int,
-        *,
-        developer_id: str | None = None,
-        describe: DescribeErased = lambda _: (),
-    ) -> ErasedPage:
-        """Check the next `limit` sessions, and erase those that the account opened but did not confirm.
+        The sessions are in the order in which they would be erased, and the rows of a call belong together.
 
-        A walk checks every session that existed when it began, unless the session was confirmed meanwhile.
+        Raises:
+            ProjectNotFound: the developer is no member of the project.
+            InsufficientRole: the developer's role does not permit it.
         """
 
-    async def list_sign_ins(self, messenger_id: str, developer_id: str | None) -> list[SessionKey]:
-        """Return the keys of all sessions that the account confirmed and that an erasure would find."""
+    async def is_kept(self, messenger_id: str, key: SessionKey) -> bool:
+        """Return whether a session of the account still exists."""
 
-    async def list_opened(
-        self,
-        messenger_id: str,
-        of: OpenedDay,
-        after: OpenedCursor | None,
-        limit: int,
-        *,
-        developer_id: str | None = None,
-    ) -> OpenedPage:
-        """Check the next `limit` sessions as `erase_opened` does, and return those that it would erase."""
+    async def export_days(
+        self, messenger_id: str, developer_id: str | None, after: DaysCursor, limit: int
+    ) -> list[Row]:
+        """Return the next `limit` rows of `user_days` that `erase_person` would rename."""
 
-    async def export_sessions(self, messenger_id: str, keys: Sequence[SessionKey]) -> Rows:
-        """Return the rows that erasing these sessions removes, unless they belong to another account."""
+    async def export_rest(self, messenger_id: str, table: UserTable, after: Row | None, limit: int) -> list[Row]:
+        """Return the next `limit` other rows that `erase_person` would erase, strictly after the row `after`.
 
-    async def export_person(self, messenger_id: str, developer_id: str | None) -> Rows:
-        """Return the other rows that `erase_user` removes or renames."""
+        Rows of sessions of the account are left out.
+        """

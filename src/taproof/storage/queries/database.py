@@ -66,6 +66,12 @@ class Database(Protocol):
         `work` must await only the methods of the transaction. It may run more than once.
         """
 
+    async def in_lookup(self, work: Callable[[Transaction], Coroutine[Any, Any, T]]) -> T:
+        """Run `work`, which only reads, on one snapshot of the database, and return its result.
+
+        It does not block the event loop, however much it reads. For `work`, see `in_transaction`.
+        """
+
     async def purge(self, purge: Purge, before: int, limit: int) -> int:
         """Erase at most `limit` old rows; return their number."""
 

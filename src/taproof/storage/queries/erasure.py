@@ -3,48 +3,39 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from taproof.core.clock import DAY
-from taproof.core.model import SessionKey, Status
-from taproof.core.roles import roles_with
+from taproof.core.errors import ProjectNotFound
+from taproof.core.model import SessionKey
+from taproof.core.roles import require_action, roles_with
 from taproof.storage.export.format import TABLES
-from taproof.storage.protocol.erasure import DescribeErased, ErasedPage, OpenedCursor, OpenedDay, OpenedPage, Row, Rows
+from taproof.storage.protocol.erasure import DaysCursor, DescribeErased, Row, Rows, UserTable
 from taproof.storage.queries.counts import COUNT_DEVELOPER_USERS
 from taproof.storage.queries.database import AnyDatabase, Queries
-from taproof.storage.queries.rights import require_role
+from taproof.storage.queries.rights import FIND_ROLE, require_role
 from taproof.storage.queries.transaction import Transaction
 
-OPENED: Final[tuple[Status, ...]] = ("pending", "expired", "cancelled")
-"""The states of sessions that can be opened but not confirmed. Transitions lead only from the first to the others."""
-_BEFORE_ALL: Final = OpenedDay("", -1)
-
-FIND_SIGN_INS: Final = "SELECT day, token_hash FROM sessions WHERE messenger_id = $1 LIMIT $2"
 _WRITERS: Final = ", ".join(f"'{role}'" for role in roles_with("write"))
 FIND_WRITABLE: Final = f"""
 SELECT project_id FROM project_members WHERE developer_id = $1 AND role IN ({_WRITERS}) ORDER BY project_id"""
 """Finds the projects whose data a developer may change. The lock keeps these memberships unchanged."""
-FIND_SIGN_INS_OF_DEVELOPER: Final = f"""
-SELECT day, token_hash FROM sessions WHERE messenger_id = $1 AND project_id IN (
-  SELECT project_id FROM project_members WHERE developer_id = $2 AND role IN ({_WRITERS})) LIMIT $3"""
-LIST_OPENED_DAYS: Final = """
-SELECT project_id, day FROM daily_counts
-WHERE (project_id, day) > ($1, $2) AND day >= $3 AND opened > confirmed ORDER BY project_id, day LIMIT $4"""
-LIST_OPENED_DAYS_OF_DEVELOPER: Final = f"""
-SELECT c.project_id, c.day FROM project_members m JOIN daily_counts c ON c.project_id = m.project_id
-WHERE m.developer_id = $1 AND m.role IN ({_WRITERS}) AND (c.project_id, c.day) > ($2, $3) AND c.day >= $4
-  AND c.opened > c.confirmed
-ORDER BY c.project_id, c.day LIMIT $5"""
-OLDEST_DAY: Final = "SELECT MIN(day) FROM sessions"
-LIST_OPENED: Final = """
-SELECT day, token_hash, created_at, id, opener_id FROM sessions
-WHERE day = $1 AND project_id = $2 AND status = $3 AND created_at >= $4 AND (created_at, id) < ($5, $6)
-ORDER BY created_at DESC, id DESC LIMIT $7"""
+FIND_PROJECT: Final = """
+SELECT project_id FROM sessions WHERE opener_id = $1 AND project_id > $2 ORDER BY project_id LIMIT 1"""
+# Its cost depends on the developer's own projects only, not on those of others in which the account signed in. With
+# EXISTS, PostgreSQL would join, and read sessions of other projects or other users.
+FIND_PROJECT_OF_DEVELOPER: Final = f"""
+SELECT m.project_id FROM project_members m
+WHERE m.developer_id = $1 AND m.project_id > $2 AND m.role IN ({_WRITERS})
+  AND (SELECT 1 FROM sessions s WHERE s.opener_id = $3 AND s.project_id = m.project_id
+    ORDER BY s.day, s.token_hash LIMIT 1) = 1
+ORDER BY m.project_id LIMIT 1"""
+FIND_SESSIONS: Final = """
+SELECT day, token_hash FROM sessions WHERE opener_id = $1 AND project_id = $2 ORDER BY day, token_hash LIMIT $3"""
 # A developer without projects has no rows in `user_days` either, except for a while after deleting a project.
 FIND_PERSONS: Final = """
 SELECT x.creator_id FROM (SELECT creator_id FROM projects UNION SELECT creator_id FROM deleted_projects) x
 WHERE EXISTS (SELECT 1 FROM user_days u WHERE u.developer_id = x.creator_id AND u.messenger_id = $1)"""
 FIND_PERSON: Final = f"{FIND_PERSONS} LIMIT 1"
 # Each of these conditions is part of the statement that erases the rows, and of the one that exports them.
-_SESSION: Final = "FROM sessions WHERE day = $1 AND token_hash = $2 AND (opener_id = $3 OR messenger_id = $3)"
+_SESSION: Final = "FROM sessions WHERE day = $1 AND token_hash = $2 AND opener_id = $3"
 _EVENTS_OF_SESSION: Final = """FROM webhook_events
 WHERE project_id = $1 AND state IN ('due', 'delivered', 'failed', 'ended')
   AND type IN ('auth.confirmed', 'auth.cancelled', 'auth.expired', 'auth.reported') AND session_id = $2
@@ -93,30 +84,76 @@ DELETE FROM blocks WHERE messenger_id = $1 AND project_id IN (
 # ---- the export of what the statements above erase
 
 
-def _columns_of(table: str) -> str:
+def columns_of(table: str) -> str:
+    """Return the columns of a table, for a SELECT."""
     return ", ".join(column.name for column in TABLES[table])
 
 
-EXPORT_SESSION: Final = f"SELECT {_columns_of('sessions')} {_SESSION}"
+EXPORT_SESSIONS: Final = f"""
+SELECT {columns_of("sessions")} FROM sessions
+WHERE opener_id = $1 AND project_id = $2 AND (day, token_hash) > ($3, $4) ORDER BY day, token_hash LIMIT $5"""
+IS_KEPT: Final = f"SELECT 1 {_SESSION}"
 EXPORT_EVENTS_OF_SESSION: Final = f"SELECT id {_EVENTS_OF_SESSION}"
-EXPORT_EVENT: Final = f"SELECT {_columns_of('webhook_events')} FROM webhook_events WHERE id = $1"
-EXPORT_ATTEMPTS: Final = f"SELECT {_columns_of('webhook_attempts')} FROM webhook_attempts WHERE event_id = $1"
-EXPORT_PHONE_REQUEST: Final = f"SELECT {_columns_of('phone_requests')} {_PHONE_REQUEST}"
-EXPORT_PROMPT: Final = f"SELECT {_columns_of('prompts')} {_PROMPT}"
+EXPORT_EVENT: Final = f"SELECT {columns_of('webhook_events')} FROM webhook_events WHERE id = $1"
+EXPORT_ATTEMPTS: Final = f"SELECT {columns_of('webhook_attempts')} FROM webhook_attempts WHERE event_id = $1"
+EXPORT_PHONE_REQUEST: Final = f"SELECT {columns_of('phone_requests')} {_PHONE_REQUEST}"
+EXPORT_PROMPT: Final = f"SELECT {columns_of('prompts')} {_PROMPT}"
 # `$1` is the replacement in the statements that erase these rows.
-_USER_DAYS: Final = f"SELECT {_columns_of('user_days')} FROM user_days WHERE messenger_id <> $1 AND"
-EXPORT_PERSON: Final = f"{_USER_DAYS} {_PERSON}"
-EXPORT_PERSON_IN_PROJECTS: Final = f"{_USER_DAYS} {_PERSON_IN_PROJECTS}"
-EXPORT_PHONE_REQUESTS_OF_USER: Final = f"SELECT {_columns_of('phone_requests')} {_PHONE_REQUESTS_OF_USER}"
-EXPORT_PROMPTS_OF_USER: Final = f"SELECT {_columns_of('prompts')} {_PROMPTS_OF_USER}"
-EXPORT_BLOCKS_OF_USER: Final = f"SELECT {_columns_of('blocks')} FROM blocks WHERE messenger_id = $1"
-_ALL: Final = 2**31 - 1
+_USER_DAYS: Final = f"SELECT {columns_of('user_days')} FROM user_days WHERE messenger_id <> $1 AND"
+EXPORT_PERSON: Final = f"""{_USER_DAYS} {_PERSON}
+  AND (day, project_id) > ($4, $5) ORDER BY day, project_id LIMIT $6"""
+EXPORT_PERSON_IN_PROJECTS: Final = f"""{_USER_DAYS} {_PERSON_IN_PROJECTS}
+  AND (day, project_id) > ($5, $6) ORDER BY day, project_id LIMIT $7"""
+_OF_NO_SESSION: Final = """r.messenger_id = $1 AND (r.day, r.token_hash) > ($2, $3) AND NOT EXISTS (
+  SELECT 1 FROM sessions s WHERE s.day = r.day AND s.token_hash = r.token_hash AND s.opener_id = $1)
+ORDER BY r.day, r.token_hash LIMIT $4"""
+EXPORT_PHONE_REQUESTS_OF_USER: Final = f"""
+SELECT {columns_of("phone_requests")} FROM phone_requests r WHERE {_OF_NO_SESSION}"""
+EXPORT_PROMPTS_OF_USER: Final = f"SELECT {columns_of('prompts')} FROM prompts r WHERE {_OF_NO_SESSION}"
+EXPORT_BLOCKS_OF_USER: Final = f"""
+SELECT {columns_of("blocks")} FROM blocks WHERE messenger_id = $1 AND project_id > $2 ORDER BY project_id LIMIT $3"""
 
 
 class ErasureQueries(Queries[AnyDatabase]):
     """See `storage.protocol.ErasureStorage`."""
 
-    async def erase_user(
+    _export_page = EXPORT_SESSIONS
+
+    async def find_project(self, messenger_id: str, developer_id: str | None, after: str) -> str | None:
+        async def find(transaction: Transaction) -> str | None:
+            await transaction.read_in_order()
+            if developer_id is None:
+                found = await transaction.fetch(FIND_PROJECT, messenger_id, after)
+            else:
+                found = await transaction.fetch(FIND_PROJECT_OF_DEVELOPER, developer_id, after, messenger_id)
+            return found[0][0] if found else None
+
+        return await self._database.in_lookup(find)
+
+    async def erase_sessions(
+        self,
+        messenger_id: str,
+        project_id: str,
+        developer_id: str | None,
+        limit: int,
+        *,
+        describe: DescribeErased = lambda _: (),
+    ) -> int:
+        async def erase(transaction: Transaction) -> int:
+            if developer_id is not None and not await require_role(transaction, developer_id, project_id, "write"):
+                return 0
+            await transaction.read_in_order()
+            while found := await transaction.fetch(FIND_SESSIONS, messenger_id, project_id, limit):
+                # Nothing is erased if another node has erased these sessions meanwhile. Others may be left.
+                keys = [tuple(row) for row in found]
+                if erased := await self._erase_sessions(transaction, keys, messenger_id):
+                    await _add_entries(transaction, [project_id], describe)
+                    return erased
+            return 0
+
+        return await self._database.in_transaction(erase)
+
+    async def erase_person(
         self,
         messenger_id: str,
         developer_id: str | None,
@@ -128,9 +165,7 @@ class ErasureQueries(Queries[AnyDatabase]):
         async def erase(transaction: Transaction) -> int:
             if developer_id is not None:
                 await transaction.lock(FIND_WRITABLE, developer_id)
-            projects = await self._erase_sign_ins(transaction, messenger_id, developer_id, limit) or (
-                await _forget_person(transaction, messenger_id, developer_id, replacement)
-            )
+            projects = await _forget_person(transaction, messenger_id, developer_id, replacement)
             await _add_entries(transaction, projects, describe)
             if projects or developer_id is not None:
                 return len(projects)
@@ -138,154 +173,88 @@ class ErasureQueries(Queries[AnyDatabase]):
 
         return await self._database.in_transaction(erase)
 
-    async def list_opened_days(self, developer_id: str | None, after: OpenedDay | None, limit: int) -> list[OpenedDay]:
-        position = (*(after or _BEFORE_ALL), await self._oldest_day(), limit)
-        if developer_id is None:
-            found = await self._database.read(LIST_OPENED_DAYS, *position)
-        else:
-            found = await self._database.read(LIST_OPENED_DAYS_OF_DEVELOPER, developer_id, *position)
-        return [OpenedDay(*row) for row in found]
-
-    async def _oldest_day(self) -> int:
-        ((oldest,),) = await self._database.read(OLDEST_DAY)
-        return oldest or 0
-
-    async def erase_opened(
-        self,
-        messenger_id: str,
-        of: OpenedDay,
-        after: OpenedCursor | None,
-        limit: int,
-        *,
-        developer_id: str | None = None,
-        describe: DescribeErased = lambda _: (),
-    ) -> ErasedPage:
-        async def erase(transaction: Transaction) -> ErasedPage:
-            keys, following = await _find_opened(transaction, messenger_id, of, after, limit, developer_id)
-            projects = await self._erase_sessions(transaction, keys, messenger_id)
-            await _add_entries(transaction, projects, describe)
-            return ErasedPage(len(projects), following)
-
-        return await self._database.in_transaction(erase)
-
-    async def list_sign_ins(self, messenger_id: str, developer_id: str | None) -> list[SessionKey]:
-        if developer_id is None:
-            found = await self._database.look_up(FIND_SIGN_INS, messenger_id, _ALL)
-        else:
-            found = await self._database.look_up(FIND_SIGN_INS_OF_DEVELOPER, messenger_id, developer_id, _ALL)
-        return [SessionKey(*row) for row in found]
-
-    async def list_opened(
-        self,
-        messenger_id: str,
-        of: OpenedDay,
-        after: OpenedCursor | None,
-        limit: int,
-        *,
-        developer_id: str | None = None,
-    ) -> OpenedPage:
-        async def find(transaction: Transaction) -> OpenedPage:
-            keys, following = await _find_opened(transaction, messenger_id, of, after, limit, developer_id)
-            return OpenedPage([SessionKey(*key) for key in keys], following)
-
-        return await self._database.in_transaction(find)
-
-    async def export_sessions(self, messenger_id: str, keys: Sequence[SessionKey]) -> Rows:
+    async def export_sessions(
+        self, messenger_id: str, project_id: str, developer_id: str | None, after: SessionKey, limit: int
+    ) -> Rows:
         async def export(transaction: Transaction) -> Rows:
-            rows: Rows = {}
-            for key in keys:
-                _add(rows, "sessions", await transaction.fetch(EXPORT_SESSION, *key, messenger_id))
-            sessions = rows.get("sessions", [])
-            for event_id in await self._find_events(transaction, sessions):
-                _add(rows, "webhook_events", await transaction.fetch(EXPORT_EVENT, event_id))
-                _add(rows, "webhook_attempts", await transaction.fetch(EXPORT_ATTEMPTS, event_id))
-            for session in sessions:
-                key = SessionKey(session["day"], session["token_hash"])
-                _add(rows, "phone_requests", await transaction.fetch(EXPORT_PHONE_REQUEST, *key))
-                _add(rows, "prompts", await transaction.fetch(EXPORT_PROMPT, *key))
-            return rows
-
-        return await self._database.in_transaction(export)
-
-    async def _find_events(self, transaction: Transaction, sessions: Sequence[Row]) -> list[str]:
-        """Return the ids of the events of these sessions."""
-        found: list[str] = []
-        for session in sessions:
-            values = event_position(session)
-            found += [row[0] for row in await transaction.fetch(EXPORT_EVENTS_OF_SESSION, *values)]
-        return found
-
-    async def export_person(self, messenger_id: str, developer_id: str | None) -> Rows:
-        async def export(transaction: Transaction) -> Rows:
-            rows: Rows = {}
             if developer_id is not None:
-                for (each,) in await transaction.fetch(FIND_CREATORS, developer_id, messenger_id):
-                    values = ("", each, messenger_id, developer_id)
-                    _add(rows, "user_days", await transaction.fetch(EXPORT_PERSON_IN_PROJECTS, *values))
-                return rows
-            for (each,) in await transaction.fetch(FIND_PERSONS, messenger_id):
-                _add(rows, "user_days", await transaction.fetch(EXPORT_PERSON, "", each, messenger_id))
-            _add(rows, "phone_requests", await transaction.fetch(EXPORT_PHONE_REQUESTS_OF_USER, messenger_id))
-            _add(rows, "prompts", await transaction.fetch(EXPORT_PROMPTS_OF_USER, messenger_id))
-            _add(rows, "blocks", await transaction.fetch(EXPORT_BLOCKS_OF_USER, messenger_id))
+                await _check_role(transaction, developer_id, project_id)
+            await transaction.read_in_order()
+            rows: Rows = {}
+            found = await transaction.fetch(self._export_page, messenger_id, project_id, *after, limit)
+            add_rows(rows, "sessions", found)
+            await self._export_of_sessions(transaction, rows["sessions"], rows)
             return rows
 
-        return await self._database.in_transaction(export)
+        return await self._database.in_lookup(export)
+
+    async def _export_of_sessions(self, transaction: Transaction, sessions: Sequence[Row], rows: Rows) -> None:
+        """Add the rows that are erased with these sessions."""
+        for session in sessions:
+            for (event_id,) in await transaction.fetch(EXPORT_EVENTS_OF_SESSION, *event_position(session)):
+                add_rows(rows, "webhook_events", await transaction.fetch(EXPORT_EVENT, event_id))
+                add_rows(rows, "webhook_attempts", await transaction.fetch(EXPORT_ATTEMPTS, event_id))
+            key = (session["day"], session["token_hash"])
+            add_rows(rows, "phone_requests", await transaction.fetch(EXPORT_PHONE_REQUEST, *key))
+            add_rows(rows, "prompts", await transaction.fetch(EXPORT_PROMPT, *key))
+
+    async def is_kept(self, messenger_id: str, key: SessionKey) -> bool:
+        return bool(await self._database.read(IS_KEPT, *key, messenger_id))
+
+    async def export_days(
+        self, messenger_id: str, developer_id: str | None, after: DaysCursor, limit: int
+    ) -> list[Row]:
+        async def export(transaction: Transaction) -> list[Row]:
+            rows: Rows = {"user_days": []}
+            if developer_id is None:
+                statement, scope = EXPORT_PERSON, []
+                creators = await transaction.fetch(FIND_PERSONS, messenger_id)
+            else:
+                statement, scope = EXPORT_PERSON_IN_PROJECTS, [developer_id]
+                creators = await transaction.fetch(FIND_CREATORS, developer_id, messenger_id)
+            for creator_id in sorted(row[0] for row in creators if row[0] >= after.creator_id):
+                position = after[1:] if creator_id == after.creator_id else (-1, "")
+                values = ("", creator_id, messenger_id, *scope, *position, limit - len(rows["user_days"]))
+                add_rows(rows, "user_days", await transaction.fetch(statement, *values))
+                if len(rows["user_days"]) == limit:
+                    break
+            return rows["user_days"]
+
+        return await self._database.in_lookup(export)
+
+    async def export_rest(self, messenger_id: str, table: UserTable, after: Row | None, limit: int) -> list[Row]:
+        rows: Rows = {}
+        if table == "blocks":
+            after_id = "" if after is None else after["project_id"]
+            add_rows(rows, table, await self._database.look_up(EXPORT_BLOCKS_OF_USER, messenger_id, after_id, limit))
+        else:
+            statement = EXPORT_PROMPTS_OF_USER if table == "prompts" else EXPORT_PHONE_REQUESTS_OF_USER
+            key = (-1, b"") if after is None else (after["day"], after["token_hash"])
+            add_rows(rows, table, await self._database.look_up(statement, messenger_id, *key, limit))
+        return rows[table]
 
     async def _erase_sessions(
         self, transaction: Transaction, keys: Iterable[tuple[int, bytes]], messenger_id: str
-    ) -> list[str]:
+    ) -> int:
         """Erase the sessions that still belong to the account, with their events, phone requests and prompts.
 
-        Return the project of each erased session.
+        Return the number of erased sessions.
         """
-        projects: list[str] = []
+        erased = 0
         for key in keys:
             for session in await transaction.fetch(ERASE_SESSION, *key, messenger_id):
                 await transaction.fetch(ERASE_EVENTS_OF_SESSION, *session)
                 await transaction.fetch(ERASE_PHONE_REQUEST, *key)
                 await transaction.fetch(ERASE_PROMPT, *key)
-                projects.append(session[0])
-        return projects
-
-    async def _erase_sign_ins(
-        self, transaction: Transaction, messenger_id: str, developer_id: str | None, limit: int
-    ) -> list[str]:
-        while True:
-            if developer_id is None:
-                found = await transaction.fetch(FIND_SIGN_INS, messenger_id, limit)
-            else:
-                found = await transaction.fetch(FIND_SIGN_INS_OF_DEVELOPER, messenger_id, developer_id, limit)
-            # The erasure is complete only when nothing is found: another node may have erased the found sessions
-            # meanwhile.
-            projects = await self._erase_sessions(transaction, [tuple(row) for row in found], messenger_id)
-            if projects or not found:
-                return projects
+                erased += 1
+        return erased
 
 
-async def _find_opened(  # noqa: PLR0917 — the values of `erase_opened`, in its order.
-    transaction: Transaction,
-    messenger_id: str,
-    of: OpenedDay,
-    after: OpenedCursor | None,
-    limit: int,
-    developer_id: str | None,
-) -> tuple[list[tuple[int, bytes]], OpenedCursor | None]:
-    """Check the next `limit` sessions; return the keys of the account's, and the start of the next page."""
-    keys: list[tuple[int, bytes]] = []
-    if developer_id is not None and not await require_role(transaction, developer_id, of.project_id, "write"):
-        return keys, None
-    await transaction.read_in_order()
-    left = limit
-    for start in _opened_starts(of, after):
-        values = (of.day, of.project_id, start.status, of.day * DAY, start.created_at, start.session_id, left)
-        found = await transaction.fetch(LIST_OPENED, *values)
-        keys += [(day, token_hash) for day, token_hash, _, _, opener_id in found if opener_id == messenger_id]
-        left -= len(found)
-        if left == 0:
-            _, _, created_at, session_id, _ = found[-1]
-            return keys, OpenedCursor(start.status, created_at, session_id)
-    return keys, None
+async def _check_role(transaction: Transaction, developer_id: str, project_id: str) -> None:
+    found = await transaction.fetch(FIND_ROLE, project_id, developer_id)
+    if not found:
+        raise ProjectNotFound
+    require_action(found[0][0], "write")
 
 
 def event_position(session: Row) -> tuple[Any, ...]:
@@ -293,7 +262,7 @@ def event_position(session: Row) -> tuple[Any, ...]:
     return tuple(session[column] for column in _SESSION_EVENTS_AT.split(", "))
 
 
-def _add(rows: Rows, table: str, found: Iterable[Sequence[Any]]) -> None:
+def add_rows(rows: Rows, table: str, found: Iterable[Sequence[Any]]) -> None:
     """Add rows that have all columns of a table."""
     names = [column.name for column in TABLES[table]]
     known = rows.setdefault(table, [])
@@ -344,14 +313,3 @@ async def _erase_rest(transaction: Transaction, messenger_id: str, limit: int) -
     await transaction.lock(HOLD_PROMPTS_OF_USER, messenger_id)
     requests += await transaction.fetch(ERASE_PROMPTS_OF_USER, messenger_id)
     return len(requests) + len(await transaction.fetch(ERASE_BLOCKS_OF_USER, messenger_id, limit))
-
-
-def _opened_starts(of: OpenedDay, after: OpenedCursor | None) -> list[OpenedCursor]:
-    """Return the starting points of a day's walks, one for each status, strictly after `after`.
-
-    The walks follow the order in which sessions change their status, so that no session is missed.
-    """
-    end = (of.day + 1) * DAY
-    following = OPENED if after is None else OPENED[OPENED.index(after.status) + 1 :]
-    starts = [OpenedCursor(status, end, "") for status in following]
-    return starts if after is None else [after, *starts]

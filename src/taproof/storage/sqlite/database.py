@@ -78,6 +78,15 @@ class SqliteDatabase:
     async def look_up(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return await self.in_snapshot(lambda read: read(statement, values))
 
+    async def in_lookup(self, work: Callable[[Transaction], Coroutine[Any, Any, Found]]) -> Found:
+        def look(_: Read) -> Found:
+            try:
+                return finish(work(SqliteTransaction(self.lookup)))
+            except (apsw.Error, apsw.ConnectionClosedError) as error:
+                raise StoreUnavailable from error
+
+        return await self.in_snapshot(look)
+
     async def change(self, statement: str, *values: Any, entry: AuditEntry | None = None) -> list[tuple[Any, ...]]:
         async def write(transaction: Transaction) -> list[tuple[Any, ...]]:
             found = await transaction.fetch(statement, *values)
