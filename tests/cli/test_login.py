@@ -133,6 +133,9 @@ def test_login_token_logout(service: Service, terminal: Terminal, ada: Phone) ->
     """From nothing to a token that works, in a file of the user's own, and back to nothing at the service too."""
     done = terminal.login(ada)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    link = LINK.search(done.stdout)
+    assert link is not None
+    assert f"\n  /start {link[0].rpartition('=')[2]}\n" in done.stdout, "for apps that lose the code of the link"
     assert f"Signed in to {service.base_url} as {OWNER}" in done.stdout
     kept = terminal.kept()[service.base_url]
     assert kept.keys() == {"access_token", "token_id", "email"}

@@ -30,6 +30,7 @@ from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
 
 _MATCH_CODE: Final = re.compile(r"[0-9]{2}")
+_SESSION_TOKEN: Final = re.compile(r"\?start=([A-Za-z0-9_-]{43})\Z")
 _DAY: Final = 86_400
 """Seconds."""
 _TOKEN_ID: Final = re.compile(r"tok_[A-Za-z0-9]{1,40}")
@@ -157,6 +158,9 @@ def _sign_in(service: RemoteService, address: str, *, as_json: bool) -> tuple[Cr
     typer.echo(f"  {link}\n", err=as_json)
     if sys.stdout.isatty() and not as_json:
         typer.echo(f"Or scan it with your phone:\n\n{_qr_code(link)}")
+    if found := _SESSION_TOKEN.search(link):
+        typer.echo("If the messenger does not ask you anything, send this line to the bot:\n", err=as_json)
+        typer.echo(f"  /start {found[1]}\n", err=as_json)
     with _progress(f"Waiting for your tap. The link works for {seconds / 60:.0f} minutes."):
         return _wait(service, device_code, seconds, interval)
 

@@ -102,7 +102,7 @@ def test_controls_of_each_state() -> None:
         status = page.all("p", id="status")
         refresh = page.all("meta", **{"http-equiv": "refresh"})
         drawn = page.all("noscript", id="qr-code")
-        scripts = len(page.all("noscript")) - len(drawn)
+        scripts = len(page.all("noscript")) - len(drawn) - len(page.all("noscript", id="stuck-open"))
         assert len(refresh) == scripts == len(status) == len(page.all("a", href=DEEPLINK))
         assert [each["data-status-url"] for each in status] == [f"{base}/status"] * len(status)
         forms = [each["action"] for each in page.all("form", method="post")]
@@ -128,6 +128,18 @@ def test_waiting_shows_the_link_and_the_time() -> None:
         page = Page(PAGES.sign_in(a_view(seconds_left=seconds), "en"))
         assert f"Time left: {minutes}" in page.text
         assert page.all("bdi", id="time-left")[0]["data-seconds-left"] == str(max(seconds, 0))
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_command_for_apps_that_lose_the_link(language: str) -> None:
+    """The waiting page shows the command to send to the bot, with and without scripts, until the link is open."""
+    command = f"/start {DEEPLINK.rpartition('?start=')[2]}"
+    waiting = LANGUAGES[language].waiting
+    page = Page(PAGES.sign_in(a_view(), language))
+    assert [page.text.count(each) for each in (command, waiting.stuck, waiting.send)] == [2, 2, 2]
+    assert page.text.count(waiting.copy_button) == 1
+    for view in (a_view(hint="opened"), a_view("cancelled"), a_view("returning")):
+        assert "/start" not in Page(PAGES.sign_in(view, language)).text
 
 
 def test_the_projects_button_label() -> None:

@@ -26,6 +26,7 @@ from taproof.messengers.telegram.chat import (
     thread_of,
 )
 from taproof.messengers.telegram.managed_bots import adopt_managed_bot
+from taproof.messengers.telegram.payloads import read_command
 from taproof.messengers.telegram.prompts import (
     CANCEL,
     CONFIRM,
@@ -56,7 +57,6 @@ from taproof.service.sessions.decide import Decisions
 from taproof.service.sessions.prompts import Prompts
 from taproof.service.sessions.seen import SeenSession
 
-_COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 _TAP: Final = re.compile(r"([a-z]{1,2}):(.*)", re.DOTALL)
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_-]{43})(?::([0-2]))?")
 _WRITTEN: Final = (
@@ -112,7 +112,7 @@ class Conversation:
         user = message.from_user
         if user is None or user.is_bot:
             return
-        command, mention, payload = _parse_command(message)
+        command, mention, payload = read_command(message)
         if message.chat.type != "private":
             is_meant = command == "start" and (mention is None or await _is_me(bot, mention))
             if is_meant and self._limits.spend_reply(user.id):
@@ -283,18 +283,6 @@ def _identity(chat: PrivateChat) -> MessengerIdentity:
 
 def _log_seen(event: str, seen: SeenSession) -> None:
     _log.info(event, outcome=seen.outcome, project_id=seen.project_id, session_id=seen.session_id)
-
-
-def _parse_command(message: Message) -> tuple[str | None, str | None, str]:
-    """Return the command, the mentioned bot and the payload.
-
-    A forwarded message is not a command, and neither is one that another bot wrote in the user's name: only the user
-    may open a link.
-    """
-    if message.forward_origin is not None or message.via_bot is not None:
-        return None, None, ""
-    found = _COMMAND.fullmatch((message.text or "").strip())
-    return (found[1].lower(), found[2], (found[3] or "").strip()) if found else (None, None, "")
 
 
 def _answers_request(chat: PrivateChat, message: Message, seen: SeenSession) -> bool:

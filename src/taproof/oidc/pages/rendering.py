@@ -88,6 +88,13 @@ class SignInView:
         return is_shown and not is_loopback(urlsplit(self.deeplink or "").hostname or "")
 
     @property
+    def start_command(self) -> str:
+        """The message that does the same as the link, for messengers that lose the link's code; "" if none can help."""
+        if self.state != "waiting" or self.hint != "waiting" or self.deeplink is None:
+            return ""
+        return f"/start {self.deeplink.rpartition('?start=')[2]}"
+
+    @property
     def seen(self) -> str:
         """The state of the sign-in (`service.oidc.sign_in.PageState`) that a live page shows."""
         return "unreachable" if self.state == "unavailable" and self.reason == "blocked" else self.state

@@ -9,6 +9,8 @@ const PAUSE = 2_000;
 const SHORTEST_VISIT = 1_000;
 const LONGEST_PAUSE = 30_000;
 
+/** The command for the bot, for messengers that lose the code of the link. */
+const stuck = document.getElementById("stuck");
 const status = document.getElementById("status");
 const { statusUrl, seen, offline } = status.dataset;
 let { hint } = status.dataset;
@@ -105,10 +107,16 @@ function say(text) {
   }
 }
 
-/** Show how to confirm only until the user has done so. The messenger then asks for the phone number. */
+/**
+ * Show how to confirm only until the user has done so. The messenger then asks for the phone number. Show the command for
+ * the bot only until the link is open.
+ */
 function hideConfirm() {
   for (const each of document.querySelectorAll("[data-asks]")) {
     each.hidden = hint === "phone_asked";
+  }
+  if (stuck) {
+    stuck.hidden = hint !== "waiting";
   }
 }
 
@@ -139,8 +147,19 @@ addEventListener("pageshow", (event) => {
     location.reload();
   }
 });
+stuck?.querySelector("button").addEventListener("click", async (event) => {
+  const command = stuck.querySelector("code");
+  try {
+    await navigator.clipboard.writeText(command.textContent);
+    event.target.textContent = `${event.target.textContent.replace(" ✓", "")} ✓`;
+  } catch {
+    // The browser does not allow it. Select the command, so that the user can copy it.
+    getSelection().selectAllChildren(command);
+  }
+});
 const timeLeft = document.getElementById("time-left");
 if (timeLeft) {
   countDown(timeLeft);
 }
+hideConfirm();
 ask();

@@ -32,6 +32,11 @@ class WaitingTexts:
     phone_asked: str
     same_device: str
     """Instead of the QR code, if the sign-in must end in the browser in which it began."""
+    stuck: str
+    """Opens the next two, for messengers that lose the code of the link."""
+    send: str
+    """Before the command to send to the bot."""
+    copy_button: str
     offline: str
     """Replaces `status` while the page cannot reach the service."""
     time_left: Annotated[str, "time"]
