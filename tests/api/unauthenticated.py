@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -90,7 +91,7 @@ class Running:
             "method": method,
             "scheme": "https",
             "path": path,
-            "raw_path": path.encode(),
+            "raw_path": quote(path).encode(),
             "query_string": query.encode(),
             "root_path": "",
             "headers": [(name.encode(), value.encode()) for name, value in sent.items()],
