@@ -31,7 +31,7 @@ def test_the_wheel_passes_its_tests(tmp_path: Path) -> None:
     shutil.rmtree(checkout, ignore_errors=True)
     shutil.copytree(ROOT, checkout, ignore=_NOT_COPIED)
     options = ("-m", "pytest", "-p", "no:cacheprovider", "-k", "not postgres", "-n", "2", "--dist", "loadfile", *TESTS)
-    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "LANG": "C.UTF-8", "CI": "true"}
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/", "LANG": "C.UTF-8", "CI": "true"}
     if (TREE / "usr" / "bin" / "python3").exists():
         environment["PYTHONPATH"] = "/packages:/taproof"
         as_root = () if os.geteuid() == 0 else ("sudo", "-n", "--preserve-env=PYTHONPATH")
