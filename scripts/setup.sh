@@ -148,7 +148,7 @@ npm_packages() { # npm_packages FOLDER
 python_313() {
   local place=build/python-3.13 mirror as_root=() platforms=() glibc
   mkdir -p "$place"
-  if [ ! -x "$place/tree/usr/bin/python3" ] && ! command -v python3.13 >/dev/null; then
+  if [ ! -x "$place/tree/usr/bin/python3" ] && ! python3.13 -c '' 2>/dev/null; then
     packages debootstrap
     [ "$(id -u)" = 0 ] || as_root=(sudo)
     mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Label: Debian' 'Component: main' | head -1)

@@ -139,10 +139,13 @@ class BotsServer:
             return _answer(409, description=description)
         offset = parameters.get("offset", 0)
         bot.updates = [update for update in bot.updates if update["update_id"] >= offset]
+        if not parameters.get("timeout"):
+            # An acknowledgement at the end; this server may learn later that the client has given up its last poll.
+            return _answer(200, result=bot.updates[: parameters.get("limit", 100)])
         bot.polls += 1
         bot.most_polls = max(bot.polls, bot.most_polls)
         try:
-            async with asyncio.timeout(parameters.get("timeout", 0)):
+            async with asyncio.timeout(parameters["timeout"]):
                 while not bot.updates and bot.token == token:
                     bot.news.clear()
                     await bot.news.wait()
