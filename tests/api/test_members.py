@@ -127,6 +127,52 @@ async def test_each_route_needs_its_role(api: Api) -> None:
     assert failures == []
 
 
+async def test_what_a_role_hides_is_in_no_answer(api: Api) -> None:
+    """Of every route of a project and of the lists: each value reaches exactly the roles that may see it."""
+    teams = Teams(api)
+    seen: dict[str, set[str]] = {}
+    for who in ROLES:
+        team = await teams.make(who)
+        path = f"/projects/{team.names['project']}"
+        await api.call(
+            "PATCH", path, team.owner_token, json={"webhook_url": "https://hooks.example.com/T0/secret-path"}
+        )
+        secret = (await api.call("GET", f"{path}/webhook-secret", team.owner_token)).json()["webhook_secret"]
+        invited = await api.post(f"{path}/invitations", team.owner_token, {})
+        own_tokens = (await api.call("GET", "/tokens", team.owner_token)).json()["tokens"]
+        assert own_tokens[0]["name"]
+        hidden = {
+            "path of the webhook URL": "secret-path",
+            "webhook secret": secret,
+            "code of an invitation": invited["link"].partition("#")[2],
+            "access token of an owner": own_tokens[0]["id"],
+            "preview of an access token": own_tokens[0]["preview"],
+        }
+        paths = [path.format(**team.names) for method, path in ROUTES if method == "GET"]
+        answers = [
+            await api.call("GET", path, team.token) for path in [*paths, "/projects", "/me", "/sessions", "/audit"]
+        ]
+        for name, value in hidden.items():
+            seen.setdefault(name, set()).update(who for answer in answers if value in answer.text)
+        entries = (await api.call("GET", f"/audit?project_id={team.names['project']}", team.token)).json()["entries"]
+        others = [each for each in entries if each["actor"] != f"{who}@example.com"]
+        assert len(others) > 5
+        for field in ("address", "via_id"):
+            seen.setdefault(field, set()).update(who for each in others if each[field])
+        mine = [each for each in entries if each["actor"] == f"{who}@example.com"]
+        assert all(each["address"] and each["via_id"] for each in mine)
+        assert mine
+    assert seen == {
+        "path of the webhook URL": {"owner", "developer"},
+        "webhook secret": {"owner", "developer"},
+        "code of an invitation": set(),
+        "access token of an owner": {"owner"},  # In the audit log.
+        "preview of an access token": set(),
+        "address": {"owner"},
+        "via_id": {"owner"},
+    }
+
+
 async def test_projects_show_the_callers_role(api: Api) -> None:
     """Each member sees their own role, also in the answer that makes them a member, and in that of a change."""
     teams = Teams(api)

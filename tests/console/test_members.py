@@ -189,3 +189,32 @@ async def test_the_page_shows_what_each_role_may_do(visitor: Visitor, stranger: 
     actions = [urlsplit(form.get("action", "")).path for form in shown.all(".//main//form")]
     assert actions == [f"/console/projects/{project.id}/members/{stranger.developer.id}/remove"]
     assert "You are a viewer of this project." in shown.text
+
+
+@pytest.mark.parametrize("role", ROLES)
+async def test_pages_hide_what_a_role_must_not_see(
+    console: Installation, visitor: Visitor, stranger: Visitor, role: Role
+) -> None:
+    """The path of the webhook URL and signatures are for those who may read the secret, addresses for owners."""
+    project, _ = await visitor.create_project("Shop", webhook_url="https://hooks.example.com/T0/secret-path")
+    await join(visitor, project, stranger, role)
+    await visitor.submit(f"/console/projects/{project.id}/webhooks", f"/console/projects/{project.id}/webhooks/test")
+    path = f"/console/projects/{project.id}"
+    links = [each.get("href", "") for each in (await stranger.get(f"{path}/webhooks")).all(".//table//a")]
+    (sent,) = [each for each in links if each.startswith("/console/deliveries/")]
+    pages = [f"{path}{each}" for each in ("", "/settings", "/webhooks", "/members", "/clients", "/try", "/users")]
+    pages += [sent, "/console/projects", "/console/sessions"]
+    shown = "".join([(await stranger.get(each)).html for each in pages])
+    delivery = await stranger.get(sent)
+    signatures = [
+        value
+        for name in ("X-Service-Signature", "webhook-signature")
+        for value in delivery.texts(f".//dl[@class='headers']/div[dt='{name}']/dd")
+    ]
+    may_read = "secrets" in PERMITTED[role]
+    assert ("secret-path" in shown, "…" not in signatures) == (may_read, may_read)
+    assert len(signatures) == 2
+    log = await stranger.get("/console/audit", project_id=project.id)
+    methods = {row[1]: row[4] for row in log.rows() if row[1] != "command line"}
+    assert ("from" in methods["ada@example.com"]) is ("traces" in PERMITTED[role])
+    assert "from" in methods["grace@example.com"]

@@ -6,7 +6,7 @@ from taproof.core.errors import InsufficientRole
 from taproof.core.roles import ACTIONS, ROLES, ProjectAction, Role, require_action, roles_with
 
 PERMITTED: dict[Role, set[ProjectAction]] = {
-    "owner": {"read", "write", "secrets", "members", "delete"},
+    "owner": {"read", "write", "secrets", "members", "traces", "delete"},
     "developer": {"read", "write", "secrets"},
     "viewer": {"read"},
 }
@@ -30,6 +30,7 @@ def test_roles_with_an_action() -> None:
         ["owner", "developer", "viewer"],
         ["owner", "developer"],
         ["owner", "developer"],
+        ["owner"],
         ["owner"],
         ["owner"],
     ]

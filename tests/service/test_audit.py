@@ -13,7 +13,8 @@ from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.errors import InvalidRequest, TaproofError
 from taproof.core.model import ProjectChanges
 from taproof.core.rights import SCOPES
-from taproof.service.audit import DETAILS_LIMIT, audit_entry, url_origin
+from taproof.core.webhook_url import url_origin
+from taproof.service.audit import DETAILS_LIMIT, audit_entry
 from taproof.service.paging import write_cursor
 from taproof.service.webhooks import WebhookResponse
 

@@ -30,10 +30,11 @@ class AuditEntryAnswer(BaseModel):
         examples=["access_token"],
     )
     via_id: str = Field(
-        description='The id of the access token or console session; "" for other values of via.',
+        description='The id of the access token or console session; "" for other values of via, and if another '
+        "member acted in a project of which you are no owner.",
         examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"],
     )
-    address: str = Field(description='The IP address of the caller, or "".', examples=["203.0.113.7"])
+    address: str = Field(description='The IP address of the caller, or "", as for via_id.', examples=["203.0.113.7"])
     subject: str = Field(
         description="The id of the changed object: a project, an access token, …",
         examples=["proj_4KsdT0aQm2vXc81LpZwEyB"],

@@ -259,7 +259,10 @@ class ProjectAnswer(BaseModel):
     name: str = Field(examples=["Acme Shop"])
     role: Role = Field(description="Your role in the project: owner, developer or viewer.", examples=["owner"])
     secret_key_preview: str = Field(examples=["sk_a1B2…Wx9z"])
-    webhook_url: str = Field(description='"" when there is none.', examples=["https://example.com/hooks/taproof"])
+    webhook_url: str = Field(
+        description='"" when there is none. A viewer gets scheme, host and port only.',
+        examples=["https://example.com/hooks/taproof"],
+    )
     webhook_events: WebhookEvents
     is_active: bool = Field(description="false: the project is paused.", examples=[True])
     public_access: PublicAccess

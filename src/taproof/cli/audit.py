@@ -47,7 +47,8 @@ async def list_audit_entries(
 ) -> Output:
     """Show the audit log of a developer or a project: who changed what, and when.
 
-    The newest entry comes first. Each has the address of the caller.
+    The newest entry comes first. Each has the address of the caller. In a project, only owners see the addresses of
+    other members.
     """
     answer = await api.call("GET", ["audit"], project_id=project_id, limit=limit, cursor=cursor)
 

@@ -13,18 +13,20 @@ Role = Literal["owner", "developer", "viewer"]
 ROLES: Final[tuple[Role, ...]] = ("owner", "developer", "viewer")
 """All roles, from the one with the most rights to the one with the fewest."""
 
-ProjectAction = Literal["read", "write", "secrets", "members", "delete"]
+ProjectAction = Literal["read", "write", "secrets", "members", "traces", "delete"]
 """A kind of call on a project.
 
 `read` reads everything but secrets, `write` changes settings and data, `secrets` reads and replaces secrets, `members`
-changes members and invitations, and `delete` deletes the project.
+changes members and invitations, `traces` reads what identifies another member's machine, and `delete` deletes the
+project.
 """
 
 ACTIONS: Final[Mapping[ProjectAction, str]] = {
     "read": "Read the project, its sessions, users, analytics, webhook deliveries, members and audit log",
     "write": "Change settings, the bot and OpenID Connect clients; test and resend webhooks; export and erase users",
-    "secrets": "Read and rotate the webhook secret; replace both secrets",
+    "secrets": "Read the whole webhook URL; read and rotate the webhook secret; replace both secrets",
     "members": "Invite, change and remove members",
+    "traces": "See the IP addresses and credentials of other members in the audit log",
     "delete": "Delete the project",
 }
 """Each action in words, for the documentation."""
@@ -45,6 +47,11 @@ def require_action(role: Role, action: ProjectAction) -> None:
     """
     if action not in PERMITTED[role]:
         raise InsufficientRole(role, roles_with(action))
+
+
+def permits(role: Role | None, action: ProjectAction) -> bool:
+    """Return whether a role permits an action. None is the role of a developer who is no member."""
+    return role is not None and action in PERMITTED[role]
 
 
 def roles_with(action: ProjectAction) -> list[Role]:

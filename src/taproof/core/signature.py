@@ -8,8 +8,12 @@ import base64
 import hashlib
 import hmac
 from collections.abc import Sequence
+from typing import Final
 
 from taproof.core.clock import SECOND
+
+SIGNATURES: Final = frozenset({"X-Service-Signature", "webhook-signature"})
+"""The headers that only a holder of the webhook secret can make."""
 
 
 def signature_headers(event_id: str, body: bytes, webhook_secrets: Sequence[str], now: int) -> dict[str, str]:

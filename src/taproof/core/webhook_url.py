@@ -124,3 +124,12 @@ def is_loopback(host: str) -> bool:
 
 def _is_own_name(host: str) -> bool:
     return host == "localhost" or host.endswith(".localhost")
+
+
+def url_origin(url: str) -> str:
+    """Return scheme, host and port of a webhook URL. "" stays "".
+
+    The path and the query may contain the receiver's secrets, so the audit log and viewers do not get them.
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if url else ""

@@ -7,10 +7,9 @@ The store writes an entry and the change that it records in one transaction, so 
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
-from urllib.parse import urlsplit
 
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.core.clock import iso8601
@@ -18,6 +17,7 @@ from taproof.core.entropy import Entropy
 from taproof.core.identifiers import ID_LENGTH, is_project_id, new_id
 from taproof.core.model import PageCursor
 from taproof.core.rights import AccessScope
+from taproof.core.roles import permits
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.project_access import read_in_projects
 from taproof.storage.protocol import Storage
@@ -57,18 +57,29 @@ class AuditLog:
     ) -> AuditPage:
         """Return a page of at most `limit` entries, newest first: of this developer, or of everyone about a project.
 
+        Only an owner of the project sees the addresses and credentials of others.
+
         Raises:
             InvalidRequest: the cursor or the project id is malformed.
             ProjectNotFound: the developer is no member of the project.
         """
         before = None if cursor is None else read_cursor(cursor, "aud")
         if project_id is not None:
-            read = partial(self._storage.audit.list_project_entries, project_id, before, limit + 1)
+            read = partial(self._list_project_entries, developer.id, project_id, before, limit + 1)
             return _page(await read_in_projects(self._storage, developer, project_id, lambda _: read()), limit)
         found = await self._storage.audit.list_audit_entries(developer.id, before, limit + 1)
         if len(found) <= limit:
             found += await self._marker(developer, before)
         return _page(found, limit)
+
+    async def _list_project_entries(
+        self, developer_id: str, project_id: str, before: PageCursor | None, limit: int
+    ) -> list[AuditEntry]:
+        found = await self._storage.audit.list_project_entries(project_id, before, limit)
+        # Read the role last: someone who has just lost the role of an owner gets no addresses.
+        if permits(await self._storage.members.read_role(developer_id, project_id), "traces"):
+            return found
+        return [each if each.developer_id == developer_id else replace(each, address="", via_id="") for each in found]
 
     async def _marker(self, developer: Developer, before: PageCursor | None) -> list[AuditEntry]:
         """Return the entry that stands for erased older ones, if it sorts after the page position `before`."""
@@ -189,12 +200,3 @@ def _shortened(value: object, length: int) -> object:
         kept = [_shortened(each, length) for each in value[:_LIST_LENGTH]]
         return [*kept, f"… {len(value) - _LIST_LENGTH} more"] if len(value) > _LIST_LENGTH else kept
     return value
-
-
-def url_origin(url: str) -> str:
-    """Return scheme, host and port of a webhook URL, the only parts that a log may contain. "" stays "".
-
-    The path and the query are omitted, because they may contain the receiver's secrets.
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if url else ""

@@ -17,6 +17,8 @@ from taproof.core.errors import DecryptionFailed, DeliveryNotFound, ProjectNotFo
 from taproof.core.example_events import example_fields
 from taproof.core.identifiers import is_event_id, session_created_at
 from taproof.core.model import PageCursor, Project, Session
+from taproof.core.roles import permits
+from taproof.core.signature import SIGNATURES
 from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.project_access import read_project_for, reading_project
@@ -142,7 +144,7 @@ class Deliveries:
         """Return the request of an attempt as far as it can be rebuilt; None if the event's body was erased or altered.
 
         Requests are not stored. The URL and the secret are those of now. The session token is masked in the body,
-        because it could still collect the proof.
+        because it could still collect the proof. So are the signatures for a viewer, who must not use the secret.
         """
         encrypted_body = await self._storage.deliveries.read_event_body(record.event_id)
         if encrypted_body is None:
@@ -154,6 +156,9 @@ class Deliveries:
             )
         except DecryptionFailed:
             return None
+        if not permits(project.role, "secrets"):
+            hidden = dict.fromkeys(SIGNATURES & request.headers.keys(), "…")
+            request = dataclasses.replace(request, headers={**request.headers, **hidden})
         session_token = json.loads(request.body).get("session_token")
         if session_token is None:
             return request

@@ -5,6 +5,7 @@ removed meanwhile, on any node, gets nothing that was stored after the removal.
 """
 
 import contextlib
+import dataclasses
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
@@ -12,7 +13,8 @@ from taproof.core.accounts import Developer
 from taproof.core.errors import InvalidRequest, ProjectNotFound
 from taproof.core.identifiers import PROJECT_ID_RULE, is_project_id
 from taproof.core.model import Project
-from taproof.core.roles import ROLES, ProjectAction, require_action
+from taproof.core.roles import ROLES, ProjectAction, permits, require_action
+from taproof.core.webhook_url import url_origin
 from taproof.storage.protocol import Storage
 
 Found = TypeVar("Found")
@@ -34,7 +36,15 @@ async def read_project_for(
     if project is None or project.role is None:
         raise ProjectNotFound
     require_action(project.role, action)
-    return project
+    return as_seen(project)
+
+
+def as_seen(project: Project) -> Project:
+    """Return a project as its member may see it: a viewer does not see the paths of webhook URLs."""
+    if permits(project.role, "secrets"):
+        return project
+    off_url = None if project.webhook_off_url is None else url_origin(project.webhook_off_url)
+    return dataclasses.replace(project, webhook_url=url_origin(project.webhook_url), webhook_off_url=off_url)
 
 
 async def member_project_ids(storage: Storage, developer: Developer, project_id: str | None) -> list[str]:

@@ -15,8 +15,7 @@ from taproof.core.origins import read_origins
 from taproof.core.project_texts import NO_TEXTS, changed_texts, read_texts
 from taproof.core.return_code import SameDevice
 from taproof.core.return_url import read_return_urls
-from taproof.core.webhook_url import webhook_url_problem
-from taproof.service.audit import url_origin
+from taproof.core.webhook_url import url_origin, webhook_url_problem
 
 NO_PHONES: Final = (
     "collect_phone is available on the pro and business plans, and this account is on the free plan. Keep it false, "

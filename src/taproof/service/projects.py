@@ -34,7 +34,7 @@ from taproof.core.proof import signing_secrets
 from taproof.core.return_url import lacks_return_page
 from taproof.core.roles import ProjectAction
 from taproof.service.audit import audit_entry
-from taproof.service.project_access import read_project_for
+from taproof.service.project_access import as_seen, read_project_for
 from taproof.service.project_settings import (
     NO_PHONES,
     NO_RETURN_PAGE,
@@ -168,7 +168,7 @@ class Projects:
 
     async def list_projects(self, developer: Developer) -> list[Project]:
         """Return a developer's projects, oldest first."""
-        return await self._storage.projects.list_projects(developer.id)
+        return list(map(as_seen, await self._storage.projects.list_projects(developer.id)))
 
     async def walk_projects(self, developer: Developer) -> AsyncIterator[Project]:
         """Yield a developer's projects, oldest first. Read a few at a time, so that other requests need not wait.
@@ -178,12 +178,13 @@ class Projects:
         ids = [each.project_id for each in await self._storage.projects.name_projects(developer.id)]
         for start in range(0, len(ids), _READ_AT_ONCE):
             for project in await self._storage.projects.read_projects(developer.id, ids[start : start + _READ_AT_ONCE]):
-                yield project
+                yield as_seen(project)
 
     async def page_projects(self, developer: Developer, start: int, limit: int) -> tuple[list[Project], int]:
         """Return `limit` projects after the first `start` ones, oldest first, and the number of all projects."""
         ids = [each.project_id for each in await self._storage.projects.name_projects(developer.id)]
-        return await self._storage.projects.read_projects(developer.id, ids[start : start + limit]), len(ids)
+        found = await self._storage.projects.read_projects(developer.id, ids[start : start + limit])
+        return list(map(as_seen, found)), len(ids)
 
     async def name_projects(self, developer: Developer) -> list[NamedProject]:
         """Return the id and name of each of a developer's projects, oldest first."""
