@@ -83,7 +83,7 @@ async def test_the_headers_verify_with_the_current_secret(node: "Node") -> None:
     assert request.headers["Content-Type"] == "application/json"
     assert request.headers["User-Agent"] == "Taproof/test"
     assert request.headers["webhook-id"] == delivery.event.id
-    Webhook(secrets.webhook_secret).verify(request.body, request.headers)
+    Webhook(secrets.webhook_secret).verify(request.body, dict(request.headers))
 
 
 async def test_every_attempt_sends_the_same_id_and_bytes(node: "Node") -> None:
