@@ -113,9 +113,10 @@ async def test_a_test_event_has_the_fields_of_a_real_one(api: Api, event: EventT
 
 @pytest.mark.parametrize("event", get_args(EventType))
 async def test_the_headers_are_those_that_are_sent(api: Api, event: EventType) -> None:
-    """Each in the form that is documented, its example too; the content type is that of the body."""
+    """Each in the form that is documented, its example too, except those that say how to talk (OpenAPI 3.1, 4.8.12)."""
     headers = dict((await sent(api, event)).headers)
     assert headers.pop("Content-Type") == "application/json"
+    assert (headers.pop("Accept"), headers.pop("Accept-Encoding")) == ("*/*", "identity")
     parameters = api.documented.document["webhooks"][event]["post"]["parameters"]
     assert {each["name"] for each in parameters} == set(headers)
     for each in parameters:
