@@ -63,7 +63,7 @@ async def test_a_pasted_command_does_what_the_link_does(phone: Phone, intake: Up
 def test_what_opens_nothing() -> None:
     """A forwarded message opens nothing, and neither does a link in a group or another text."""
     link = f"https://t.me/Sign_In_Bot?start={TOKEN}"
-    forwarded = {"forward_origin": {"type": "hidden_user", "date": 1, "sender_user_name": "x"}}
+    forwarded: dict[str, Any] = {"forward_origin": {"type": "hidden_user", "date": 1, "sender_user_name": "x"}}
     for written in [
         message(f"/start {TOKEN}", **forwarded),
         message(link, **forwarded),
