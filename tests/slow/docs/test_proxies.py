@@ -69,7 +69,16 @@ def test_the_service_answers_behind_a_proxy(proxied: Proxied) -> None:
     answer = proxied.client.get("/healthz")
     assert answer.status_code == 200
     assert "strict-transport-security" in answer.headers
-    for path in ("/metrics", "/metrics?", "/%6Detrics", "/metric%73"):
+    for path in (
+        "/metrics",
+        "/metrics?",
+        "/%6Detrics",
+        "/metric%73",
+        "/metrics/",
+        "/metrics%2F",
+        "/metrics;x",
+        "/METRICS",
+    ):
         answer = proxied.client.get(path)
         assert answer.status_code == 404, path
         assert "taproof_" not in answer.text
