@@ -115,9 +115,10 @@ def check(stored: dict[str, Stored], arrived: dict[str, Any]) -> None:
         assert set(answers) <= {None, event_id}
         taken = [status is not None and 200 <= status < 300 for status in statuses]
         assert taken == [False] * (event.count - 1) + [True]
-        # A killed sender may or may not have posted the event that it held.
+        # A killed sender may or may not have posted the event that it held. An attempt posts twice if the receiver
+        # closes a kept connection instead of answering.
         posted = event.count - errors.count("circuit_open")
-        assert posted <= seen <= posted + event.interrupted
+        assert posted <= seen <= 2 * (posted + event.interrupted)
         # Received twice: a sender died, or stopped waiting, before it knew the result.
         assert accepted - 1 <= event.interrupted + errors.count("timeout")
 
