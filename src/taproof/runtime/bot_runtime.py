@@ -14,7 +14,6 @@ from taproof.core.clock import MINUTE, system_clock
 from taproof.core.errors import DecryptionFailed, TaproofError
 from taproof.core.model import SERVICE_BOT
 from taproof.core.rate_limit import Rate
-from taproof.http.outbound_tls import client_context
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.account_watch import ServiceBotWatch
 from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient, TelegramAPIError
@@ -31,6 +30,7 @@ from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.webhook import WebhookEndpoint, keep_webhook
 from taproof.sdk.environment_proxy import EnvironmentProxy, UnusableProxy, find_proxy
+from taproof.sdk.http_request import client_context
 from taproof.service.bots import Bots
 from taproof.service.user_control import UserControl
 
