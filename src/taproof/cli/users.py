@@ -167,8 +167,7 @@ class _ExportPrinter:
         self._decode = codecs.getincrementaldecoder("utf-8")(errors="replace").decode
         self._held = ""
         self._begun = False
-        self.last_line = ""
-        """The end of the last line so far, with its line break."""
+        self._last_line = ""  # Its end, with the line break.
 
     def print(self, piece: bytes) -> None:
         """Print the next piece.
@@ -184,7 +183,7 @@ class _ExportPrinter:
             raise ServiceUnusable("The service does not answer like a Taproof service: this is not an export.")
         self._held, self._begun = "", True
         typer.echo(text, nl=False)
-        self.last_line = (self.last_line + text).splitlines(keepends=True)[-1][-len(_BEGIN) :]
+        self._last_line = (self._last_line + text).splitlines(keepends=True)[-1][-len(_BEGIN) :]
 
     def finish(self, last_line: str) -> None:
         """Check that nothing is missing.
@@ -195,7 +194,7 @@ class _ExportPrinter:
         """
         if not self._begun:
             raise ServiceUnusable("The service does not answer like a Taproof service: this is not an export.")
-        if self.last_line != last_line:
+        if self._last_line != last_line:
             raise ExportIncomplete
 
 

@@ -232,7 +232,7 @@ class Settings(BaseModel):
     )
     pgbouncer: bool = _setting(
         _STORE,
-        "Expect a pooler in transaction mode in front of PostgreSQL. Otherwise, the start finds out.",
+        "Assume a pooler in transaction mode in front of PostgreSQL. Without it, Taproof detects poolers at its start.",
         default=False,
     )
     master_key: MasterKey = _setting(

@@ -101,7 +101,7 @@ def _address_problem(host: str, rules: AddressRules) -> str | None:
     """Return the problem with a host that is an address or a name of this machine; None if it is allowed."""
     if _is_own_name(host.rstrip(".")):
         problem = rules.problem("127.0.0.1")
-    elif is_address(host):
+    elif is_ip_address(host):
         problem = rules.problem(host)
         if problem == "unreadable" or (problem is None and str(ip_address(host)) != host):
             return "must write an IP address in the usual notation, such as 203.0.113.7 or [2001:db8::7]"
@@ -112,7 +112,7 @@ def _address_problem(host: str, rules: AddressRules) -> str | None:
     return f"must point to a public address; this one is {problem}, which the operator of this service does not allow"
 
 
-def is_address(host: str) -> bool:
+def is_ip_address(host: str) -> bool:
     """Return whether `host` is an IP address in any notation, rather than a name."""
     return ":" in host or _NUMBER_LAST.search(host) is not None
 

@@ -1,6 +1,7 @@
 """Run the messenger's side of a process: its bot, the project bots, and the endpoints for updates."""
 
 import asyncio
+import contextlib
 import functools
 import os
 import ssl
@@ -13,23 +14,23 @@ from taproof.core.clock import MINUTE, system_clock
 from taproof.core.errors import DecryptionFailed, TaproofError
 from taproof.core.model import SERVICE_BOT
 from taproof.core.rate_limit import Rate
-from taproof.http.outbound_tls import client_context
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.account_watch import ServiceBotWatch
-from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient
-from taproof.messengers.telegram.bot_settings import check_settings
+from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient, TelegramAPIError
+from taproof.messengers.telegram.bot_settings import ASK_SECONDS, check_settings
 from taproof.messengers.telegram.commands import announce_commands_once
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.ended_prompts import EndedPrompts
 from taproof.messengers.telegram.handlers import Conversation
 from taproof.messengers.telegram.polling import LongPolling
-from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks, keep_webhook
+from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.messengers.telegram.project_bots import PACE_SECONDS, ProjectBots
 from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
-from taproof.messengers.telegram.webhook import WebhookEndpoint
+from taproof.messengers.telegram.webhook import WebhookEndpoint, keep_webhook
 from taproof.sdk.environment_proxy import EnvironmentProxy, UnusableProxy, find_proxy
+from taproof.sdk.http_request import client_context
 from taproof.service.bots import Bots
 from taproof.service.user_control import UserControl
 
@@ -78,10 +79,12 @@ class BotRuntime:
             await LongPolling(self.bot, self._polled, since, reconnection).run()
         else:
             url = f"{self._settings.base_url}{WEBHOOK_PATH}"
-            await keep_webhook(self.bot, url, lambda _id: self._webhook_secrets(), reconnection)
+            await keep_webhook(self.bot, url, self._webhook_secrets, reconnection)
 
     async def _prepare(self) -> None:
-        await check_settings(self.bot)
+        # The task that receives the updates logs why the messenger cannot be reached.
+        with contextlib.suppress(TelegramAPIError):
+            await check_settings(self.bot, await self.bot.get_me(seconds=ASK_SECONDS))
         await announce_commands_once(self.bot)
 
 
@@ -126,9 +129,8 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: "Runnin
             updates = tracing.updates(project_bot_intake(project_bot))
             await LongPolling(project_bot, updates, system_clock(), reconnection, pace=PACE_SECONDS).run()
         else:
-            await keep_webhook(
-                project_bot, f"{settings.base_url}{WEBHOOK_PATH}/{project_bot.id}", project_bot_secrets, reconnection
-            )
+            url = f"{settings.base_url}{WEBHOOK_PATH}/{project_bot.id}"
+            await keep_webhook(project_bot, url, functools.partial(project_bot_secrets, project_bot.id), reconnection)
 
     async def close() -> None:
         await asyncio.gather(bot.api.close(), project_bot_api.close())

@@ -45,11 +45,17 @@ def fixed_headers() -> dict[str, str]:
 
 def tls_context(service: Service, ca_file: str | None) -> ssl.SSLContext | None:
     """Return a TLS context that checks certificates and host names; None for an http:// address."""
-    if not service.address.startswith("https:"):
-        return None
+    return client_context(ca_file) if service.address.startswith("https:") else None
+
+
+def client_context(ca_file: str | None = None) -> ssl.SSLContext:
+    """Return a context that checks the certificate and the name of a server against the CAs of this machine or a file.
+
+    Python 3.13 also refuses certificates without some extensions of RFC 5280, such as an Authority Key Identifier. Many
+    private CAs and inspecting proxies leave them out. A forged certificate would have them, so the refusal protects
+    nobody, and a program must not stop working because Python is upgraded.
+    """
     context = ssl.create_default_context(cafile=ca_file)
-    # As before Python 3.13: many private CAs leave out the extensions that this flag requires. A forged certificate
-    # would have them.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     return context
 

@@ -36,7 +36,6 @@ CHECKS: Final = Gcra(20, MINUTE, 20)
 """The rate limit for checking bot tokens with the messenger, per developer."""
 _FORM: Final = 'bot_token must be a bot\'s token as @BotFather shows it, like 123456789:AbC…, or "" for none.'
 _SERVICE_BOT: Final = "This is the service's own bot. Create another bot for this project with @BotFather."
-
 _SERVICE_BOT_MARK: Final = "service_bot"
 
 _log = structlog.get_logger(__name__)
@@ -226,7 +225,7 @@ class Bots:
     async def record_refusal(self, token_hash: str) -> None:
         """Store that the messenger refuses the token of the service's own bot, unless a process has a newer token."""
         known = await self.read_service_bot()
-        if known is not None and known.token_hash == token_hash:
+        if known is not None and known.token_hash == token_hash and not known.is_refused:
             refused = _dump(dataclasses.replace(known, is_refused=True))
             await self._storage.metadata.set_mark(_SERVICE_BOT_MARK, refused, instead_of=_dump(known))
 

@@ -45,7 +45,7 @@ class Refused(OSError):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceiverAnswer:
     """A final answer: its status, its `Retry-After` headers and the beginning of its body."""
 
     status: int
@@ -53,7 +53,7 @@ class Answer:
     body: bytes
 
 
-class Connection(asyncio.Protocol):
+class ReceiverConnection(asyncio.Protocol):
     """Carries one request at a time. The first byte that comes while no answer is expected ends it."""
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         """Close without waiting: a TLS peer that ignores the close message would keep it open for half a minute."""
         self._transport.abort()
 
-    async def ask(self, request: bytes) -> Answer:
+    async def ask(self, request: bytes) -> ReceiverAnswer:
         """Send a request and return the final answer. A connection whose answer was not read to its end is aborted.
 
         Raises:
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
             if not self.reusable:
                 self.abort()
 
-    async def _read_answer(self) -> Answer:
+    async def _read_answer(self) -> ReceiverAnswer:
         status = 100
         while 100 <= status < 200 and status != 101:
             version, status = await self._read_status()
@@ -137,7 +137,7 @@ class Connection(asyncio.Protocol):
         kept = b"close" not in connection and (version == b"1.1" or b"keep-alive" in connection)
         self.reusable = complete and kept and not self._received and not self._ended
         retry_after = tuple(each.decode("latin-1") for each in fields[b"retry-after"][:_RETRY_AFTERS])
-        return Answer(status, retry_after, body)
+        return ReceiverAnswer(status, retry_after, body)
 
     async def _read_status(self) -> tuple[bytes, int]:
         while len(self._received) < len(_PROTOCOL):

@@ -22,10 +22,10 @@ from aiohttp.resolver import AsyncResolver
 from taproof.core.address_rules import AddressRules
 from taproof.core.attempt_errors import AttemptError
 from taproof.core.retry_after import RETRY_AFTER_STATUSES
-from taproof.core.webhook_url import UrlParts, is_address, is_loopback, split_url
-from taproof.http.outbound_tls import client_context
+from taproof.core.webhook_url import UrlParts, is_ip_address, is_loopback, split_url
+from taproof.sdk.http_request import client_context
 from taproof.service.webhooks import ANSWER_KEPT, SEND_TIMEOUT, SignedRequest, WebhookResponse
-from taproof.webhooks.connection import Answer, Connection, Refused
+from taproof.webhooks.connection import ReceiverAnswer, ReceiverConnection, Refused
 
 _LOOKUP: Final = 6.0
 """The time limit of a name lookup in seconds. It is less than `SEND_TIMEOUT`, so that a slow lookup is reported as
@@ -56,7 +56,7 @@ class _Destinations:
 
     async def resolve(self, host: str, port: int) -> list[AddrInfoType]:
         """Return the allowed addresses of a name, up to the limit, or the address that `host` is."""
-        if is_address(host):
+        if is_ip_address(host):
             return addr_to_addr_infos((host, port)) or []
         try:
             async with asyncio.timeout(_LOOKUP):
@@ -95,16 +95,16 @@ class _IdleConnections:
     """
 
     def __init__(self) -> None:
-        self._by_url: dict[str, list[Connection]] = {}
+        self._by_url: dict[str, list[ReceiverConnection]] = {}
 
-    def take(self, url: str) -> Connection | None:
+    def take(self, url: str) -> ReceiverConnection | None:
         """Remove and return the connection that was used last for a URL; None if there is none."""
         connection = next(reversed(self._by_url.get(url, ())), None)
         if connection is not None and connection.on_end is not None:
             connection.on_end()
         return connection
 
-    def keep(self, url: str, connection: Connection) -> None:
+    def keep(self, url: str, connection: ReceiverConnection) -> None:
         """Keep a connection for the next request to a URL, for a few seconds."""
         expiry = asyncio.get_running_loop().call_later(_KEEP_ALIVE, connection.abort)
 
@@ -156,7 +156,7 @@ class WebhookClient:
             response = WebhookResponse(0, answer.status, None, answer.body[:ANSWER_KEPT], retry_after)
         return dataclasses.replace(response, duration=round((loop.time() - begun) * 1000))
 
-    async def _exchange(self, request: SignedRequest) -> Answer:
+    async def _exchange(self, request: SignedRequest) -> ReceiverAnswer:
         try:
             parts = split_url(request.url)
         except ValueError:
@@ -173,13 +173,13 @@ class WebhookClient:
                 return await self._ask(kept, request.url, data)
         return await self._ask(await self._connect(parts), request.url, data)
 
-    async def _ask(self, connection: Connection, url: str, data: bytes) -> Answer:
+    async def _ask(self, connection: ReceiverConnection, url: str, data: bytes) -> ReceiverAnswer:
         answer = await connection.ask(data)
         if connection.reusable:
             self._idle.keep(url, connection)
         return answer
 
-    async def _connect(self, parts: UrlParts) -> Connection:
+    async def _connect(self, parts: UrlParts) -> ReceiverConnection:
         """Return a connection to one of the host's addresses. If TLS fails at one of them, others are tried."""
         addresses = await self._destinations.resolve(parts.host, parts.port)
         tls: dict[str, Any] = {}
@@ -191,7 +191,9 @@ class WebhookClient:
                 addresses, happy_eyeballs_delay=_NEXT_ADDRESS, socket_factory=self._destinations.open_socket
             )
             try:
-                _, connection = await asyncio.get_running_loop().create_connection(Connection, sock=found, **tls)
+                _, connection = await asyncio.get_running_loop().create_connection(
+                    ReceiverConnection, sock=found, **tls
+                )
             except OSError:
                 pop_addr_infos_interleave(addresses)
                 if not addresses:

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from tests.messengers.telegram.bots_server import BotsServer
 from tests.waiting import until
 
-from taproof.core.errors import MessengerUnavailable
+from taproof.core.errors import MessengerUnavailable, StoreUnavailable
 from taproof.core.service_bot import ServiceBot
 from taproof.messengers.telegram import account_watch
 from taproof.messengers.telegram.account_watch import ServiceBotWatch
@@ -102,6 +102,31 @@ async def test_a_newer_token_outlives_the_refusal_of_the_old_one(bots: Bots) -> 
         await api.close()
     assert account is not None
     assert not account.is_refused
+
+
+async def test_a_refusal_is_recorded_when_the_store_is_back(bots: Bots, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes without the token learn of it, even if the store is away when the token counts as refused."""
+    failures, record = [StoreUnavailable(), StoreUnavailable()], bots.record_refusal
+
+    async def record_later(token_hash: str) -> None:
+        if failures:
+            raise failures.pop()
+        await record(token_hash)
+
+    monkeypatch.setattr(bots, "record_refusal", record_later)
+    async with BotsServer().serving() as server:
+        served = server.add("Sign_In_Bot")
+        bot, links = Bot(BotApiClient(server.base), served.token), Deeplinks(None)
+        with watching(bot, served.token, bots, links):
+            await until(lambda: links.is_known)
+            served.revoke()
+
+            async def recorded() -> bool:
+                account = await bots.read_service_bot()
+                return account is not None and account.is_refused
+
+            await until(recorded)
+        await bot.api.close()
 
 
 @pytest.mark.parametrize(

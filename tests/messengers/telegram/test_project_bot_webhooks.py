@@ -5,6 +5,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, MutableMapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,13 +19,14 @@ from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import StoreUnavailable
 from taproof.core.project_bots import ProjectBot
-from taproof.messengers.telegram import project_bot_webhooks, project_bots
+from taproof.messengers.telegram import project_bots, webhook
 from taproof.messengers.telegram.bot_api import Bot, TelegramUnauthorizedError
 from taproof.messengers.telegram.connection import BotTokenRefusedError, Reconnection
 from taproof.messengers.telegram.handlers import Conversation
-from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks, keep_webhook
+from taproof.messengers.telegram.project_bot_webhooks import ProjectBotWebhooks
 from taproof.messengers.telegram.project_bots import ProjectBotReconnection, ProjectBots
 from taproof.messengers.telegram.updates import UpdateIntake
+from taproof.messengers.telegram.webhook import keep_webhook
 
 __all__ = ["farm"]  # A fixture, which pytest finds by its name.
 
@@ -33,7 +35,7 @@ BASE = "https://sign-in.example/bot/webhook"
 
 @pytest.fixture(autouse=True)
 def short_delays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(project_bot_webhooks, "CHECK_SECONDS", 0.02)
+    monkeypatch.setattr(webhook, "CHECK_SECONDS", 0.02)
     monkeypatch.setattr(project_bots, "LOOK_SECONDS", 0.02)
     monkeypatch.setattr(project_bots, "REFUSED_SECONDS", 0.02)
 
@@ -90,7 +92,7 @@ async def hooked(farm: Farm, clock: HandClock) -> Hooked:
         return UpdateIntake(bot, react, farm.storage.bots, clock, bot.id)
 
     async def receive(bot: Bot, reconnection: Reconnection) -> None:
-        await keep_webhook(bot, f"{BASE}/{bot.id}", secrets, reconnection)
+        await keep_webhook(bot, f"{BASE}/{bot.id}", partial(secrets, bot.id), reconnection)
 
     running_bots = ProjectBots(
         farm.bots, farm.connect, receive, farm.service_bot, lambda *counts: farm.shown.append(counts)
@@ -117,9 +119,9 @@ async def test_a_changed_webhook_is_set_again(hooked: Hooked) -> None:
     bot.webhook = {"url": "https://elsewhere.example/", "secret_token": "x"}
     await hooked.farm.add_project(bot)
     async with hooked.running():
-        for webhook in ({}, {"url": "https://elsewhere.example/"}, {}):
+        for changed in ({}, {"url": "https://elsewhere.example/"}, {}):
             await until(lambda: bot.webhook.get("url") == f"{BASE}/{bot.id}")
-            bot.webhook = webhook
+            bot.webhook = changed
         await until(lambda: bot.webhook.get("url") == f"{BASE}/{bot.id}")
         calls = len(bot.of("setWebhook"))
         looks = len(bot.of("getWebhookInfo"))
@@ -131,8 +133,8 @@ async def test_a_rotated_master_key_gives_each_bot_its_new_secret(
     hooked: Hooked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The webhook is set again at once, and both secrets are accepted until then."""
-    monkeypatch.setattr(project_bot_webhooks, "CHECK_SECONDS", 3600.0)
-    monkeypatch.setattr(project_bot_webhooks, "SECRET_SECONDS", 0.02)
+    monkeypatch.setattr(webhook, "CHECK_SECONDS", 3600.0)
+    monkeypatch.setattr(webhook, "SECRET_SECONDS", 0.02)
     bot = hooked.farm.server.add()
     await hooked.farm.add_project(bot)
     async with hooked.running():

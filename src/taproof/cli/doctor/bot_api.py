@@ -17,11 +17,11 @@ from taproof.config.settings import BOT_API, WEBHOOK_PATH, Settings
 from taproof.core.clock import SECOND, Clock
 from taproof.core.names import visible_name
 from taproof.core.webhook_url import is_loopback
-from taproof.http.outbound_tls import client_context
 from taproof.messengers.telegram.bot_settings import missing_updates, wrong_settings
 from taproof.messengers.telegram.outbound import name_failure, session_options
 from taproof.messengers.telegram.types import BotFullInfo, WebhookInfo
 from taproof.sdk.environment_proxy import EnvironmentProxy, UnusableProxy, find_proxy
+from taproof.sdk.http_request import client_context
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=5)
 _ANSWER_LIMIT: Final = 64 * 1024

@@ -96,10 +96,10 @@ class ServiceBotWatch:
         await watch_account(self._bot, self._learned, self._failed, RETRY_SECONDS)
 
     async def _learned(self, me: BotFullInfo) -> None:
-        self._refusals, self._logged = 0, ""
         if not me.username:
             await self._failed(TelegramUnauthorizedError("The token belongs to an account that is not a bot."))
             return
+        self._refusals, self._logged = 0, ""
         account = ServiceBot(self._bot.id, me.username, self._token_hash, bool(me.can_manage_bots))
         self._know(account)
         await self._bots.record_service_bot(account)
@@ -111,6 +111,6 @@ class ServiceBotWatch:
             self._logged = trouble.message
             advice = f"{advice_for(trouble)} No sign-in can start yet."
             _log.error("bot_username_unknown", reason=trouble.message, advice=advice)
-        if self._refusals == REFUSALS:
+        if self._refusals >= REFUSALS:  # Also later ones: the store may not have been there for the first.
             self._know(ServiceBot(self._bot.id, "", self._token_hash, is_refused=True))
             await self._bots.record_refusal(self._token_hash)

@@ -290,8 +290,10 @@ class Bot:
         return await self.api.call(self._token, "getManagedBotToken", _text, {"user_id": user_id})
 
     async def read_username(self) -> str:
-        """Return the username that `get_me` returned last, or "" if it has none. Only the first call may ask."""
-        return (await self.get_me()).username or "" if self._username is None else self._username
+        """Return the username that `get_me` returned last, or "" if it has none. Call it first if nobody has."""
+        if self._username is None:
+            return (await self.get_me()).username or ""
+        return self._username
 
     async def get_updates(
         self,

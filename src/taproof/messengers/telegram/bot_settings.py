@@ -3,7 +3,6 @@
 Anybody with the bot's token can change them, with @BotFather or setMySettings (Bot API 10.5).
 """
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import structlog
@@ -53,29 +52,27 @@ def wrong_settings(me: BotFullInfo) -> list[WrongSetting]:
     return found
 
 
-def missing_updates(info: WebhookInfo) -> Sequence[str]:
-    """Return the kinds of updates that the messenger does not send to a bot's webhook, but that the bot needs."""
-    allowed = info.allowed_updates or []
-    return [kind for kind in ALLOWED_UPDATES if kind not in allowed] if allowed else []
+def missing_updates(info: WebhookInfo) -> list[str]:
+    """Return the kinds of updates that the bot needs, but that the messenger does not send to its webhook."""
+    allowed = info.allowed_updates or ALLOWED_UPDATES
+    return [kind for kind in ALLOWED_UPDATES if kind not in allowed]
 
 
-async def check_settings(bot: Bot) -> None:
-    """Read a bot's settings and log what is wrong; restore the mode in which taps come with their messages.
+async def check_settings(bot: Bot, me: BotFullInfo) -> None:
+    """Log what is wrong with a bot's settings, and restore the mode in which taps come with their messages.
 
-    A failure is not logged, because the task that receives the updates logs why the messenger cannot be reached.
+    Args:
+        bot: the bot.
+        me: its account, which was just read.
     """
-    try:
-        wrong = wrong_settings(await bot.get_me(seconds=ASK_SECONDS))
-    except TelegramAPIError:
-        return
-    for each in wrong:
+    for each in wrong_settings(me):
         log = _log.error if each.is_fatal else _log.warning
         log("bot_setting_wrong", setting=each.name, reason=each.detail, advice=each.advice)
     await restore_callback_mode(bot)
 
 
 async def restore_callback_mode(bot: Bot) -> None:
-    """Make taps come with their messages again. getMe does not tell the mode, so it is set whatever it was.
+    """Make taps come with their messages again. getMe does not return the mode, so it is always set.
 
     A Bot API server before 10.5 refuses the call.
     """

@@ -1,61 +1,20 @@
-"""Keeps webhooks set. Receives those of project bots: each has the path `/bot/webhook/<bot id>` and its own secret."""
+"""Webhook delivery for project bots: each has the path `/bot/webhook/<bot id>` and its own secret."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
 
-import structlog
 from starlette.types import Receive, Scope, Send
 
 from taproof.core.errors import DecryptionFailed, StoreUnavailable
-from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
-from taproof.messengers.telegram.bot_settings import missing_updates
-from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import Handling, UpdateIntake
-from taproof.messengers.telegram.webhook import WebhookEndpoint, register_webhook
+from taproof.messengers.telegram.webhook import WebhookEndpoint
 from taproof.service.bots import Bots
 
-_log = structlog.get_logger(__name__)
-
-CHECK_SECONDS: Final = 60.0
-"""The interval between checks that a bot's webhook is still set. Only this check notices a revoked token."""
-SECRET_SECONDS: Final = 5.0
-"""The interval between checks of a bot's webhook secret, which changes with the master key."""
 _ID_LENGTH: Final = 16
-_CHANGED_ADVICE: Final = "Another program has set this bot's webhook. It is set again now. Stop that program."
-
-_log = structlog.get_logger(__name__)
 
 Secrets = Callable[[int], Sequence[str]]
-"""Returns the secrets that are valid for updates of the bot with this id. The webhook is set with the first one."""
-
-
-async def keep_webhook(bot: Bot, url: str, secrets: Secrets, reconnection: Reconnection) -> None:
-    """Keep a bot's webhook set to `url` until cancelled. Set it again when it, its updates or the secret have changed.
-
-    Raises:
-        BotTokenRefusedError: `reconnection` raised it.
-    """
-    registered = ""
-    while True:
-        try:
-            info = await bot.get_webhook_info()
-        except TelegramAPIError as trouble:
-            await reconnection.wait(trouble)
-            continue
-        reconnection.succeeded()
-        secret = secrets(bot.id)[0]
-        is_set = info.url == url and not missing_updates(info)
-        if registered and not is_set:
-            _log.warning("bot_webhook_changed", missing=list(missing_updates(info)), advice=_CHANGED_ADVICE)
-        if not is_set or secret != registered:
-            await register_webhook(bot, url, secret, reconnection)
-            registered = secret
-        clock = asyncio.get_running_loop().time
-        next_look = clock() + CHECK_SECONDS
-        while clock() < next_look and secrets(bot.id)[0] == registered:  # noqa: ASYNC110 — a file changes without an event.
-            await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
+"""Returns the secrets that are valid for updates of the bot with this id."""
 
 
 class ProjectBotWebhooks:

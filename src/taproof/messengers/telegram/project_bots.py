@@ -279,7 +279,7 @@ class ProjectBots:
                 _log.info("own_bot_renamed", now=me.username)
             if not is_listed:
                 is_listed = True
-                await check_settings(bot)
+                await check_settings(bot, me)
                 await announce_commands_once(bot)
 
         async def failed(_trouble: TelegramAPIError) -> None:

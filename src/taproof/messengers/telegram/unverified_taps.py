@@ -37,7 +37,7 @@ ELSEWHERE: Final = frozenset({"other_chat", "not_a_person"})
 """The reasons why not even the buttons of `SAFE` work: the bot acts for people in their private chats only, so this is
 no tap on a message that it sent."""
 
-Answer = Literal["renewed", "limited", "outcome", "offered", "none"]
+_Given = Literal["renewed", "limited", "outcome", "offered", "none"]
 """What the user got: a fresh prompt, none because of the limit, the session's outcome, a fresh list, or a sentence."""
 
 _log = structlog.get_logger(__name__)
@@ -58,7 +58,7 @@ class UnverifiedTaps:
     async def answer(self, tap: ButtonTap, query: CallbackQuery, checked: CheckedTap, act: str, data: str) -> None:
         """Answer a tap that has no effect. Log why, and what the user got."""
         token = _TOKEN.fullmatch(data)
-        answer: Answer = "none"
+        answer: _Given = "none"
         if checked.refusal in ELSEWHERE:
             await tap.answer(tap.texts.foreign, alert=True)
         elif checked.refusal == "no_data":
@@ -84,7 +84,7 @@ class UnverifiedTaps:
 
     async def _show_session(
         self, tap: ButtonTap, query: CallbackQuery, refusal: TapRefusal | None, session_token: str
-    ) -> Answer:
+    ) -> _Given:
         seen = await self._decisions.look_at_session(session_token, tap.user_id, tap.bot_id)
         if seen.outcome not in {"opened", "returning"}:
             await tap.answer(outcome_notice(tap.texts, seen), alert=seen.outcome in {"foreign", "unknown"})

@@ -1,5 +1,6 @@
 """Webhook delivery: the messenger posts each update to the service (https://core.telegram.org/bots/api#setwebhook)."""
 
+import asyncio
 import hmac
 import json
 import re
@@ -11,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from taproof.http.errors import NO_PAGE
 from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
+from taproof.messengers.telegram.bot_settings import missing_updates
 from taproof.messengers.telegram.connection import Reconnection
 from taproof.messengers.telegram.updates import ALLOWED_UPDATES, Handling
 
@@ -18,7 +20,12 @@ BODY_LIMIT: Final = 1024 * 1024
 """Maximum size of a body, in bytes. Most updates are a few KB, and the largest ones are far below this."""
 RETRY_SECONDS: Final = 1
 """The `Retry-After` of a 503. An update of a process that died is asked for again soon after its claim has ended."""
+CHECK_SECONDS: Final = 60.0
+"""The interval between checks that a bot's webhook is still set. Only this check notices a revoked token."""
+SECRET_SECONDS: Final = 5.0
+"""The interval between checks of a bot's webhook secret, which changes with the master key."""
 
+_CHANGED_ADVICE: Final = "Another program has set this bot's webhook. It is set again now. Stop that program."
 _SECRET: Final = re.compile(r"[A-Za-z0-9_-]{1,256}")
 _SECRET_HEADER: Final = b"x-telegram-bot-api-secret-token"
 
@@ -76,6 +83,37 @@ class WebhookEndpoint:
         # Every secret is compared, so that the response time does not reveal which one matches.
         fits = [hmac.compare_digest(given, each.encode()) for each in self._secret_tokens()]
         return any(fits)
+
+
+async def keep_webhook(
+    bot: Bot, url: str, secret_tokens: Callable[[], Sequence[str]], reconnection: Reconnection
+) -> None:
+    """Keep a bot's webhook set to `url` until cancelled. Set it again when it, its updates or the secret have changed.
+
+    It is set with the first of `secret_tokens`.
+
+    Raises:
+        BotTokenRefusedError: `reconnection` raised it.
+    """
+    registered = ""
+    while True:
+        try:
+            info = await bot.get_webhook_info()
+        except TelegramAPIError as trouble:
+            await reconnection.wait(trouble)
+            continue
+        reconnection.succeeded()
+        secret, missing = secret_tokens()[0], missing_updates(info)
+        is_set = info.url == url and not missing
+        if registered and not is_set:
+            _log.warning("bot_webhook_changed", missing=missing, advice=_CHANGED_ADVICE)
+        if not is_set or secret != registered:
+            await register_webhook(bot, url, secret, reconnection)
+            registered = secret
+        clock = asyncio.get_running_loop().time
+        next_look = clock() + CHECK_SECONDS
+        while clock() < next_look and secret_tokens()[0] == registered:  # noqa: ASYNC110 — a file changes without an event.
+            await asyncio.sleep(min(SECRET_SECONDS, CHECK_SECONDS))
 
 
 async def register_webhook(bot: Bot, url: str, secret_token: str, reconnection: Reconnection | None = None) -> None:

@@ -1,7 +1,7 @@
 """Reads the address of a PostgreSQL database in every form that libpq accepts.
 
-Source: PostgreSQL 18, "Database Connection Control Functions" and "Environment Variables" (libpq). `PARAMETERS` decides
-for each parameter of libpq what becomes of it.
+Source: PostgreSQL 18, "Database Connection Control Functions" and "Environment Variables" (libpq). `PARAMETERS` says
+how each parameter of libpq is treated.
 """
 
 import configparser
@@ -30,12 +30,12 @@ class AddressRefused(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """What becomes of a parameter of libpq.
+    """How a parameter of libpq is treated.
 
     Attributes:
         variable: the environment variable that libpq reads if the address does not have the parameter.
         accepts: a pattern of the accepted values.
-        used: false if an accepted value is left out, because that gives nothing away.
+        used: false if an accepted value is left out, because the connection is as secure without it.
         advice: what to write instead of any other value.
     """
 
@@ -246,6 +246,7 @@ def _is_used(name: str, value: str, called: str) -> bool:
             f"Did you mean {near[0]}" if near else "Remove it. A server's setting goes into options=-c%20NAME%3DVALUE"
         )
         raise AddressRefused(f"has a parameter that PostgreSQL does not know: {name}. {advice}")
+    # Empty texts and numbers count as left out, as in libpq. An empty value of a list of words is a mistake.
     is_word = parameter.accepts[0].isalpha()
     if value == "" and not is_word:
         return False
@@ -257,7 +258,7 @@ def _is_used(name: str, value: str, called: str) -> bool:
 def _bind(used: dict[str, str], hosts: tuple[tuple[str, int], ...]) -> None:
     """Replace channel binding, which the driver lacks, with the check of the server's certificate.
 
-    Both prevent that somebody in between poses as the server (RFC 5929), so the check is never weaker than what was
+    Both prevent anybody in between from posing as the server (RFC 5929), so the check is never weaker than what was
     required.
     """
     if used.pop("channel_binding", "") != "require":

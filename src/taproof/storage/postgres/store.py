@@ -79,8 +79,8 @@ class PostgresStorage(Storage):
             dsn: an address of a database, as `read_address` reads it.
             now: the time recorded for migrations, in ms.
             clock: see `SessionQueries`.
-            pgbouncer: true if `dsn` points to a pooler in transaction mode; otherwise, this is found out. With such a
-                pooler, no statement is prepared by name, and decisions of other nodes are not received.
+            pgbouncer: true if `dsn` points to a pooler in transaction mode; otherwise, `find_pooler` finds out. With
+                such a pooler, no statement is prepared by name, and decisions of other nodes are not received.
 
         Raises:
             NotPostgres, PostgresTooOld, StoreUnavailable, MigrationChanged: as for `migrate_database`.
