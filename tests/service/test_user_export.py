@@ -24,6 +24,10 @@ INSERT INTO sessions (day, token_hash, id, project_id, status, created_at, expir
 SELECT $1, CAST(substr(hex(n + 4294967296), 2) AS BLOB), 'sess_' || n, $2, 'used', n, n, '1001', '1001'
 FROM (WITH RECURSIVE s (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < $3) SELECT n FROM s)"""
 
+JOIN = """
+INSERT INTO project_members (project_id, developer_id, role, created_at, invited_by)
+VALUES ($1, $2, 'developer', 0, '') RETURNING role"""
+
 
 class Steps:
     """Stands before a store's erasure: notes how many rows each call returned, and acts before a call."""
@@ -157,3 +161,26 @@ async def test_an_export_is_complete_or_breaks_off(
     else:
         with pytest.raises(error):
             await export(node, projects[0])
+
+
+@every_driver
+@pytest.mark.parametrize("named", ["find_project", "export_sessions", "export_days"])
+async def test_an_export_breaks_off_if_the_rights_end(
+    node: "Node", monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    """Before each kind of step. Otherwise the later lists would lack the project, and the export look complete."""
+    owner, other = [await node.developer() for _ in range(2)]
+    project, _ = await node.project(owner)
+    await node.confirmed(project)
+    await node.storage.database.add(JOIN, project.id, other.id)
+    real = getattr(node.storage.erasure, named)
+
+    async def after_the_end(*values: Any) -> Any:
+        await node.storage.members.delete_member(owner.id, project.id, other.id)
+        return await real(*values)
+
+    steps = watched(node, monkeypatch)
+    setattr(steps, named, after_the_end)
+    pieces = await UserExports(node.storage, node.encryptor, node.clock).export_user(other, "1001")
+    with pytest.raises(ProjectNotFound):
+        _ = [piece async for piece in pieces]

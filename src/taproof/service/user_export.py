@@ -20,7 +20,7 @@ import structlog
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, Clock, iso8601
 from taproof.core.encryption import Encryptor, associated_data_of
-from taproof.core.errors import DecryptionFailed, ErasedMeanwhile, InsufficientRole, ProjectNotFound
+from taproof.core.errors import DecryptionFailed, ErasedMeanwhile, ProjectNotFound
 from taproof.core.model import SessionKey
 from taproof.service.erasure import checked_messenger_id
 from taproof.service.project_access import require_writer
@@ -81,6 +81,7 @@ class UserExports:
             ProjectNotFound, InsufficientRole: the developer's rights in a project have ended.
         """
         last = _LastRead(self._storage, messenger_id)
+        rights = await self._writable(developer_id)
         lists: list[tuple[str, _Items]] = [
             ("sessions", self._sessions(messenger_id, developer_id, last)),
             ("days", self._days(messenger_id, developer_id)),
@@ -101,7 +102,13 @@ class UserExports:
                         text = ""
             text += "]"
         await last.require_kept()
+        # The rows of a project whose rights ended meanwhile are left out of the later steps without an error.
+        if not rights <= await self._writable(developer_id):
+            raise ProjectNotFound
         yield f"{text}\n{LAST_LINE}"
+
+    async def _writable(self, developer_id: str | None) -> set[str]:
+        return set() if developer_id is None else await self._storage.erasure.find_writable(developer_id)
 
     async def _sessions(self, messenger_id: str, developer_id: str | None, last: "_LastRead") -> _Items:
         """Yield the sessions of each project, in the order in which an erasure would erase them."""
@@ -109,14 +116,7 @@ class UserExports:
         while found := await self._storage.erasure.find_project(messenger_id, developer_id, project_id):
             project_id, key = found, FIRST_KEY
             while True:
-                try:
-                    rows = await self._storage.erasure.export_sessions(
-                        messenger_id, project_id, developer_id, key, STEP
-                    )
-                except (ProjectNotFound, InsufficientRole):
-                    if key == FIRST_KEY:
-                        break  # The developer was removed before anything of the project was read.
-                    raise
+                rows = await self._storage.erasure.export_sessions(messenger_id, project_id, developer_id, key, STEP)
                 await last.require_kept()
                 sessions = rows["sessions"]
                 if sessions:

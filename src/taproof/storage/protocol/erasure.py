@@ -42,6 +42,9 @@ class ErasureStorage(Protocol):
     then by key, so the cost of a call does not depend on other users, nor on the user's sessions in other projects.
     """
 
+    async def find_writable(self, developer_id: str) -> set[str]:
+        """Return the projects whose data the developer may change."""
+
     async def find_project(self, messenger_id: str, developer_id: str | None, after: str) -> str | None:
         """Return the first project after `after`, in the order of ids, with sessions of the account; None at the end.
 

@@ -119,6 +119,9 @@ class ErasureQueries(Queries[AnyDatabase]):
 
     _export_page = EXPORT_SESSIONS
 
+    async def find_writable(self, developer_id: str) -> set[str]:
+        return {row[0] for row in await self._database.look_up(FIND_WRITABLE, developer_id)}
+
     async def find_project(self, messenger_id: str, developer_id: str | None, after: str) -> str | None:
         async def find(transaction: Transaction) -> str | None:
             await transaction.read_in_order()
