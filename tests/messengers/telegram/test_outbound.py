@@ -68,6 +68,24 @@ async def test_what_a_failing_proxy_is_called() -> None:
             assert not any(each in trouble for each in ("secret", "wrong", token.partition(":")[2])), trouble
 
 
+@pytest.mark.parametrize("login", ["ada:P%21SEC%40RET", "SECRET", "ada:SECRET"])
+async def test_a_proxy_that_answers_no_http(login: str) -> None:
+    """The error contains the URL, in which some characters of a password are escaped and others are not."""
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"\x15\x03\x01\r\n\r\n")  # A TLS alert.
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        proxy = find_proxy("https://api.telegram.org", {"HTTPS_PROXY": f"http://{login}@127.0.0.1:{port}"})
+        assert proxy is not None
+        trouble = await call(proxy, "123456789:AAabcdefghijklmnopqrstuvwxyz0123456", "https://api.telegram.org")
+    assert f"the proxy http://127.0.0.1:{port} (HTTPS_PROXY)" in trouble
+    assert "SEC" not in trouble
+
+
 async def test_a_proxy_that_cuts_idle_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     """Long polls become shorter until they are answered before the proxy cuts them, and no update waits for that."""
     monkeypatch.setattr(polling, "POLL_SECONDS", 8)

@@ -1,11 +1,14 @@
 """Reaches the Bot API directly or through the HTTP proxy of the network, and names the proxy in failures."""
 
-from typing import Any
+import re
+from typing import Any, Final
 from urllib.parse import quote
 
 from aiohttp import ClientHttpProxyError, ClientProxyConnectionError
 
 from taproof.sdk.environment_proxy import EnvironmentProxy
+
+_LOGIN: Final = re.compile(r"://[^\s/]*@")
 
 
 def session_options(proxy: EnvironmentProxy | None) -> dict[str, Any]:
@@ -23,9 +26,8 @@ def name_failure(error: Exception, proxy: EnvironmentProxy | None) -> str:
         return f"the proxy {proxy} refuses the connection with HTTP status {error.status}{asks}"
     if isinstance(error, ClientProxyConnectionError):
         return f"the proxy {proxy} cannot be reached"
-    text = f"{type(error).__name__}: {error}"
-    if proxy is not None and proxy.password:
-        text = text.replace(proxy.password, "<password>").replace(quote(proxy.password, safe=""), "<password>")
+    # Found by its place in the URL, because a URL escapes only some of its characters.
+    text = _LOGIN.sub("://<login>@", f"{type(error).__name__}: {error}")
     through = f" through the proxy {proxy}" if proxy is not None else ""
     if isinstance(error, TimeoutError):
         return f"no response in time{through}"
