@@ -108,6 +108,14 @@ def edited_and_put_back(attacker: Attacker) -> None:
     attacker.tap("Confirm", genuine["message_id"])
 
 
+def taps_without_messages(attacker: Attacker) -> None:
+    """The attacker makes the messenger leave out the message that the victim saw."""
+    genuine = attacker.prompt()
+    mode = {"callback_query_mode": "inline"}
+    assert attacker.client.post(f"/sandbox/bot{attacker.bot['token']}/setMySettings", json=mode).status_code == 200
+    attacker.tap("Paris", attacker.call("sendMessage", QUIZ, quiz(genuine["inline_keyboard"])))
+
+
 TRICKS: list[Callable[[Attacker], None]] = [
     edited_prompt,
     another_prompt,
@@ -117,6 +125,7 @@ TRICKS: list[Callable[[Attacker], None]] = [
     hidden_words,
     words_out_of_sight,
     edited_and_put_back,
+    taps_without_messages,
 ]
 
 

@@ -8,15 +8,15 @@ only if this service made the button (`signed_buttons.py`), or if it is one that
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 import structlog
 
-from taproof.messengers.telegram.bot_api import Bot, TelegramBadRequest, TelegramRetryAfter
-from taproof.messengers.telegram.signed_buttons import ButtonSigner
+from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError, TelegramBadRequest, TelegramRetryAfter
+from taproof.messengers.telegram.signed_buttons import ButtonSigner, unusual_kinds
 from taproof.messengers.telegram.types import (
     InlineKeyboardMarkup,
     Message,
@@ -27,7 +27,7 @@ from taproof.messengers.telegram.types import (
 )
 from taproof.messengers.texts.catalog import Texts, texts_for
 
-LOGGED_KINDS: Final = 5
+_LOGGED_KINDS: Final = 5
 _NAME: Final = re.compile(r"[a-z_]{1,32}")
 
 _log = structlog.get_logger(__name__)
@@ -89,7 +89,7 @@ class PrivateChat:
                     thread_id=self.thread_id,
                     hurry=hurry,
                 )
-                await self._sign_again(buttons, sent, edited=False)
+                await self._sign_again(reply, sent, edited=False)
                 return sent.message_id
         except TelegramBadRequest as refusal:
             if self.thread_id is not None and "thread not found" in refusal.message:
@@ -100,19 +100,20 @@ class PrivateChat:
             _log.info("bot_chat_gone")
         return None
 
-    async def _sign_again(self, buttons: InlineKeyboardMarkup | None, sent: SentMessage, *, edited: bool) -> None:
-        """Replace the buttons of a message that was just sent, if the messenger shows it in a way of its own."""
-        if buttons is None or sent.shown is None:
+    async def _sign_again(self, reply: Reply, sent: SentMessage, *, edited: bool) -> None:
+        """Replace the buttons of a message that was just sent, if the messenger has added something to it."""
+        if reply.buttons is None or sent.shown is None:
             return
-        again = self.signer.sign_again(self.bot.id, self.user.id, buttons, sent.shown, edited=edited)
+        words = self.bot.id, self.user.id, reply.text, reply.buttons
+        again = self.signer.sign_again(*words, sent.shown, edited=edited)
         if again is None:
             return
-        kinds = sorted({entity.type for entity in sent.shown.entities or []})
-        _log.info("bot_message_shown_otherwise", entities=[loggable(kind) for kind in kinds][:LOGGED_KINDS])
+        _log.info("bot_message_shown_otherwise", entities=loggable(unusual_kinds(sent.shown)))
         try:
             await self.bot.edit_buttons(self.user.id, sent.message_id, again, hurry=self.hurry)
-        except TelegramBadRequest as refusal:
-            _log.info("bot_prompt_gone", reason=refusal.message)
+        except TelegramAPIError as trouble:
+            # The user has the message, so it is not sent again. A tap on it gets a fresh one.
+            _log.info("bot_prompt_gone", reason=trouble.message)
 
     def _signed(self, reply: Reply, *, edited: bool) -> InlineKeyboardMarkup | None:
         """Return a reply's signed buttons, each valid only in this chat and under exactly this text."""
@@ -142,7 +143,7 @@ class ButtonTap(PrivateChat):
                 shown = await self.bot.edit_message_text(
                     self.user.id, self.message_id, reply.text, buttons, hurry=hurry
                 )
-                await self._sign_again(buttons, shown, edited=True)
+                await self._sign_again(reply, shown, edited=True)
         except TelegramBadRequest as refusal:
             if "message is not modified" not in refusal.message:
                 _log.info("bot_prompt_gone", reason=refusal.message)
@@ -190,9 +191,9 @@ def thread_of(message: Message) -> int | None:
     return message.message_thread_id if message.is_topic_message else None
 
 
-def loggable(kind: str) -> str:
-    """Return a name that the messenger gives to something, such as a kind of entity, or "other" for odd text."""
-    return kind if _NAME.fullmatch(kind) else "other"
+def loggable(kinds: Sequence[str]) -> list[str]:
+    """Return the names of some kinds of entities for a log, with "other" for a text that is no such name."""
+    return [kind if _NAME.fullmatch(kind) else "other" for kind in kinds[:_LOGGED_KINDS]]
 
 
 async def send_to_group(bot: Bot, chat_id: int, text: str) -> None:

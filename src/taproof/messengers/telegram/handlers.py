@@ -22,6 +22,7 @@ from taproof.messengers.telegram.chat import (
     PrivateChat,
     Reply,
     TapResult,
+    loggable,
     send_to_group,
     thread_of,
 )
@@ -49,7 +50,7 @@ from taproof.messengers.telegram.types import (
     ReplyKeyboardRemove,
     Update,
 )
-from taproof.messengers.telegram.unverified_taps import ELSEWHERE, SAFE, UnverifiedTaps, logged_entities, tap_of
+from taproof.messengers.telegram.unverified_taps import ELSEWHERE, SAFE, UnverifiedTaps, tap_of
 from taproof.messengers.telegram.user_control_replies import commands_help
 from taproof.messengers.texts.catalog import texts_for
 from taproof.service.managed_bots import ManagedBots
@@ -147,10 +148,10 @@ class Conversation:
         result = await self._act(tap, act, data)
         if result == "done":
             if checked.refusal is not None:
-                _log.info("bot_tap_unverified", reason=checked.refusal, entities=logged_entities(checked))
+                _log.info("bot_tap_unverified", reason=checked.refusal, entities=loggable(checked.entities))
             return None
         refusal = checked.refusal or result
-        _log.info("bot_tap_refused", reason=refusal, entities=logged_entities(checked), answer="outcome")
+        _log.info("bot_tap_refused", reason=refusal, entities=loggable(checked.entities), answer="outcome")
         return refusal
 
     async def _act(self, tap: ButtonTap, act: str, data: str) -> TapResult:

@@ -75,15 +75,21 @@ class ButtonSigner:
         self._keys = keys
 
     def sign(
-        self, bot_id: int, user_id: int, text: str, buttons: InlineKeyboardMarkup, *, edited: bool
+        self,
+        bot_id: int,
+        user_id: int,
+        text: str,
+        buttons: InlineKeyboardMarkup,
+        unusual: Sequence[Any] = (),
+        *,
+        edited: bool,
     ) -> InlineKeyboardMarkup:
         """Return the buttons, with a tag at the end of their callback data. Links stay as they are.
 
         `bot_id` is the bot's real id, and `text` the message as HTML. `edited` is true if it replaces an existing
-        message.
+        message. `unusual` is what the messenger adds to the message.
         """
-        rows = [[(each.text, each.callback_data or "") for each in row] for row in buttons.inline_keyboard]
-        covered = _covered(bot_id, user_id, _plain(text), rows, edited=edited)
+        covered = _covered(bot_id, user_id, _plain(text), _rows(buttons), unusual, edited=edited)
         tag = _tag(self._keys()[0], covered).decode()
         signed = [
             [
@@ -95,34 +101,30 @@ class ButtonSigner:
         return InlineKeyboardMarkup(inline_keyboard=signed)
 
     def sign_again(
-        self, bot_id: int, user_id: int, signed: InlineKeyboardMarkup, shown: ShownMessage, *, edited: bool
+        self,
+        bot_id: int,
+        user_id: int,
+        text: str,
+        buttons: InlineKeyboardMarkup,
+        shown: ShownMessage,
+        *,
+        edited: bool,
     ) -> InlineKeyboardMarkup | None:
-        """Return the buttons with a tag for what the messenger shows; None if `signed` is valid there, or cannot be.
+        """Return the buttons with a tag that also covers what the messenger has added; None if it has added nothing.
 
         `shown` is the messenger's answer to the call that sent or edited this message. A later release of the messenger
-        may add something to every message, such as a new kind of entity. No tap would then be valid without this. Only
-        the answer to the service's own call may be trusted, because anybody with the bot's token can edit the message.
-        What an edited message replies to is not trusted either: an edit keeps it, whoever sent the message.
+        may add something to every message, such as a new kind of entity, and no tap would be valid any more. Only the
+        answer to the service's own call is trusted, because anybody with the bot's token can edit the message. What an
+        edited message replies to is not trusted either: an edit keeps it, whoever sent the message.
         """
-        sent = [[each.callback_data for each in row] for row in signed.inline_keyboard]
-        keyboard = _keyboard(shown)
-        if shown.text is None or (edited and _beside(shown)):
+        sent = _covered(bot_id, user_id, _plain(text), _rows(buttons), edited=edited)
+        if _covered(bot_id, user_id, shown.text or "", _untagged(_keyboard(shown)), edited=edited) != sent:
             return None
-        if sent != [[each.callback_data for each in row] for row in keyboard] or self._is_valid(bot_id, user_id, shown):
+        unusual = _unusual(shown)
+        says_edited = shown.edit_date is not None and not edited
+        if (edited and _beside(shown)) or not (unusual or says_edited):
             return None
-        covered = _covered(bot_id, user_id, shown.text, _untagged(keyboard), _unusual(shown), edited=True)
-        tag = _tag(self._keys()[0], covered).decode()
-        return InlineKeyboardMarkup(
-            inline_keyboard=[
-                [
-                    each
-                    if each.url
-                    else each.model_copy(update={"callback_data": (each.callback_data or "")[:-TAG_LENGTH] + tag})
-                    for each in row
-                ]
-                for row in signed.inline_keyboard
-            ]
-        )
+        return self.sign(bot_id, user_id, text, buttons, unusual, edited=True)
 
     def check(self, bot_id: int, query: CallbackQuery) -> CheckedTap:
         """Check that this service made the tapped button, for this user and for exactly this message."""
@@ -130,7 +132,7 @@ class ButtonSigner:
         refusal = _unseen(query)
         if refusal is not None or not isinstance(message, ShownMessage):
             return CheckedTap(data, refusal)
-        entities = tuple(sorted({entity.type for entity in _unusual_entities(message)}))
+        entities = unusual_kinds(message)
         if self._is_valid(bot_id, query.from_user.id, message):
             return CheckedTap(data, None, entities)
         if entities:
@@ -197,9 +199,19 @@ def _keyboard(message: ShownMessage) -> Keyboard:
     return message.reply_markup.inline_keyboard if message.reply_markup is not None else []
 
 
+def _rows(buttons: InlineKeyboardMarkup) -> Rows:
+    """Return label and data of each button."""
+    return [[(each.text, each.callback_data or "") for each in row] for row in buttons.inline_keyboard]
+
+
 def _untagged(keyboard: Keyboard) -> list[list[tuple[str, str]]]:
     """Return label and data of each button, without the tag."""
     return [[(each.text, (each.callback_data or "")[:-TAG_LENGTH]) for each in row] for row in keyboard]
+
+
+def unusual_kinds(message: ShownMessage) -> tuple[str, ...]:
+    """Return the kinds of formatting in a message that the bot does not send."""
+    return tuple(sorted({entity.type for entity in _unusual_entities(message)}))
 
 
 def _unusual_entities(message: ShownMessage) -> list[MessageEntity]:

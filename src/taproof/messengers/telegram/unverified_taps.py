@@ -1,9 +1,9 @@
 """Answers taps on messages that prove nothing: they are missing, unreadable, or not exactly as the bot sent them.
 
 Whoever has the bot's token can show any words around a genuine button, so such a tap must not sign anybody in. But
-it may be genuine: the messenger may leave the message out, or show it in a way of its own. So Cancel and the
-buttons of `SAFE` work all the same, and any other button of a waiting session gets a fresh prompt with the genuine
-words. Only the session's owner gets it, in the private chat with the bot.
+it may be genuine: the messenger may leave the message out, or show it in a way of its own. So the buttons of `SAFE`
+work all the same, and any other button of a waiting session gets a fresh prompt with the genuine words. Only the
+session's owner gets it, in the private chat with the bot.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from taproof.http.metrics import TapRefusal
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.bot_api import Bot
 from taproof.messengers.telegram.bot_settings import restore_callback_mode
-from taproof.messengers.telegram.chat import LOGGED_KINDS, ButtonTap, Handlers, Reply, loggable, thread_of
+from taproof.messengers.telegram.chat import ButtonTap, Handlers, Reply, loggable, thread_of
 from taproof.messengers.telegram.prompts import CANCEL, CONFIRM, MATCH, WITHOUT_PHONE, outcome_notice
 from taproof.messengers.telegram.session_prompts import SessionPrompts
 from taproof.messengers.telegram.signed_buttons import ButtonSigner, CheckedTap, is_own_chat
@@ -32,6 +32,7 @@ SAFE: Final = frozenset({CANCEL, REPORT, REPORT_SIGN_IN, BLOCK})
 who tapped, and each of them changes only this user's own sessions and blocks."""
 DECIDES: Final = frozenset({CONFIRM, MATCH, WITHOUT_PHONE})
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_-]{43})(?::[0-2])?")
+_ID_LENGTH: Final = 64
 _WITHOUT_MESSAGE: Final = {"no_message", "inline_message"}
 ELSEWHERE: Final = frozenset({"other_chat", "not_a_person"})
 """The reasons why not even the buttons of `SAFE` work: the bot acts for people in their private chats only, so this is
@@ -73,7 +74,7 @@ class UnverifiedTaps:
             await tap.answer(tap.texts.renewed)
         else:
             await tap.answer(tap.texts.stale_button, alert=True)
-        _log.info("bot_tap_refused", reason=checked.refusal, entities=logged_entities(checked), answer=answer)
+        _log.info("bot_tap_refused", reason=checked.refusal, entities=loggable(checked.entities), answer=answer)
 
     async def find_message(self, tap: ButtonTap, act: str, data: str) -> ButtonTap:
         """Return a tap of `SAFE` with the message that shows its session, if the tap does not tell it."""
@@ -94,12 +95,14 @@ class UnverifiedTaps:
             await tap.answer(tap.texts.control.gone)
             return "none"
         language = known_language(tap.user.language_code)
-        renewal = await self._prompts.renew_prompt(session_token, tap.bot_id, tap.user_id, language, query.id)
+        renewal = await self._prompts.renew_prompt(
+            session_token, tap.bot_id, tap.user_id, language, query.id[:_ID_LENGTH]
+        )
         if renewal.state == "refused":
             await tap.answer(tap.texts.cannot_verify, alert=True)
             return "limited"
-        earlier = {tap.message_id, renewal.message_id}
         current = renewal.message_id
+        earlier = set() if current is None and renewal.state == "sent" else {tap.message_id, current}
         if renewal.state == "begun":
             if refusal in _WITHOUT_MESSAGE:
                 await restore_callback_mode(tap.bot)
@@ -111,11 +114,6 @@ class UnverifiedTaps:
         # Without its message, the tap may come from another chat, where the user does not see the fresh prompt.
         await tap.answer(tap.texts.renewed, alert=tap.message_id is None)
         return "renewed"
-
-
-def logged_entities(checked: CheckedTap) -> list[str]:
-    """Return the names of the formatting that the bot did not send, for a log."""
-    return [loggable(kind) for kind in checked.entities[:LOGGED_KINDS]]
 
 
 def tap_of(query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event, signer: ButtonSigner) -> ButtonTap:
