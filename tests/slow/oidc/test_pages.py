@@ -232,6 +232,33 @@ async def test_a_change_is_shown(browser: Browser, site: Site) -> None:
     await page.close()
 
 
+async def test_the_command_for_apps_that_lose_the_link(browser: Browser, site: Site) -> None:
+    """It is folded, can be copied, and goes when the link is open. Without scripts, it is on the page."""
+    command = f"/start {DEEPLINK.rpartition('?start=')[2]}"
+    site.show("waiting")
+    # axe-core is an inline script.
+    context = await browser.new_context(permissions=["clipboard-read", "clipboard-write"], bypass_csp=True)
+    page = await context.new_page()
+    await page.goto(site.url)
+    shown = page.locator("details").get_by_text(command)
+    await expect(shown).to_be_hidden()
+    await page.get_by_text("Does the messenger not ask you anything?").click()
+    await expect(shown).to_be_visible()
+    await assert_accessible(page)
+    await page.get_by_role("button", name="Copy").click()
+    await expect(page.get_by_role("button", name="Copy ✓")).to_be_visible()
+    assert await page.evaluate("navigator.clipboard.readText()") == command
+    site.hint = "opened"
+    site.changed.set()
+    await expect(shown).to_be_hidden()
+    await context.close()
+    bare = await browser.new_page(java_script_enabled=False)
+    await bare.goto(site.url)
+    await expect(bare.locator("noscript code")).to_have_text(command)
+    await expect(bare.locator("details")).to_be_hidden()
+    await bare.close()
+
+
 async def test_the_code_leaves_the_address(browser: Browser, site: Site) -> None:
     """The right browser sends the code by POST, and neither its address nor its history keeps it."""
     page = await browser.new_page()
