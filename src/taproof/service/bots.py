@@ -28,6 +28,7 @@ from taproof.core.project_bots import BotLoss, CheckedBot, ProjectBot, RemovedBo
 from taproof.core.rate_limit import Gcra, KeyedGcra
 from taproof.core.service_bot import ServiceBot
 from taproof.service.audit import service_entry
+from taproof.service.installation import SERVICE_BOT_MARK, read_service_bot
 from taproof.service.project_access import read_project_for
 from taproof.service.projects import Projects
 from taproof.storage.protocol import Storage
@@ -36,7 +37,6 @@ CHECKS: Final = Gcra(20, MINUTE, 20)
 """The rate limit for checking bot tokens with the messenger, per developer."""
 _FORM: Final = 'bot_token must be a bot\'s token as @BotFather shows it, like 123456789:AbC…, or "" for none.'
 _SERVICE_BOT: Final = "This is the service's own bot. Create another bot for this project with @BotFather."
-_SERVICE_BOT_MARK: Final = "service_bot"
 
 _log = structlog.get_logger(__name__)
 
@@ -220,24 +220,18 @@ class Bots:
     async def record_service_bot(self, account: ServiceBot) -> None:
         """Store the account of the service's own bot, for processes that do not ask the messenger."""
         if await self.read_service_bot() != account:
-            await self._storage.metadata.set_mark(_SERVICE_BOT_MARK, _dump(account))
+            await self._storage.metadata.set_mark(SERVICE_BOT_MARK, _dump(account))
 
     async def record_refusal(self, token_hash: str) -> None:
         """Store that the messenger refuses the token of the service's own bot, unless a process has a newer token."""
         known = await self.read_service_bot()
         if known is not None and known.token_hash == token_hash and not known.is_refused:
             refused = _dump(dataclasses.replace(known, is_refused=True))
-            await self._storage.metadata.set_mark(_SERVICE_BOT_MARK, refused, instead_of=_dump(known))
+            await self._storage.metadata.set_mark(SERVICE_BOT_MARK, refused, instead_of=_dump(known))
 
     async def read_service_bot(self) -> ServiceBot | None:
         """Return the account of the service's own bot as the messenger last reported it; None before the first time."""
         return await read_service_bot(self._storage)
-
-
-async def read_service_bot(storage: Storage) -> ServiceBot | None:
-    """Return what `Bots.record_service_bot` stored; None before the first time."""
-    found = await storage.metadata.read_mark(_SERVICE_BOT_MARK)
-    return None if found is None else ServiceBot(**json.loads(found))
 
 
 def _dump(account: ServiceBot) -> bytes:

@@ -1,16 +1,20 @@
-"""Bind an installation to its master key and its mode, sandbox or real, on the first start."""
+"""Bind an installation to its master key and its mode on the first start, and read the marks that processes share."""
 
+import json
 from typing import Final
 
 from taproof.core.encryption import Encryptor
 from taproof.core.entropy import Entropy
 from taproof.core.errors import DecryptionFailed, MasterKeyWrong, TaproofError
+from taproof.core.service_bot import ServiceBot
 from taproof.storage.protocol import Storage
 
 KEY_MARK: Final = "master_key_check"
 MODE_MARK: Final = "mode"
 BACKUP_MARK: Final = "last_backup"
 """The time at which the last backup was begun, in ISO 8601."""
+SERVICE_BOT_MARK: Final = "service_bot"
+"""The account of the service's own bot, in JSON."""
 
 
 class WrongMode(TaproofError, code="wrong_mode"):
@@ -60,3 +64,9 @@ async def check_mode(storage: Storage, *, sandbox: bool) -> None:
             else "This database was created in sandbox mode; a real service needs its own. Choose another one with "
             "--database (TAPROOF_DATABASE_URL), or add --sandbox (TAPROOF_SANDBOX) to use it."
         )
+
+
+async def read_service_bot(storage: Storage) -> ServiceBot | None:
+    """Return what `Bots.record_service_bot` stored; None before the first time."""
+    found = await storage.metadata.read_mark(SERVICE_BOT_MARK)
+    return None if found is None else ServiceBot(**json.loads(found))

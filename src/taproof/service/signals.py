@@ -1,4 +1,4 @@
-"""What the use cases tell the other parts of their process after a change is stored.
+"""Signals of the use cases to the other parts of their process, sent after a change is stored.
 
 Nothing depends on a signal: other processes get none, and this process may end before it sends one. A signal only
 makes the rest happen at once instead of a moment later.

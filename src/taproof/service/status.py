@@ -9,8 +9,7 @@ from taproof.core.deliveries import DeliveryCounts
 from taproof.core.leases import Lease
 from taproof.core.project_bots import ProjectBot
 from taproof.core.service_bot import ServiceBot
-from taproof.service.bots import read_service_bot
-from taproof.service.installation import BACKUP_MARK
+from taproof.service.installation import BACKUP_MARK, read_service_bot
 from taproof.storage.protocol import DatabaseFacts, Storage
 
 _LATE: Final = 5 * MINUTE
