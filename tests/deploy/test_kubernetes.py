@@ -23,7 +23,7 @@ KUBERNETES = ROOT / "deploy/kubernetes"
 IMAGE = read_dockerfile(ROOT / "deploy/docker/Dockerfile")[1][-1]
 ROLES = ("api", "worker", "bot")
 SECRETS = {
-    "TAPROOF_DATABASE_URL": "postgresql://taproof:secret@db.internal/taproof",
+    "TAPROOF_DATABASE_URL": "postgresql://taproof:secret@db.internal:5432/taproof",
     "TAPROOF_MASTER_KEY": new_master_key(bytes),
     "TAPROOF_BOT_TOKEN": "123456789:AAabcdefghijklmnopqrstuvwxyz0123456",
 }

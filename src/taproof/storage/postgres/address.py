@@ -135,6 +135,8 @@ PARAMETERS: Final[Mapping[str, Parameter]] = {
     "oauth_client_secret": _refuse("", _NO_OAUTH),
     "oauth_scope": _refuse("", _NO_OAUTH),
 }
+_ACCEPTED: Final = re.compile("|".join(f"{name}=(?:{each.accepts})" for name, each in PARAMETERS.items()))
+"""Matches a parameter with an accepted value."""
 _CONFUSED: Final = {"ssl": "sslmode", "database": "dbname", "schema": "options", "username": "user"}
 """Parameters of other libraries, with the one that libpq has for the purpose."""
 
@@ -250,7 +252,7 @@ def _is_used(name: str, value: str, called: str) -> bool:
     is_word = parameter.accepts[0].isalpha()
     if value == "" and not is_word:
         return False
-    if not re.fullmatch(parameter.accepts, value):
+    if not _ACCEPTED.fullmatch(f"{name}={value}"):
         raise AddressRefused(f"has a value of {called} that cannot be used. {parameter.advice.rstrip('.')}")
     return parameter.used
 
