@@ -131,7 +131,7 @@ async def test_erase_user_of_all_projects_ends_blocks_and_requests(storage: Stor
     assert await storage.prompts.purge_prompts(opened.expires_at + RETURN_LIFETIME, 9) == 1
 
 
-async def test_erasing_adds_an_entry_when_something_went(storage: Storage, seed: "Seed") -> None:
+async def test_erase_person_adds_an_entry_when_something_went(storage: Storage, seed: "Seed") -> None:
     """The entry is added in the same transaction. A call that finds nothing adds none."""
     shop = await seed.project()
     developer_id = shop.developer_id
@@ -168,13 +168,23 @@ async def test_erase_sessions_takes_what_was_never_confirmed(storage: Storage, s
         found.append(await seed.opened(shop, user))
     others.append(await seed.session(shop))
     before = await storage.counts.read_daily_counts([shop.id], 0)
-    assert await erase_all(storage, "1001", ada.id, limit=2) == 4
+    assert await storage.erasure.erase_sessions("1001", shop.id, ada.id, 1) == 1
+    assert await erase_all(storage, "1001", ada.id, limit=2) == 3
     assert await kept(storage, mine) == [False] * 4
     assert await kept(storage, others) == [True] * 5
     assert [each.session_id for each in await storage.deliveries.list_deliveries(shop.id, None, None, None, 9)] == [
         others[0].id
     ]
     assert await storage.counts.read_daily_counts([shop.id], 0) == before
+
+
+async def test_find_writable_leaves_out_viewers(storage: Storage, seed: "Seed") -> None:
+    """The projects that a developer owns, or may change as a member."""
+    own, shared, seen = [await seed.project() for _ in range(3)]
+    for project, role in ((shared, "developer"), (seen, "viewer")):
+        await storage.database.add(ADD_MEMBER, project.id, own.developer_id, role, NOW, "")  # type: ignore[attr-defined]
+    assert await storage.erasure.find_writable(own.developer_id) == {own.id, shared.id}
+    assert await storage.erasure.find_writable("dev_none") == set()
 
 
 async def test_find_project_in_the_order_of_ids(storage: Storage, seed: "Seed") -> None:

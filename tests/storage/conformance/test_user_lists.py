@@ -185,8 +185,16 @@ async def test_export_sessions_of_this_account_and_for_a_writer_only(storage: St
         await export(other.developer_id, FIRST_KEY, 9)
     with pytest.raises(ProjectNotFound):
         await export("dev_none", FIRST_KEY, 9)
+
+
+async def test_is_kept_until_it_is_erased(storage: Storage, seed: "Seed") -> None:
+    """Only a session of this account counts."""
+    shop = await seed.project()
+    mine = await seed.confirmed(shop)
     assert await storage.erasure.is_kept("1001", mine.key)
     assert not await storage.erasure.is_kept("2002", mine.key)
+    await erase_all(storage, "1001", shop.developer_id)
+    assert not await storage.erasure.is_kept("1001", mine.key)
 
 
 async def test_export_rest_leaves_out_what_belongs_to_a_session(storage: Storage, seed: "Seed") -> None:
@@ -200,5 +208,15 @@ async def test_export_rest_leaves_out_what_belongs_to_a_session(storage: Storage
     assert (await exported(storage, "1001", None)).keys() == {"sessions", "user_days", "blocks", "prompts"}
     assert await storage.erasure.export_rest("1001", "prompts", None, 9) == []
     assert "blocks" not in await exported(storage, "1001", shop.developer_id)
-    days = await storage.erasure.export_days("1001", shop.developer_id, FIRST_DAY, 9)
-    assert [row["project_id"] for row in days] == [shop.id]
+
+
+async def test_export_days_of_one_developer(storage: Storage, seed: "Seed") -> None:
+    """The days of the account in the projects that the developer may change, or in all."""
+    shop, other = await seed.project(), await seed.project()
+    for project in (shop, other):
+        await seed.confirmed(project)
+        await seed.confirmed(project, "2002")
+    for developer_id, ids in ((shop.developer_id, {shop.id}), (None, {shop.id, other.id}), ("dev_none", set())):
+        days = await storage.erasure.export_days("1001", developer_id, FIRST_DAY, 9)
+        assert {row["project_id"] for row in days} == ids
+        assert len(days) == len(ids)
