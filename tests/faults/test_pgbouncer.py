@@ -75,7 +75,7 @@ async def test_a_pooler_is_recognised(dsn: str, mode: str) -> None:
         storage = await PostgresStorage.open(bouncer.dsn(dsn), NOW)
         (setting,) = await storage.database.fetch("SELECT current_setting('plan_cache_mode')")
         assert (setting[0] == "force_custom_plan") is (mode == "session")
-        assert storage.sessions._hears is (mode == "session")
+        assert storage.sessions.hears is (mode == "session")
         await storage.close()
 
 

@@ -35,6 +35,14 @@ async def test_the_budget_is_for_each_request() -> None:
         assert receiver.connections == 1
 
 
+async def test_a_connection_is_not_used_after_another_protocol() -> None:
+    """A receiver that answers 101 speaks another protocol from then on (RFC 9110, 15.2.2)."""
+    async with receiving(b"HTTP/1.1 101 Switching\r\n\r\n") as receiver, opened(receiver) as client:
+        for _ in range(2):
+            assert (await client.post(signed(f"http://{NAME}:{receiver.port}/"))).status == 101
+        assert receiver.connections == 2
+
+
 def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 

@@ -231,7 +231,7 @@ class ShownPrompt(NamedTuple):
 
 
 class Renewal(NamedTuple):
-    """Whether a fresh message replaces the one that shows a session.
+    """The decision about a fresh message in place of the one that shows a session.
 
     "begun": it has to be sent now, in place of `message_id`. "sent": it is `message_id`, or another process is just
     sending it (None). "refused": the session has had too many, or does not wait for this account.

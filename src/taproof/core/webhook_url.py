@@ -22,7 +22,7 @@ _DEFAULT_PORTS: Final = {"https": 443, "http": 80}
 
 @dataclass(frozen=True, slots=True)
 class UrlParts:
-    """What a request to a URL needs. `authority` and `target` are spelled exactly as in the URL."""
+    """The parts of a URL for a request. `authority` and `target` are spelled exactly as in the URL."""
 
     scheme: str
     host: str

@@ -48,7 +48,7 @@ _ADVICE: Final = {
     "and IPv6) for every address.",
     errno.EAFNOSUPPORT: "This machine has no IPv6. Set --host (TAPROOF_HOST) to 0.0.0.0 or another IPv4 address.",
 }
-"""What to do about an error of `bind`."""
+"""The advice for each error of `bind`."""
 
 
 class CertificateUnusable(TaproofError, code="certificate_unusable"):

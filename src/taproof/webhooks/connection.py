@@ -125,7 +125,8 @@ class ReceiverConnection(asyncio.Protocol):
         complete = True
         if status in _NO_BODY:
             body = b""
-            complete = not length and not chunked
+            # After 101, the receiver speaks another protocol.
+            complete = status != 101 and not length and not chunked
         elif chunked:
             body, complete = await self._read_chunks()
         elif length is not None:

@@ -13,7 +13,7 @@ _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?
 _SESSION_TOKEN: Final = re.compile(r"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])")
 _LINK: Final = re.compile(r"[?&]start=([A-Za-z0-9_-]{43})(?![A-Za-z0-9_-])")
 _AROUND: Final = " \t\r\n\"'`“”„«»‘’<>()[].,\u200e\u200f\u2066\u2067\u2068\u2069"
-"""What people and programs put around what they copy: quotes, brackets, and marks of the writing direction."""
+"""The characters around copied text: quotes, brackets, and marks of the writing direction."""
 
 
 class Command(NamedTuple):

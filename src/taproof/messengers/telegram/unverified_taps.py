@@ -39,7 +39,8 @@ ELSEWHERE: Final = frozenset({"other_chat", "not_a_person"})
 no tap on a message that it sent."""
 
 _Given = Literal["renewed", "limited", "outcome", "offered", "none"]
-"""What the user got: a fresh prompt, none because of the limit, the session's outcome, a fresh list, or a sentence."""
+"""The answer to the user: a fresh prompt, none because of the limit, the session's outcome, a fresh list, or a
+sentence."""
 
 _log = structlog.get_logger(__name__)
 
@@ -127,7 +128,7 @@ def tap_of(query: CallbackQuery, bot: Bot, bot_id: int, hurry: asyncio.Event, si
 
 
 def _offers(query: CallbackQuery, session_token: str) -> bool:
-    """Tell whether the message has another button of this session."""
+    """Return whether the message has another button of this session."""
     markup = query.message.reply_markup if isinstance(query.message, ShownMessage) else None
     buttons = [] if markup is None else [each for row in markup.inline_keyboard for each in row]
     return any(session_token in (each.callback_data or "") for each in buttons)

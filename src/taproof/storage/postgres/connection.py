@@ -30,7 +30,7 @@ _MIGRATE_ATTEMPTS: Final = 15
 """Together with the pauses between them, these attempts take about a minute."""
 APPLICATION_NAME: Final = "taproof"
 _IS_POSTGRES: Final = re.compile(r"^PostgreSQL \d+(?!.*(-YB-|Redshift|Greenplum|Materialize|QuestDB))")
-"""What `version()` says on PostgreSQL. Citus, Aurora, AlloyDB and others that are PostgreSQL inside say the same."""
+"""Matches `version()` of PostgreSQL, and of Citus, Aurora, AlloyDB and others that are PostgreSQL inside."""
 _MAY_MAKE_TABLES: Final = "SELECT coalesce(has_schema_privilege(current_schema(), 'CREATE'), FALSE)"
 
 

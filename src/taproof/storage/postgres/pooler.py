@@ -6,7 +6,7 @@ from taproof.storage.postgres.connection import connect, disconnect
 from taproof.storage.postgres.connection_errors import explain_errors
 
 Pooling = Literal["none", "session", "transaction"]
-"""What a client's connection keeps its connection to the server for; `none` without a pooler."""
+"""The time for which a pooler gives a client the same connection to the server; `none` without a pooler."""
 
 _BACKEND: Final = "SELECT pg_backend_pid()"
 # In transaction mode, a pooler takes an idle connection for each query. Taken from the top of a stack, both clients get

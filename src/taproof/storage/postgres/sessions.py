@@ -93,7 +93,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
     ) -> None:
         super().__init__(database, clock)
         self._partitions = partitions
-        self._hears = hears
+        self.hears = hears
         self._announcer = announcer
         self._looked_back: int | None = None
         self._overlooked: list[int] = []
@@ -345,7 +345,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         needed: asyncio.Event,
         notice: Callable[[SessionKey, Hint], None] = lambda _key, _hint: None,
     ) -> None:
-        if not self._hears:
+        if not self.hears:
             await asyncio.Event().wait()  # Until it is cancelled.
         await notify.listen(self._database.connect, wake, needed, notice)
 
