@@ -14,6 +14,7 @@ from structlog.stdlib import ProcessorFormatter
 from structlog.types import EventDict, WrappedLogger
 
 from taproof.core.clock import SECOND, iso8601, system_clock
+from taproof.core.stacks import describe_error
 
 MASK: Final = "[redacted]"
 _DEPTH: Final = 8
@@ -129,6 +130,10 @@ def _escape(value: Any) -> str:
     return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
 
 
+def _describe_exception(found: structlog.typing.ExcInfo) -> str:
+    return describe_error(found[1])
+
+
 class _Handler(logging.StreamHandler[TextIO]):
     """Writes log lines. For one that cannot be formatted, writes only its location: the text is not redacted yet."""
 
@@ -176,7 +181,7 @@ def configure_logging(
             _add_time,
             add_process,
             ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
+            structlog.processors.ExceptionRenderer(_describe_exception),
             *render,
         ],
     )

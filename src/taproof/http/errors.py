@@ -7,7 +7,6 @@ a token fails with 401.
 """
 
 import json
-import traceback
 from collections.abc import Iterable, MutableMapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -27,6 +26,7 @@ from taproof.core.errors import (
     RateLimited,
     TaproofError,
 )
+from taproof.core.stacks import describe_stack
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -65,7 +65,7 @@ def error_response(
         _log.error(
             "internal_error",
             error=type(error).__name__,
-            stack="".join(traceback.format_tb(error.__traceback__)),
+            stack=describe_stack(error),
         )
         error = InternalError()
     body = json.dumps({"error": error.sentence}, ensure_ascii=False).encode(errors="replace")

@@ -1,6 +1,5 @@
 """Builds the sandbox messenger: one ASGI application for everything below /sandbox."""
 
-import traceback
 from typing import Final
 
 import structlog
@@ -13,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from taproof.core.clock import Clock
 from taproof.core.entropy import Entropy
+from taproof.core.stacks import describe_stack
 from taproof.sandbox.control.api import ControlApi
 from taproof.sandbox.control.bots import BOTS_PATH, BotsControl
 from taproof.sandbox.control.errors import (
@@ -103,7 +103,7 @@ class _Gate:
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 — if it propagated, the server would log its message.
-            stack = "".join(traceback.format_tb(error.__traceback__))
+            stack = describe_stack(error)
             _log.error("sandbox_failed", error=type(error).__name__, stack=stack)
 
 

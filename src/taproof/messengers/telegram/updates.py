@@ -285,8 +285,9 @@ def _parse(update: dict[str, Any]) -> Update | None:
 
 def code_lines(error: BaseException) -> list[str]:
     """Return the code lines that raised an error, for a log. The error's text could quote names, tokens or updates."""
-    frames = traceback.extract_tb(error.__traceback__)[-6:]
-    return [f"{Path(frame.filename).name}:{frame.lineno} {frame.name}" for frame in frames]
+    # Not extract_tb, which reads the source files.
+    frames = [*traceback.walk_tb(error.__traceback__)][-6:]
+    return [f"{Path(each.f_code.co_filename).name}:{line} {each.f_code.co_name}" for each, line in frames]
 
 
 def _log_bug(update_id: int, error: Exception) -> None:

@@ -4,7 +4,6 @@ As with Telegram, the token alone authenticates the bot, so the Host header and 
 """
 
 import re
-import traceback
 from typing import Any, Final
 
 import structlog
@@ -12,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
+from taproof.core.stacks import describe_stack
 from taproof.sandbox.telegram.bots import SandboxBots
 from taproof.sandbox.telegram.faults import Faults
 from taproof.sandbox.telegram.request import ApiError, bad_request, read_body, read_parameters
@@ -44,7 +44,7 @@ class BotApi:
             return
         except Exception as error:  # noqa: BLE001 — the URL contains the token, so no error may reach the server's log.
             # Only the stack is logged: the message may quote a person's text.
-            stack = "".join(traceback.format_tb(error.__traceback__))
+            stack = describe_stack(error)
             _log.error("sandbox_call_failed", error=type(error).__name__, stack=stack)
             response = JSONResponse(ApiError(500, "Internal Server Error").answer(), 500)
         await response(scope, receive, send)
