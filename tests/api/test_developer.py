@@ -3,12 +3,14 @@
 import re
 from typing import Any
 
+import httpx
 import pytest
 from tests.api.conftest import START, Api, assert_error
 
 from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.identifiers import is_key, is_project_id
 from taproof.core.model import MessengerIdentity
+from taproof.http.download import PIECE
 
 PROJECT_FIELDS = [
     "id",
@@ -125,6 +127,31 @@ _NEW = {
     "match_code": "on",
     "allowed_origins": [],
 }
+
+
+async def test_a_long_list_of_projects_is_sent_in_pieces(api: Api) -> None:
+    """With 2,000 projects, the list has megabytes: no step of the event loop makes or sends all of it."""
+    _, token = await api.sign_up("ada@example.com", "business")
+    made = [
+        (await api.post("/projects", token, {"name": f"{number}", "webhook_url": "https://a.example/" + "x" * 2_000}))[
+            "id"
+        ]
+        for number in range(40)
+    ]
+    pieces: list[bytes] = []
+
+    async def noting_app(scope: Any, receive: Any, send: Any) -> None:
+        async def note(message: Any) -> None:
+            pieces.append(message.get("body", b""))
+            await send(message)
+
+        await api.app(scope, receive, note)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(noting_app), base_url="https://taproof.test") as client:
+        answer = await client.get("/api/v1/dev/projects", headers={"Authorization": f"Bearer {token}"})
+    assert [each["id"] for each in answer.json()["projects"]] == sorted(made)
+    assert max(map(len, pieces)) < PIECE + 4_000
+    assert len(pieces) > 3
 
 
 @pytest.mark.parametrize("field", _NEW)

@@ -1,9 +1,13 @@
 """Test the parts that all lists of the console share: breadcrumbs, filter chips, linked rows, relative times."""
 
+import threading
+from typing import Any
+
+import pytest
 from tests.console.browsing import Shown, text_of
 from tests.console.conftest import ADA, GRACE, Installation, Visitor
 
-from taproof.console.rendering import relative_time
+from taproof.console.rendering import PageRenderer, relative_time
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 
 NOW = 1_795_003_200_000
@@ -102,3 +106,24 @@ async def test_users_are_filtered_by_id(visitor: Visitor, console: Installation)
     assert sorted(row[1] for row in wrong.rows()) == sorted([ADA.messenger_id, GRACE.messenger_id])
     assert wrong.texts(".//summary") == ["Messenger id"]
     assert wrong.fields(users)["messenger_id"] == "ada"
+
+
+async def test_a_choice_of_very_many_projects_is_rendered_beside_the_loop(
+    visitor: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A developer may be a member of 2,000 projects, and rendering their names takes tens of milliseconds."""
+    threads: list[bool] = []
+    render = PageRenderer.render
+
+    def noting(*values: Any, **named: Any) -> Any:
+        threads.append(threading.current_thread() is threading.main_thread())
+        return render(*values, **named)
+
+    monkeypatch.setattr(PageRenderer, "render", noting)
+    for count, on_loop in ((1, True), (101, False)):
+        for number in range(count):
+            await visitor.create_project(f"Shop {number}")
+        threads.clear()
+        for path in ("sessions", "analytics", "audit"):
+            assert "Shop 0" in (await visitor.get(f"/console/{path}")).html
+        assert threads == [on_loop] * 3

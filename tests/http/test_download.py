@@ -11,7 +11,8 @@ from tests.ports import free_port
 from tests.waiting import until
 
 from taproof.core.errors import ErasedMeanwhile, InvalidAccessToken, RateLimited
-from taproof.http.download import Download
+from taproof.http.download import PIECE as DOWNLOAD_PIECE
+from taproof.http.download import Download, joined
 
 PIECE = "x" * 65_536
 
@@ -105,3 +106,16 @@ async def test_a_client_that_leaves_ends_its_download() -> None:
         await reader.readexactly(1_000)
     await case.closed.wait()
     assert case.made < 10**9
+
+
+async def test_texts_are_joined_into_pieces() -> None:
+    """A piece ends with the text that makes it long enough, and none is lost."""
+
+    async def texts() -> AsyncGenerator[str, None]:
+        for number in range(20_000):
+            yield f"{number} "
+
+    pieces = [piece async for piece in joined(texts())]
+    assert "".join(pieces) == "".join([text async for text in texts()])
+    assert all(DOWNLOAD_PIECE <= len(piece) < DOWNLOAD_PIECE + 10 for piece in pieces[:-1])
+    assert len(pieces) == 4

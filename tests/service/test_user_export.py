@@ -10,11 +10,12 @@ from tests.service.conftest import acting
 
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, HOUR
+from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import ErasedMeanwhile, ProjectNotFound
 from taproof.core.model import MessengerIdentity, Project
 from taproof.service.erasure import Erasure
-from taproof.service.user_export import LAST_LINE, PIECE, STEP, UserExports
+from taproof.service.user_export import LAST_LINE, STEP, UserExports
 
 if TYPE_CHECKING:
     from tests.service.conftest import Node
@@ -65,23 +66,22 @@ def owner_of(project: Project) -> Developer:
 
 async def export(node: "Node", project: Project) -> str:
     """Export the user 1001 for the developer of a project."""
-    pieces = await UserExports(node.storage, node.encryptor, node.clock).export_user(owner_of(project), "1001")
-    return "".join([piece async for piece in pieces])
+    texts = await UserExports(node.storage, node.encryptor, node.clock).export_user(owner_of(project), "1001")
+    return "".join([text async for text in texts])
 
 
 async def test_an_export_reads_and_writes_in_bounded_steps(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many sign-ins there are, a step reads at most STEP rows of a list, and a piece ends at its length."""
+    """However many sign-ins there are, a step reads at most STEP rows of a list, and each text has one item."""
     project, _ = await node.project()
     await node.storage.database.add(FILL, node.clock.now // DAY, project.id, 2_000)
     steps = watched(node, monkeypatch)
-    pieces = [piece async for piece in UserExports(node.storage, node.encryptor, node.clock).export_everywhere("1001")]
+    texts = [text async for text in UserExports(node.storage, node.encryptor, node.clock).export_everywhere("1001")]
     assert max(steps.sizes) == STEP
-    assert max(map(len, pieces)) < PIECE + 2_000
-    assert len(pieces) > 10
-    text = "".join(pieces)
+    assert max(map(len, texts)) < 2_000
+    text = "".join(texts)
     assert sorted(each["id"] for each in json.loads(text)["sessions"]) == sorted(f"sess_{n}" for n in range(1, 2_001))
     assert text.endswith(f"\n{LAST_LINE}")
-    assert max(map(len, text.splitlines())) < 2_000
+    assert len(text.splitlines()) > 2_000
 
 
 @every_driver
@@ -184,3 +184,14 @@ async def test_an_export_breaks_off_if_the_rights_end(
     pieces = await UserExports(node.storage, node.encryptor, node.clock).export_user(other, "1001")
     with pytest.raises(ProjectNotFound):
         _ = [piece async for piece in pieces]
+
+
+async def test_values_that_cannot_be_decrypted_are_logged_once(node: "Node", capfd: pytest.CaptureFixture[str]) -> None:
+    """With the wrong master key, all of them are left out, and the log has one line for each kind."""
+    project, _ = await node.project(webhook_url="https://example.com/")
+    for _ in range(3):
+        await node.confirmed(project)
+    node.encryptor = Encryptor(new_master_key(system_entropy))
+    sessions = json.loads(await export(node, project))["sessions"]
+    assert [each["deliveries"][0]["body"] for each in sessions] == [None] * 3
+    assert "".join(capfd.readouterr()).count("export_unreadable") == 1

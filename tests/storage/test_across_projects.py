@@ -58,7 +58,10 @@ async def test_a_page_across_projects_needs_no_statement_for_each(sqlite: Sqlite
     assert 5 < len(in_thread) <= 2 + 5 + 4 * PAGE
 
 
-@pytest.mark.parametrize("name", ["counts.read_daily_totals", "projects.list_projects"])
+@pytest.mark.parametrize(
+    "name",
+    ["counts.read_daily_totals", "counts.read_daily_users", "projects.list_projects", "projects.name_projects"],
+)
 async def test_sums_across_projects_are_one_statement_beside_the_loop(
     sqlite: SqliteStorage, sqlite_seed: "Seed", name: str
 ) -> None:
@@ -67,7 +70,7 @@ async def test_sums_across_projects_are_one_statement_beside_the_loop(
     assert project is not None
     on_loop, in_thread = statements(sqlite)
     call: Callable[..., Awaitable[Any]] = attrgetter(name)(sqlite)
-    await (call(project.developer_id) if name == "projects.list_projects" else call(project.developer_id, 0))
+    await (call(project.developer_id) if name.startswith("projects.") else call(project.developer_id, 0))
     assert len(on_loop) == 0
     assert len(in_thread) == 3  # BEGIN, the statement and COMMIT.
 

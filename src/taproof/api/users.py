@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from taproof.api.parameters import Caller, Cursor, Limit, UserId, Writer
 from taproof.api.schemas import ErasedAnswer, ProjectId, Time
 from taproof.core.accounts import Developer
-from taproof.http.download import Download
+from taproof.http.download import Download, joined
 from taproof.http.limits.developers import HoldLimits
 from taproof.service import json_fields
 from taproof.service.erasure import Erasure
@@ -121,7 +121,7 @@ class UserEndpoints:
         only `}`. You can run two exports at a time.
         """
         async with self._across_projects(caller):
-            pieces = await self._exports.export_user(caller, messenger_id)
+            pieces = joined(await self._exports.export_user(caller, messenger_id))
             first = await anext(pieces)
         slot = self._limits.developers.download(caller.id)
         return Download(first, pieces, request.state.authenticate, slot)

@@ -112,8 +112,8 @@ async def export_user(
             await api.call("GET", ["users", messenger_id], receive=printer.print)
     else:
         async with offer_services(), open_encrypted_store(load(given)) as (storage, encryptor):
-            async for piece in UserExports(storage, encryptor, system_clock).export_everywhere(messenger_id):
-                printer.print(piece.encode(errors="replace"))
+            async for text in UserExports(storage, encryptor, system_clock).export_everywhere(messenger_id):
+                printer.print(text.encode(errors="replace"))
     printer.finish(LAST_LINE)
 
 

@@ -130,8 +130,8 @@ def _escape(value: Any) -> str:
     return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
 
 
-def _describe_exception(found: structlog.typing.ExcInfo) -> str:
-    return describe_error(found[1])
+def _describe_exception(exc_info: structlog.typing.ExcInfo) -> str:
+    return describe_error(exc_info[1])
 
 
 class _Handler(logging.StreamHandler[TextIO]):

@@ -48,7 +48,7 @@ class AnalyticsPages:
         analytics = await self.analytics.read_analytics(visitor.developer, days=days, project_id=project_id)
         project = next(({"id": id_, "name": name} for id_, name in analytics.projects if id_ == project_id), None)
         chosen = {"project_id": project_id} if project_id else {}
-        return self.pages.render(
+        return await self.pages.render_choice(
             request,
             "analytics.html",
             {
@@ -63,6 +63,7 @@ class AnalyticsPages:
                 "steps": _steps(analytics),
                 "dates": [(iso_date(day.day), day) for day in analytics.daily],
             },
+            analytics.projects,
         )
 
     async def _download(self, request: Request, visitor: Visitor) -> Response:

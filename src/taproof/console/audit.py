@@ -115,7 +115,7 @@ class AuditPages:
             "projects": projects,
             "project_name": projects.get(project_id or ""),
         }
-        return self.pages.render(request, "audit.html", context)
+        return await self.pages.render_choice(request, "audit.html", context, projects)
 
 
 def _shown(entry: AuditEntry, visitor: Visitor, tokens: Mapping[str, str], projects: Mapping[str, str]) -> ShownEntry:

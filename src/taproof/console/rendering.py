@@ -5,8 +5,9 @@ A template receives `visitor` (None if no developer is signed in), `here` (the p
 `<bdi>{{ name|shown }}</bdi>`.
 """
 
+import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from datetime import UTC, datetime
 from importlib.resources import files
 from typing import Any, Final
@@ -34,6 +35,8 @@ LOGO: Final = "/console/logo"
 _FLASH_SECONDS: Final = 60
 """The lifetime of a notice for the next page. Browsers follow a redirect immediately."""
 _UNITS: Final = ((DAY, "day"), (HOUR, "h"), (MINUTE, "min"), (SECOND, "s"))
+_FEW: Final = 100
+"""The number of choices that a page renders on the event loop, about a millisecond."""
 _NO_FLASH: Final = {"notice": "", "problem": "", "secrets": [], "secrets_hint": ""}
 
 
@@ -95,6 +98,17 @@ class PageRenderer:
         if flash and request.method != "HEAD":
             self._flash.take_away(request, response)
         return response
+
+    async def render_choice(
+        self, request: Request, template: str, context: Mapping[str, Any], projects: Sized, *, status: int = 200
+    ) -> Response:
+        """Return a page on which the visitor can choose one of `projects`.
+
+        With very many projects, this takes tens of milliseconds. A thread lets other requests run meanwhile.
+        """
+        if len(projects) <= _FEW:
+            return self.render(request, template, context, status=status)
+        return await asyncio.to_thread(self.render, request, template, context, status=status)
 
     def fragment(self, template: str, context: Mapping[str, Any]) -> str:
         """Return a part of a page as HTML, for a script that inserts it."""

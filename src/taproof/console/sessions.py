@@ -210,7 +210,7 @@ class SessionPages:
             "newest": filters.address(),
             "live": filters.address(f"{_LIST}/live") if is_first else "",
         }
-        return self.pages.render(request, "sessions.html", context, status=status)
+        return await self.pages.render_choice(request, "sessions.html", context, projects, status=status)
 
     async def _show(self, request: Request, visitor: Visitor) -> Response:
         session = await self.session_reader.read_session(visitor.developer, request.path_params["session_id"])

@@ -13,7 +13,7 @@ from taproof.console.sessions import SessionFilters, render_rows, session_rows
 from taproof.core.clock import Clock
 from taproof.core.errors import InvalidRequest, NotFound, SignedOut
 from taproof.core.model import Project
-from taproof.http.download import Download
+from taproof.http.download import Download, joined
 from taproof.service.sessions.list import SessionReader
 from taproof.service.user_export import UserExports
 from taproof.service.users import UserPage, Users
@@ -84,7 +84,7 @@ class UserPages:
 
     async def _export(self, request: Request, visitor: Visitor) -> Response:
         messenger_id: str = request.path_params["messenger_id"]
-        pieces = await self.exports.export_user(visitor.developer, messenger_id)
+        pieces = joined(await self.exports.export_user(visitor.developer, messenger_id))
         first = await anext(pieces)
         # The service refuses ids that are not digits only.
         headers = {"content-disposition": f'attachment; filename="taproof-user-{messenger_id}.json"'}

@@ -18,12 +18,26 @@ from taproof.core.errors import TaproofError
 from taproof.http.errors import NO_PAGE, send_error
 from taproof.http.requester import until_gone
 
+PIECE: Final = 32 * 1024
+"""The number of characters after which a piece should end."""
 PATIENCE: Final = 30.0
 """Seconds in which the client must accept each piece. The kernel and the server buffer less than a megabyte."""
 LIFETIME: Final = 3_600.0
 """Seconds after which a download breaks off, however fast the client reads."""
 
 _log = structlog.get_logger(__name__)
+
+
+async def joined(texts: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+    """Yield the texts in pieces of at least `PIECE` characters, but for the last one."""
+    piece = ""
+    async with contextlib.aclosing(texts):
+        async for text in texts:
+            piece += text
+            if len(piece) >= PIECE:
+                yield piece
+                piece = ""
+    yield piece
 
 
 class Download(Response):

@@ -25,10 +25,9 @@ from taproof.service.project_access import read_project_for, reading_project
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data, new_event
 from taproof.storage.protocol import Storage
 
-TESTS_LIMIT: Final = 16
-"""The maximum number of tests in progress in one process. Each can take as long as a receiver is allowed to take."""
 TESTS_OF_ONE_LIMIT: Final = 4
-"""The maximum number of these tests per developer, so that hanging receivers do not delay other developers' tests."""
+"""The maximum number of a developer's tests in progress in one process. Each can take as long as a receiver is allowed
+to take. Developers have no limit together, so that nobody's hanging receivers delay somebody else's tests."""
 
 PAGE_ATTEMPTS: Final = 400
 """The maximum number of attempts on a page of deliveries. Decrypting and writing one response takes ten microseconds of
@@ -86,7 +85,6 @@ class Deliveries:
         self._webhooks = webhooks
         self._post = post
         self._recorded = recorded
-        self._tests = asyncio.Semaphore(TESTS_LIMIT)
         self._tests_by_developer: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def list_deliveries(
@@ -230,7 +228,7 @@ class Deliveries:
         actor.grant.require("write")
         developer = actor.developer
         of_one = self._tests_by_developer.setdefault(developer.id, asyncio.Semaphore(TESTS_OF_ONE_LIMIT))
-        async with of_one, self._tests:
+        async with of_one:
             # Read the project only now: the URL may have been removed while the test waited.
             project = await read_project_for(self._storage, developer, project_id, "write")
             if project.webhook_url == "":

@@ -1,8 +1,8 @@
 """Export one user's data: for a developer, or for the operator.
 
 An export contains what `erasure.py` erases: both find the rows with the same conditions. It is JSON in which each item
-of a list is on a line of its own. It is written in pieces, and each step reads a bounded number of rows, so its size
-does not matter to other calls. Between two steps it holds no transaction and no lock, so a slow reader delays nobody.
+of a list is on a line of its own. It comes line by line, and each step reads a bounded number of rows, so its size does
+not matter to other calls. Between two steps it holds no transaction and no lock, so a slow reader delays nobody.
 
 The steps are no snapshot together, but no session appears twice or is left out because it changed its state. If data
 is erased meanwhile, or the developer's rights end, the export ends with an error and without its last line. A reader
@@ -11,6 +11,7 @@ can thus tell a complete export.
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Final
@@ -30,8 +31,6 @@ from taproof.storage.protocol.erasure import FIRST_DAY, FIRST_KEY, DaysCursor, R
 
 STEP: Final = 100
 """The number of rows of a list that one step reads."""
-PIECE: Final = 32 * 1024
-"""The number of characters after which a piece ends. One item may be longer: a session with all its webhooks."""
 LAST_LINE: Final = "}\n"
 """The last line of a complete export. No other line is equal to it."""
 REST: Final[tuple[UserTable, ...]] = ("phone_requests", "prompts", "blocks")
@@ -42,7 +41,8 @@ _UNKNOWN: Final = dict.fromkeys(
 _UNREADABLE: Final = "It was altered, or its master key is missing."
 _log = structlog.get_logger(__name__)
 
-Pieces = AsyncGenerator[str, None]
+Texts = AsyncGenerator[str, None]
+"""The texts of an export in their order. Each has at most one item: a session with all its webhooks, for example."""
 _Items = AsyncIterator[Iterable[dict[str, Any]]]
 
 
@@ -54,8 +54,8 @@ class UserExports:
         self._encryptor = encryptor
         self._clock = clock
 
-    async def export_user(self, developer: Developer, messenger_id: str) -> Pieces:
-        """Return the pieces of all data about an account that `Erasure.erase_user` would erase.
+    async def export_user(self, developer: Developer, messenger_id: str) -> Texts:
+        """Return all data about an account that `Erasure.erase_user` would erase.
 
         Raises:
             InvalidRequest: `messenger_id` is not a messenger account's id.
@@ -63,78 +63,96 @@ class UserExports:
         """
         checked_messenger_id(messenger_id)
         await require_writer(self._storage, developer)
-        return self._pieces(messenger_id, developer.id)
+        return _Export(self._storage, self._encryptor, messenger_id, developer.id).texts(self._clock())
 
-    def export_everywhere(self, messenger_id: str) -> Pieces:
-        """Return the pieces of all data about an account that `Erasure.erase_everywhere` would erase.
+    def export_everywhere(self, messenger_id: str) -> Texts:
+        """Return all data about an account that `Erasure.erase_everywhere` would erase.
 
         Raises:
             InvalidRequest: `messenger_id` is not a messenger account's id.
         """
-        return self._pieces(checked_messenger_id(messenger_id), None)
+        return _Export(self._storage, self._encryptor, checked_messenger_id(messenger_id), None).texts(self._clock())
 
-    async def _pieces(self, messenger_id: str, developer_id: str | None) -> Pieces:
-        """Yield the pieces of an export.
+
+@dataclass(slots=True)
+class _Export:
+    """One export: of all projects, or of those whose data a developer may change."""
+
+    storage: Storage
+    encryptor: Encryptor
+    messenger_id: str
+    developer_id: str | None
+    last_key: SessionKey | None = None
+    """The session that was read last; None before the first."""
+    unreadable: set[str] = field(default_factory=set)
+    """The kinds of values that could not be decrypted; each is logged once."""
+
+    async def texts(self, now: int) -> Texts:
+        """Yield the texts.
 
         Raises:
             ErasedMeanwhile: some of the data may be missing.
             ProjectNotFound, InsufficientRole: the developer's rights in a project have ended.
         """
-        last = _LastRead(self._storage, messenger_id)
-        rights = await self._writable(developer_id)
-        lists: list[tuple[str, _Items]] = [
-            ("sessions", self._sessions(messenger_id, developer_id, last)),
-            ("days", self._days(messenger_id, developer_id)),
-        ]
-        if developer_id is None:
-            lists += [(table, self._rest(messenger_id, table)) for table in REST]
-        head = {"messenger_id": messenger_id, "exported_at": iso8601(self._clock())}
-        text = "{" + ",\n".join(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in head.items())
+        rights = await self._writable()
+        lists: list[tuple[str, _Items]] = [("sessions", self._sessions()), ("days", self._days())]
+        if self.developer_id is None:
+            lists += [(table, self._rest(table)) for table in REST]
+        yield f'{{"messenger_id": "{self.messenger_id}",\n"exported_at": "{iso8601(now)}"'
         for name, items in lists:
-            text += f',\n"{name}": ['
+            yield f',\n"{name}": ['
             separator = "\n"
             async for some in items:
                 for each in some:
-                    text += separator + json.dumps(each, ensure_ascii=False)
+                    yield separator + json.dumps(each, ensure_ascii=False)
                     separator = ",\n"
-                    if len(text) >= PIECE:
-                        yield text
-                        text = ""
-            text += "]"
-        await last.require_kept()
+            yield "]"
+        await self._require_kept()
         # The rows of a project whose rights ended meanwhile are left out of the later steps without an error.
-        if not rights <= await self._writable(developer_id):
+        if not rights <= await self._writable():
             raise ProjectNotFound
-        yield f"{text}\n{LAST_LINE}"
+        yield f"\n{LAST_LINE}"
 
-    async def _writable(self, developer_id: str | None) -> set[str]:
-        return set() if developer_id is None else await self._storage.erasure.find_writable(developer_id)
+    async def _writable(self) -> set[str]:
+        return set() if self.developer_id is None else await self.storage.erasure.find_writable(self.developer_id)
 
-    async def _sessions(self, messenger_id: str, developer_id: str | None, last: "_LastRead") -> _Items:
+    async def _sessions(self) -> _Items:
         """Yield the sessions of each project, in the order in which an erasure would erase them."""
-        project_id = ""
-        while found := await self._storage.erasure.find_project(messenger_id, developer_id, project_id):
+        erasure, project_id = self.storage.erasure, ""
+        while found := await erasure.find_project(self.messenger_id, self.developer_id, project_id):
             project_id, key = found, FIRST_KEY
             while True:
-                rows = await self._storage.erasure.export_sessions(messenger_id, project_id, developer_id, key, STEP)
-                await last.require_kept()
-                sessions = rows["sessions"]
-                if sessions:
-                    last.key = key = _key(sessions[-1])
+                rows = await erasure.export_sessions(self.messenger_id, project_id, self.developer_id, key, STEP)
+                await self._require_kept()
+                if sessions := rows["sessions"]:
+                    self.last_key = key = _key(sessions[-1])
                     yield self._shown_sessions(rows)
                 if len(sessions) < STEP:
                     break
 
-    async def _days(self, messenger_id: str, developer_id: str | None) -> _Items:
+    async def _require_kept(self) -> None:
+        """Refuse to go on if the session that was read last is gone, after each further read.
+
+        An erasure erases in the order in which an export reads. So if it has erased a session before the export read
+        it, the one that was read before it is gone too.
+
+        Raises:
+            ErasedMeanwhile: it is gone.
+        """
+        key = self.last_key
+        if key is not None and not await self.storage.erasure.is_kept(self.messenger_id, key):
+            raise ErasedMeanwhile
+
+    async def _days(self) -> _Items:
         after = FIRST_DAY
-        while rows := await self._storage.erasure.export_days(messenger_id, developer_id, after, STEP):
-            yield [_shown(row) for row in rows]
+        while rows := await self.storage.erasure.export_days(self.messenger_id, self.developer_id, after, STEP):
+            yield map(_shown, rows)
             after = DaysCursor(*(rows[-1][column] for column in ("developer_id", "day", "project_id")))
 
-    async def _rest(self, messenger_id: str, table: UserTable) -> _Items:
+    async def _rest(self, table: UserTable) -> _Items:
         after: Row | None = None
-        while rows := await self._storage.erasure.export_rest(messenger_id, table, after, STEP):
-            yield [_shown(row) for row in rows]
+        while rows := await self.storage.erasure.export_rest(self.messenger_id, table, after, STEP):
+            yield map(_shown, rows)
             after = rows[-1]
 
     def _shown_sessions(self, rows: Rows) -> Iterable[dict[str, Any]]:
@@ -180,33 +198,14 @@ class UserExports:
         if not encrypted:
             return None
         try:
-            return self._encryptor.decrypt(encrypted, associated_data)
+            return self.encryptor.decrypt(encrypted, associated_data)
         except DecryptionFailed:
-            # One bad value must not make the whole export fail.
-            _log.error("export_unreadable", value=associated_data.split(":", 1)[0], advice=_UNREADABLE)
+            # One bad value must not make the whole export fail, and a million must not fill the log.
+            kind = associated_data.split(":", 1)[0]
+            if kind not in self.unreadable:
+                _log.error("export_unreadable", value=kind, advice=_UNREADABLE)
+            self.unreadable.add(kind)
             return None
-
-
-class _LastRead:
-    """The session that an export has read last; `key` is None before the first.
-
-    An erasure erases in the order in which an export reads. So if it has erased a session before the export read it,
-    the one that was read before it is gone too.
-    """
-
-    def __init__(self, storage: Storage, messenger_id: str) -> None:
-        self._storage = storage
-        self._messenger_id = messenger_id
-        self.key: SessionKey | None = None
-
-    async def require_kept(self) -> None:
-        """Refuse to go on if the session is gone, after each further read.
-
-        Raises:
-            ErasedMeanwhile: it is gone.
-        """
-        if self.key is not None and not await self._storage.erasure.is_kept(self._messenger_id, self.key):
-            raise ErasedMeanwhile
 
 
 def _key(row: Row) -> SessionKey:

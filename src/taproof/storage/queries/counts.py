@@ -84,7 +84,7 @@ class CountQueries(Queries[AnyDatabase]):
         return [DailyCounts("", *row) for row in found]
 
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
-        return [DailyUsers(*row) for row in await self._database.read(READ_DAILY_USERS, developer_id, first_day)]
+        return [DailyUsers(*row) for row in await self._database.look_up(READ_DAILY_USERS, developer_id, first_day)]
 
     async def purge_user_days(self, before_day: int, limit: int) -> int:
         return await self._database.purge(PURGE_USER_DAYS, before_day, limit)

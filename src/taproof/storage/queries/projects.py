@@ -157,7 +157,7 @@ class ProjectQueries(Queries[AnyDatabase]):
         return int(found[0][0]) if found else 0
 
     async def name_projects(self, developer_id: str) -> list[NamedProject]:
-        return [NamedProject(*row) for row in await self._database.read(NAME_PROJECTS, developer_id)]
+        return [NamedProject(*row) for row in await self._database.look_up(NAME_PROJECTS, developer_id)]
 
     async def update_project(
         self,
