@@ -49,6 +49,8 @@ _LOADS: Final = frozenset(
 )
 """Audit events (https://docs.python.org/3/library/audit_events.html), and one for patterns."""
 _SHOWN_FRAMES: Final = 12
+_KEY_FILE: Final = "taproof/runtime/key_file.py"
+"""It reads the master keys right before their use, once after each change (docs/explanation/event-loop.md)."""
 
 Report = Callable[[str], None]
 Position = list[tuple[CodeType, int]]
@@ -240,6 +242,8 @@ class LoopWork:
         stack.reverse()
         if any("importlib._bootstrap" in frame.filename for frame in stack):
             return  # It is a part of an import, which has been reported.
+        if any(frame.name == "newer" and frame.filename.endswith(_KEY_FILE) for frame in stack):
+            return
         self._report = None  # The report itself reads the lines of the stack.
         try:
             shown = "".join(traceback.StackSummary.from_list(stack[-_SHOWN_FRAMES:]).format())

@@ -44,7 +44,7 @@ class Place:
 
     def quick(self) -> "Place":
         """Return the same place with `is_quick`. On SQLite each process that opens it must apply that itself."""
-        url = self.url if self.url.startswith("sqlite:///") else f"{self.url}?synchronous_commit=off"
+        url = self.url if self.url.startswith("sqlite:///") else f"{self.url}?options=-c%20synchronous_commit%3Doff"
         return dataclasses.replace(self, url=url, is_quick=True)
 
     @property
