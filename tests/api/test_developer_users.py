@@ -249,4 +249,5 @@ async def test_a_member_who_is_removed_during_an_export_gets_nothing(api: Api, m
         return found
 
     monkeypatch.setattr(api.storage.erasure, "find_project", find_then_remove)
-    assert (await api.call("GET", "/users/1001", eve_token)).json()["sessions"] == []
+    refused = await api.call("GET", "/users/1001", eve_token)
+    assert (refused.status_code, refused.headers["x-error-code"]) == (404, "project_not_found")

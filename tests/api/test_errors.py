@@ -78,6 +78,7 @@ STATUS_OF_CODE = {
     "internal_error": 500,
     "store_unavailable": 503,
     "not_ready": 503,
+    "erased_meanwhile": 503,
     "messenger_unavailable": 503,
 }
 SECRET = "whsec_this_must_not_show"

@@ -110,6 +110,8 @@ class Terminal:
                     assert number is not None, shown
                     phone.sign_in({"deeplink": found[0]}, button or number[1])
                     break
+            # `communicate` would lose the lines that have been read with the link's.
+            shown += asking.read()
             out, err = process.communicate(timeout=PATIENCE)
         if asking is process.stderr:
             return subprocess.CompletedProcess("login", process.returncode, out, shown + err)

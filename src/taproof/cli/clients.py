@@ -150,7 +150,7 @@ async def update_client(
     email_claim: EmailClaim = None,
     id_token_lifetime: Lifetime = None,
 ) -> Output:
-    """Change the given settings of a client. The given redirect URIs replace all earlier ones, and so do the grants.
+    """Change a client's settings. Redirect URIs and grants replace the earlier ones.
 
     With the method none, its secret is erased. A client without a secret gets one with basic or post. Sign-ins that use
     a removed grant end.

@@ -101,6 +101,8 @@ async def test_a_statement_walks_down_the_primary_key_of_its_own_days(postgres: 
         (prompt_queries.SET_UNREACHABLE, key),
         (prompt_queries.SET_REACHABLE, ("opened", *key)),
         (f"{prompt_queries.READ_REACHABLE} FOR UPDATE", key),
+        (prompt_queries.READ_RENEWAL, (*key, "1")),
+        (prompt_queries.RENEW_PROMPT, (1, "1", "en", NOW, "x", *key, 0)),
     ):
         lines = await connection.fetch(f"EXPLAIN {one}", *arguments)
         scans = [row[0].strip() for row in lines if "Scan" in row[0] and "sessions" in row[0]]

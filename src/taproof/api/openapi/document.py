@@ -106,6 +106,7 @@ _NOT_FOUND: Final = {
     "delivery_id": "DeliveryNotFound",
 }
 """The 404 response of endpoints with this parameter. If there are several, the last one's response covers all."""
+_OTHER_NOT_FOUND: Final = {"accept_member_invitation": "InvitationNotFound", "export_user": "ProjectNotFound"}
 _ASKS_MESSENGER: Final = frozenset({"create_project", "update_project"})
 
 
@@ -145,8 +146,8 @@ def _complete(operation: dict[str, Any]) -> None:
     if "requestBody" in operation:
         possible += ["PayloadTooLarge", "UnsupportedContentEncoding"]
     possible += [_NOT_FOUND[each["name"]] for each in parameters if each["name"] in _NOT_FOUND][-1:]
-    if operation["operationId"] == "accept_member_invitation":
-        possible.append("InvitationNotFound")
+    if operation["operationId"] in _OTHER_NOT_FOUND:
+        possible.append(_OTHER_NOT_FOUND[operation["operationId"]])
     operation["responses"].pop("422", None)
     operation["responses"] |= failures(*possible)
     operation["security"] = [{"accessToken": []}]

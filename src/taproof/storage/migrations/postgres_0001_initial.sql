@@ -530,7 +530,7 @@ BEGIN
     ) AS a CROSS JOIN LATERAL (
       SELECT FROM sessions s
       WHERE s.day = ANY ($1) AND s.day = a.day AND s.token_hash = a.token_hash
-        AND s.status || '' = 'pending' AND s.opener_id = a.messenger_id AND s.expires_at > a.deadline
+        AND s.status || '' = 'pending' AND COALESCE(s.opener_id, '') = a.messenger_id AND s.expires_at > a.deadline
         AND CASE WHEN a.return_hash IS NULL THEN s.return_required = 0 ELSE s.return_hash = a.return_hash END
       LIMIT 1 FOR UPDATE
     ) AS s

@@ -29,7 +29,8 @@ These rules complete the order:
 - Continuing to end a webhook's deliveries locks the row in ended_webhooks before any event, and deletes it last.
 
 The planner must find sessions only by their primary key. So statements use `CROSS JOIN LATERAL (… LIMIT 1)`, which
-searches the key once per session, and compare a status as `status || ''`. A new day's partition has no statistics in
-its first minutes, and old statistics suggest that few sessions are pending. In both cases, a scan of all sessions of
-the day looks cheap. The same applies to events: statistics from a quiet hour suggest that no event is due.
+searches the key once per session, and compare `status || ''` and `COALESCE(opener_id, '')`. A new day's partition has
+no statistics in its first minutes, and old statistics suggest that few sessions are pending. In both cases, a scan of
+all sessions of the day, or of the index of openers, looks cheap. The same applies to events: statistics from a quiet
+hour suggest that no event is due.
 """

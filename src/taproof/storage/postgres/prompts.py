@@ -22,7 +22,7 @@ WITH held AS MATERIALIZED (
   ) AS a CROSS JOIN LATERAL (
     SELECT x.expires_at, CASE WHEN x.withdrawn = 1 THEN x.cancelled_at END AS ended_at, x.hint FROM sessions x
     WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash
-      AND x.opener_id = a.messenger_id
+      AND COALESCE(x.opener_id, '') = a.messenger_id
     LIMIT 1 FOR SHARE
   ) AS s
 ), recorded AS (

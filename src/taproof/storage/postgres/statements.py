@@ -74,7 +74,8 @@ WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[], $8::TEXT[],
     $9::BYTEA[], $10::BIGINT[], $11::TEXT[])
     AS a (day, token_hash, cancelled_at, deadline, opener_id, event_id, type, encrypted_body, created_at, project_id)
-), {_locked("s.status || '' = 'pending' AND s.opener_id = a.opener_id AND s.expires_at > a.deadline")}, moved AS (
+), {_locked("s.status || '' = 'pending' AND COALESCE(s.opener_id, '') = a.opener_id AND s.expires_at > a.deadline")},
+moved AS (
   UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, context = NULL, {queries.FORGET_RETURN}
   FROM locked l, projects p
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
@@ -119,7 +120,8 @@ SELECT * FROM moved"""
 REPORT_SESSION: Final = f"""
 WITH held AS MATERIALIZED (
   SELECT s.day, s.token_hash, s.status FROM sessions s
-  WHERE s.day = $2 AND s.token_hash = $3 AND s.opener_id = $4 AND s.reported_at IS NULL AND s.status || '' = $6
+  WHERE s.day = $2 AND s.token_hash = $3 AND COALESCE(s.opener_id, '') = $4 AND s.reported_at IS NULL
+    AND s.status || '' = $6
     AND (s.status || '' IN ('confirmed', 'used') OR (s.status || '' = 'pending' AND s.expires_at > $5))
   FOR UPDATE
 ), moved AS (

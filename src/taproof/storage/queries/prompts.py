@@ -16,20 +16,20 @@ ON CONFLICT (day, token_hash) DO UPDATE SET bot_id = excluded.bot_id, messenger_
 RECORD_PROMPT: Final = f"""
 INSERT INTO prompts (day, token_hash, bot_id, messenger_id, message_id, language, expires_at, ended_at, leased_until)
 SELECT s.day, s.token_hash, $1, $2, $3, $4, s.expires_at, CASE WHEN s.withdrawn = 1 THEN s.cancelled_at END, 0
-FROM sessions s WHERE s.day = $5 AND s.token_hash = $6 AND s.opener_id = $2 {REPLACE_PROMPT}
+FROM sessions s WHERE s.day = $5 AND s.token_hash = $6 AND COALESCE(s.opener_id, '') = $2 {REPLACE_PROMPT}
 RETURNING (SELECT s.hint FROM sessions s WHERE s.day = prompts.day AND s.token_hash = prompts.token_hash)"""
 FIND_MESSAGE: Final = """
 SELECT message_id FROM prompts WHERE day = $1 AND token_hash = $2 AND bot_id = $3 AND messenger_id = $4"""
 READ_RENEWAL: Final = """
 SELECT p.message_id, COALESCE(p.renewals, 0), p.renewed_at, p.renewed_for FROM sessions s
 LEFT JOIN prompts p ON p.day = s.day AND p.token_hash = s.token_hash
-WHERE s.day = $1 AND s.token_hash = $2 AND s.opener_id = $3 AND s.status || '' = 'pending'"""
+WHERE s.day = $1 AND s.token_hash = $2 AND COALESCE(s.opener_id, '') = $3 AND s.status || '' = 'pending'"""
 # The number of renewals that was read is a condition, so only one of several taps renews a prompt.
 RENEW_PROMPT: Final = """
 INSERT INTO prompts (day, token_hash, bot_id, messenger_id, language, expires_at, leased_until, renewals, renewed_at,
   renewed_for)
 SELECT s.day, s.token_hash, $1, $2, $3, s.expires_at, 0, 1, $4, $5
-FROM sessions s WHERE s.day = $6 AND s.token_hash = $7 AND s.opener_id = $2 AND s.status || '' = 'pending'
+FROM sessions s WHERE s.day = $6 AND s.token_hash = $7 AND COALESCE(s.opener_id, '') = $2 AND s.status || '' = 'pending'
 ON CONFLICT (day, token_hash) DO UPDATE SET message_id = NULL, renewals = prompts.renewals + 1,
   renewed_at = excluded.renewed_at, renewed_for = excluded.renewed_for
 WHERE prompts.renewals = $8 AND prompts.renewed_for IS DISTINCT FROM excluded.renewed_for

@@ -50,19 +50,19 @@ WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND return_required = 
     AND ($5 IS NULL OR (p.collect_phone = 1 AND d.plan <> 'free')))
 RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id"""
 # A pending session with `confirmed_at` waits for its return code: see "returning" in `core/session_state.py`.
-# PostgreSQL runs the next three statements too: `storage/postgres/` explains `status || ''`.
+# PostgreSQL runs the next three statements too. `storage/postgres/` explains `status || ''` and `COALESCE(…, '')`.
 AWAIT_RETURN: Final = """
 UPDATE sessions SET confirmed_at = $1, expires_at = $2, messenger_id = $3, messenger_name = $4,
   messenger_username = $5, return_hash = $6, encrypted_phone = $7, context = NULL, hint = 'return'
 WHERE day = $8 AND token_hash = $9 AND status || '' = 'pending' AND return_required = 1 AND confirmed_at IS NULL
-  AND opener_id = $3 AND expires_at > $10
+  AND COALESCE(opener_id, '') = $3 AND expires_at > $10
   AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
     AND ($11 = 0 OR (p.collect_phone = 1 AND d.plan <> 'free')))
 RETURNING id"""
 RENEW_RETURN: Final = """
 UPDATE sessions SET return_hash = $1
-WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NOT NULL AND opener_id = $4
-  AND expires_at > $5 RETURNING id"""
+WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NOT NULL
+  AND COALESCE(opener_id, '') = $4 AND expires_at > $5 RETURNING id"""
 READ_RETURNING_USER: Final = """
 SELECT id, messenger_id, messenger_name, messenger_username, encrypted_phone FROM sessions
 WHERE day = $1 AND token_hash = $2 AND status || '' = 'pending' AND return_hash = $3"""
