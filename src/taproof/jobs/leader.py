@@ -144,7 +144,8 @@ class LeaderElection:
 
     async def _give_up(self) -> None:
         try:
-            async with asyncio.timeout(GRACE_SECONDS):
+            # A busy store can take seconds, and waiting for the lease to lapse takes longer.
+            async with asyncio.timeout(LOSE_SECONDS):
                 await self._leases.release_lease(self._name, self._holder)
         except (StoreUnavailable, TimeoutError):
             return  # The lease lapses by itself.
