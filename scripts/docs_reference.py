@@ -5,8 +5,10 @@ is not up to date.
 """
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final
+from types import SimpleNamespace
+from typing import Any, Final, cast
 
 import typer
 from prometheus_client import CollectorRegistry
@@ -23,6 +25,7 @@ from taproof.config.options import variable
 from taproof.config.settings import OPTIONS
 from taproof.core.roles import ACTIONS, PERMITTED, ROLES
 from taproof.http.metrics import Metrics
+from taproof.service.use_cases import UseCases
 
 DOCS: Final = Path(__file__).parent.parent / "docs"
 SETTINGS_INTRO: Final = """\
@@ -69,23 +72,8 @@ is running. Commands that delete something, and `regenerate`, ask first, unless 
 
 def openapi() -> dict[str, Any]:
     """Return the document that `/openapi.json` serves. Building it calls no service."""
-    unused: Any = None
-    metrics = Metrics(CollectorRegistry(), "")
-    return build_openapi(
-        DeveloperApi(
-            *[unused] * 5,
-            audit=unused,
-            bots=unused,
-            clients=unused,
-            members=unused,
-            plans=unused,
-            erasure=unused,
-            users=unused,
-            exports=unused,
-            metrics=metrics,
-            limits=unused,
-        ).build_app()
-    )
+    no_use_cases: Any = SimpleNamespace(**dict.fromkeys(each.name for each in fields(UseCases)))
+    return build_openapi(DeveloperApi(no_use_cases, Metrics(CollectorRegistry(), ""), cast("Any", None)).build_app())
 
 
 def settings_page() -> str:

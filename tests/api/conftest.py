@@ -8,17 +8,17 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 from fastapi import FastAPI
 from jsonschema import Draft202012Validator
 from prometheus_client import CollectorRegistry
+from scripts.docs_reference import openapi
 from tests.whole_sign_in import WholeSignIn
 
 from taproof.api.developer import DeveloperApi
-from taproof.api.openapi.document import build_openapi
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.encryption import Encryptor, new_master_key
@@ -26,19 +26,11 @@ from taproof.core.entropy import system_entropy
 from taproof.core.errors import BotTokenRefused, MessengerUnavailable
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
-from taproof.service.analytics import AnalyticsReader
-from taproof.service.audit import AuditLog
 from taproof.service.bots import BotAccount, Bots
-from taproof.service.deliveries import Deliveries
 from taproof.service.developers import Developers
-from taproof.service.erasure import Erasure
-from taproof.service.members import Members
-from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
-from taproof.service.sessions.list import SessionReader
-from taproof.service.user_export import UserExports
-from taproof.service.users import Users
+from taproof.service.use_cases import assemble
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -218,29 +210,13 @@ def clock() -> ManualClock:
 @pytest.fixture(scope="session")
 def documented() -> DocumentedAnswers:
     """Return the document of `/openapi.json`. It is built once, because that takes longer than most tests."""
-    unused = cast("Any", None)
-    metrics = Metrics(CollectorRegistry(), "0.1.0")
-    app = DeveloperApi(
-        *[unused] * 5,
-        audit=unused,
-        bots=unused,
-        clients=unused,
-        members=unused,
-        plans=unused,
-        erasure=unused,
-        users=unused,
-        exports=unused,
-        metrics=metrics,
-        limits=unused,
-    ).build_app()
-    return DocumentedAnswers(build_openapi(app))
+    return DocumentedAnswers(openapi())
 
 
 @pytest.fixture
 async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers) -> AsyncIterator[Api]:
     storage = SqliteStorage.open(tmp_path / "taproof.db", START)
     encryptor = Encryptor(new_master_key(system_entropy))
-    developers = Developers(storage, clock, system_entropy)
     metrics = Metrics(CollectorRegistry(), "0.1.0")
     webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
     receiver = Receiver()
@@ -248,33 +224,33 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
     plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
     bot_father = BotFather()
     limits = RateLimits(metrics, clock, generate_address=None, generate_project=None, local_only=True)
-    erasure = Erasure(storage, clock, system_entropy)
-    app = DeveloperApi(
-        developers,
-        projects,
-        SessionReader(storage, encryptor, clock),
-        AnalyticsReader(storage, clock),
-        Deliveries(storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded),
-        audit=AuditLog(storage),
-        bots=make_bots(storage, encryptor, clock, projects, bot_father),
-        clients=OidcClients(storage, clock, system_entropy),
-        members=Members(storage, clock, system_entropy, base_url="https://taproof.test"),
-        plans=plans,
-        erasure=erasure,
-        users=Users(storage),
-        exports=UserExports(storage, encryptor, clock),
-        metrics=metrics,
-        limits=limits,
-    ).build_app()
     signin = WholeSignIn(
         storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
     )
+    use_cases = assemble(
+        storage,
+        encryptor,
+        clock,
+        system_entropy,
+        sign_in_sessions=signin,
+        waiting=signin.waiting,
+        projects=projects,
+        plans=plans,
+        bots=make_bots(storage, encryptor, clock, projects, bot_father),
+        webhooks=webhooks,
+        post=receiver.post,
+        event_recorded=receiver.recorded,
+        find_manager=bot_father.find_manager,
+        new_bot_link_base="https://t.me/newbot/",
+        base_url="https://taproof.test",
+    )
+    app = DeveloperApi(use_cases, metrics, limits).build_app()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         yield Api(
             app,
             storage,
             clock,
-            developers,
+            use_cases.developers,
             signin,
             metrics,
             webhooks,

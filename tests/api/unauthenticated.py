@@ -119,7 +119,7 @@ class Running:
         if not self._client_id:
             developer = await self.services.developers.read_developer("ada@example.com")
             changes = ClientChanges(name="App", redirect_uris=("https://app.example/",), auth_method="none")
-            created, _ = await self.services.oidc_clients.create_client(
+            created, _ = await self.services.clients.create_client(
                 Actor(developer, "command_line"), self.project_id, changes
             )
             self._client_id = created.id
@@ -164,7 +164,7 @@ async def running(folder: Path, *, sandbox: bool = False) -> AsyncIterator[Runni
             started = await start_sandbox(settings, services)
             apps |= started.apps
             services.deeplinks.set_service_bot(started.link_base, started.bot_id)
-        messenger = connect_messenger(settings, services, started)
+        messenger = connect_messenger(settings, services, started.bot_token if started else settings.service_bot_token)
         webhooks = webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
         apps |= webhooks | mini_app_apps(services, PUBLIC_KEY)
         pages = Pages(settings, services)

@@ -24,7 +24,7 @@ from tests.sign_ins import stored_sign_in
 from tests.tapping import tap_right
 from tests.whole_sign_in import WholeSignIn
 
-from taproof.console.app import Console, ConsoleServices
+from taproof.console.app import Console
 from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.brand import Brand
@@ -34,24 +34,11 @@ from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
-from taproof.service.analytics import AnalyticsReader
-from taproof.service.audit import AuditLog
-from taproof.service.console.sessions import ConsoleSessions
-from taproof.service.console.sign_in import DeveloperSignIns
-from taproof.service.deliveries import Deliveries
-from taproof.service.developers import Developers
-from taproof.service.erasure import Erasure
-from taproof.service.invitations import Invitations
-from taproof.service.managed_bots import ManagedBots
-from taproof.service.members import Members
-from taproof.service.oidc.clients import OidcClients
 from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
-from taproof.service.sessions.list import SessionReader
 from taproof.service.sessions.results import CreatedSession
 from taproof.service.sessions.seen import SeenSession
-from taproof.service.user_export import UserExports
-from taproof.service.users import Users
+from taproof.service.use_cases import UseCases, assemble
 from taproof.service.webhooks import Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -104,7 +91,7 @@ class Installation:
     app: Console
     storage: SqliteStorage
     clock: ManualClock
-    services: ConsoleServices
+    services: UseCases
     messenger: Messenger
     receiver: Receiver
     webhooks: Webhooks
@@ -184,34 +171,22 @@ async def open_console(
     projects = make_projects(storage, encryptor, clock)
     bot_father = BotFather()
     bots = make_bots(storage, encryptor, clock, projects, bot_father)
-    erasure = Erasure(storage, clock, system_entropy)
-    services = ConsoleServices(
-        developers=Developers(storage, clock, system_entropy),
+    services = assemble(
+        storage,
+        encryptor,
+        clock,
+        system_entropy,
+        sign_in_sessions=signin,
+        waiting=signin.waiting,
         projects=projects,
-        session_reader=SessionReader(storage, encryptor, clock),
-        analytics=AnalyticsReader(storage, clock),
-        deliveries=Deliveries(
-            storage, encryptor, clock, system_entropy, webhooks, post=receiver.post, recorded=receiver.recorded
-        ),
-        audit=AuditLog(storage),
-        bots=bots,
-        managed_bots=ManagedBots(
-            storage,
-            encryptor,
-            clock,
-            bots=bots,
-            find_manager=bot_father.find_manager,
-            link_base="https://t.me/newbot/",
-        ),
-        clients=OidcClients(storage, clock, system_entropy),
         plans=plans,
-        erasure=erasure,
-        users=Users(storage),
-        exports=UserExports(storage, encryptor, clock),
-        console_sessions=ConsoleSessions(storage, clock, system_entropy),
-        invitations=Invitations(storage, clock, system_entropy),
-        members=Members(storage, clock, system_entropy, base_url=BASE_URL),
-        developer_sign_ins=DeveloperSignIns(storage, encryptor, signin, clock, system_entropy, waiting=signin.waiting),
+        bots=bots,
+        webhooks=webhooks,
+        post=receiver.post,
+        event_recorded=receiver.recorded,
+        find_manager=bot_father.find_manager,
+        new_bot_link_base="https://t.me/newbot/",
+        base_url=BASE_URL,
     )
     limits = RateLimits(
         Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None, local_only=True

@@ -33,23 +33,8 @@ async def api(console: Installation, visitor: Visitor) -> AsyncIterator[httpx.As
     """The developer API of the same installation, called with an access token of `visitor`."""
     asked = console.services
     metrics = Metrics(CollectorRegistry(), "1.2.3")
-    app = DeveloperApi(
-        asked.developers,
-        asked.projects,
-        asked.session_reader,
-        asked.analytics,
-        asked.deliveries,
-        audit=asked.audit,
-        bots=asked.bots,
-        clients=asked.clients,
-        members=asked.members,
-        plans=asked.plans,
-        erasure=asked.erasure,
-        users=asked.users,
-        exports=asked.exports,
-        metrics=metrics,
-        limits=RateLimits(metrics, console.clock, generate_address=None, generate_project=None, local_only=True),
-    ).build_app()
+    limits = RateLimits(metrics, console.clock, generate_address=None, generate_project=None, local_only=True)
+    app = DeveloperApi(asked, metrics, limits).build_app()
     created = await asked.developers.create_access_token(visitor.actor, "test")
     headers = {"Authorization": f"Bearer {created.plaintext}"}
     transport = httpx.ASGITransport(app)

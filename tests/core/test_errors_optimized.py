@@ -3,7 +3,10 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
+
+ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import importlib, json, pkgutil
@@ -16,11 +19,8 @@ for package in ("cli", "config", "console", "core", "runtime", "sandbox", "servi
         if module.name != "taproof.runtime.bot_runtime":  # It declares no error, and loads the messenger's library.
             importlib.import_module(module.name)
 
-from taproof.api.developer import DeveloperApi
+from scripts.docs_reference import openapi
 from taproof.http.errors import error_response
-from taproof.http.metrics import Metrics
-from taproof.api.openapi.document import build_openapi
-from prometheus_client import CollectorRegistry
 import structlog
 
 structlog.configure(processors=[structlog.processors.JSONRenderer()], logger_factory=structlog.ReturnLoggerFactory())
@@ -35,27 +35,15 @@ declared = {
     for error in subclasses(TaproofError)
 }
 answers = {error.code: repr(error_response(error())) for error in API_ERRORS}
-app = DeveloperApi(
-    *[None] * 5,
-    audit=None,
-    bots=None,
-    clients=None,
-    members=None,
-    plans=None,
-    erasure=None,
-    users=None,
-    exports=None,
-    metrics=Metrics(CollectorRegistry(), "1"),
-    limits=None,
-).build_app()
-responses = build_openapi(app)["components"]["responses"]
+responses = openapi()["components"]["responses"]
 print(json.dumps({"declared": declared, "answers": answers, "responses": responses}))
 """
 
 
 def run(*options: str) -> dict[str, Any]:
     """Return what the program prints."""
-    done = subprocess.run([sys.executable, *options, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    command = [sys.executable, *options, "-c", PROGRAM]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 

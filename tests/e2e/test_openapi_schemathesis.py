@@ -5,36 +5,16 @@ get real ids in place of generated ones, so that the successful answers are reac
 """
 
 from copy import deepcopy
-from typing import Any, cast
+from typing import Any
 
 import httpx
 import pytest
 import schemathesis
-from prometheus_client import CollectorRegistry
 from schemathesis import GenerationMode
+from scripts.docs_reference import openapi
 from tests.e2e.conftest import Developer, NewPhone, OwnProject, Service
 
-from taproof.api.developer import DeveloperApi
-from taproof.api.openapi.document import build_openapi
-from taproof.http.metrics import Metrics
-
-_NO_SERVICE = cast("Any", None)
-"""The cases are generated before any service runs, so only the routes and models are needed."""
-DOCUMENT = build_openapi(
-    DeveloperApi(
-        *[_NO_SERVICE] * 5,
-        audit=_NO_SERVICE,
-        bots=_NO_SERVICE,
-        clients=_NO_SERVICE,
-        members=_NO_SERVICE,
-        plans=_NO_SERVICE,
-        erasure=_NO_SERVICE,
-        users=_NO_SERVICE,
-        exports=_NO_SERVICE,
-        metrics=Metrics(CollectorRegistry(), "0"),
-        limits=_NO_SERVICE,
-    ).build_app()
-)
+DOCUMENT = openapi()
 CONFIG = schemathesis.Config.from_dict({
     "generation": {
         "max-examples": 40,

@@ -28,9 +28,7 @@ async def parameters_of(at: Running, auth_method: Literal["none", "post"] = "non
     developer = await at.services.developers.read_developer("ada@example.com")
     redirect_uri = "https://app.example/"
     wanted = ClientChanges("Shop", (redirect_uri,), auth_method, grant_types=GRANT_TYPES)
-    client, secret = await at.services.oidc_clients.create_client(
-        Actor(developer, "command_line"), at.project_id, wanted
-    )
+    client, secret = await at.services.clients.create_client(Actor(developer, "command_line"), at.project_id, wanted)
     return {
         "client_id": client.id,
         **({} if secret is None else {"client_secret": secret}),

@@ -14,17 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 import httpx
 import pytest
-from prometheus_client import CollectorRegistry
 from pydantic import BaseModel
+from scripts.docs_reference import openapi
 
 import taproof
 from taproof import WebhookError, verify_webhook
-from taproof.api.developer import DeveloperApi
-from taproof.api.openapi.document import build_openapi
 from taproof.api.parameters import PAGE_LIMIT
 from taproof.api.project_fields import RotateWebhookSecret
 from taproof.api.schemas import AttemptAnswer, DeliveryAnswer
@@ -33,7 +31,6 @@ from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
-from taproof.http.metrics import Metrics
 from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
 from taproof.webhooks import scheduler
@@ -373,24 +370,7 @@ def test_the_exceptions_and_fields_are_those_of_the_sdk() -> None:
 
 def test_the_calls_and_what_they_answer_are_the_apis() -> None:
     """Each address on the page is answered by the service, and each field and status that it names is there."""
-    unused = cast("Any", None)
-    metrics = Metrics(CollectorRegistry(), "0.1.0")
-    paths = build_openapi(
-        DeveloperApi(
-            *[unused] * 5,
-            audit=unused,
-            bots=unused,
-            clients=unused,
-            members=unused,
-            plans=unused,
-            erasure=unused,
-            users=unused,
-            exports=unused,
-            metrics=metrics,
-            limits=unused,
-        ).build_app()
-    )["paths"]
-    known = {re.sub(r"\{\w+\}", ":id", path) for path in paths}
+    known = {re.sub(r"\{\w+\}", ":id", path) for path in openapi()["paths"]}
     # The program after an outage puts its addresses together; it is run above.
     text = PAGE.replace(programs("python")[1], "").replace("$project_url", "/api/v1/dev/projects/:id")
     named = re.sub(r"\$TAPROOF_PROJECT_ID\b", ":id", text)

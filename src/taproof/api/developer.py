@@ -43,19 +43,8 @@ from taproof.http.limits.developers import TellLimits
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import CountRequests, Metrics
 from taproof.service import json_fields
-from taproof.service.analytics import AnalyticsReader
-from taproof.service.audit import AuditLog
-from taproof.service.bots import Bots
-from taproof.service.deliveries import Deliveries
-from taproof.service.developers import Developers
-from taproof.service.erasure import Erasure
-from taproof.service.members import Members
-from taproof.service.oidc.clients import OidcClients
-from taproof.service.plans import Plans
-from taproof.service.projects import Projects, Rotation
-from taproof.service.sessions.list import SessionReader
-from taproof.service.user_export import UserExports
-from taproof.service.users import Users
+from taproof.service.projects import Rotation
+from taproof.service.use_cases import UseCases
 
 PREFIX: Final = "/api/v1/dev"
 _WAYS_OUT: Final = frozenset({("GET", f"{PREFIX}/tokens"), ("DELETE", f"{PREFIX}/tokens/{{token_id}}")})
@@ -65,36 +54,20 @@ _WAYS_OUT: Final = frozenset({("GET", f"{PREFIX}/tokens"), ("DELETE", f"{PREFIX}
 class DeveloperApi:
     """The endpoints, one method each. `http/errors.py` turns service errors into responses."""
 
-    def __init__(
-        self,
-        developers: Developers,
-        projects: Projects,
-        session_reader: SessionReader,
-        analytics: AnalyticsReader,
-        deliveries: Deliveries,
-        *,
-        audit: AuditLog,
-        bots: Bots,
-        clients: OidcClients,
-        members: Members,
-        plans: Plans,
-        erasure: Erasure,
-        users: Users,
-        exports: UserExports,
-        metrics: Metrics,
-        limits: RateLimits,
-    ) -> None:
-        self._developers = developers
-        self._projects = projects
-        self._session_reader = session_reader
-        self._analytics = analytics
-        self._deliveries = deliveries
-        self._audit = audit
-        self._bots = bots
-        self._clients = ClientEndpoints(clients)
-        self._members = MemberEndpoints(members)
-        self._plans = plans
-        self._users = UserEndpoints(users, exports, erasure, limits, self._across_projects)
+    def __init__(self, use_cases: UseCases, metrics: Metrics, limits: RateLimits) -> None:
+        self._developers = use_cases.developers
+        self._projects = use_cases.projects
+        self._session_reader = use_cases.session_reader
+        self._analytics = use_cases.analytics
+        self._deliveries = use_cases.deliveries
+        self._audit = use_cases.audit
+        self._bots = use_cases.bots
+        self._clients = ClientEndpoints(use_cases.clients)
+        self._members = MemberEndpoints(use_cases.members)
+        self._plans = use_cases.plans
+        self._users = UserEndpoints(
+            use_cases.users, use_cases.exports, use_cases.erasure, limits, self._across_projects
+        )
         self._metrics = metrics
         self._limits = limits
 

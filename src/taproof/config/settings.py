@@ -360,6 +360,11 @@ class Settings(BaseModel):
         return self.role in _API_ROLES
 
     @property
+    def service_bot_token(self) -> str:
+        """The token of the service's bot; "" if none is set."""
+        return self.bot_token.get_secret_value() if self.bot_token is not None else ""
+
+    @property
     def needs_bot(self) -> bool:
         """True if this node calls the Bot API: to receive updates, to answer them, or to learn its link base."""
         if self.role == "api":

@@ -1,6 +1,5 @@
 """The console as one ASGI application: builds the pages and lists all routes."""
 
-from dataclasses import dataclass
 from typing import Final
 
 from starlette.applications import Starlette
@@ -42,56 +41,17 @@ from taproof.http.fixed_answer import FixedAnswer
 from taproof.http.limits.pages import PageLimit
 from taproof.http.limits.rates import RateLimits
 from taproof.http.sdk_files import sdk_release
-from taproof.service.analytics import AnalyticsReader
-from taproof.service.audit import AuditLog
-from taproof.service.bots import Bots
-from taproof.service.console.sessions import ConsoleSessions
-from taproof.service.console.sign_in import DeveloperSignIns
-from taproof.service.deliveries import Deliveries
-from taproof.service.developers import Developers
-from taproof.service.erasure import Erasure
-from taproof.service.invitations import Invitations
-from taproof.service.managed_bots import ManagedBots
-from taproof.service.members import Members
-from taproof.service.oidc.clients import OidcClients
-from taproof.service.plans import Plans
-from taproof.service.projects import Projects
-from taproof.service.sessions.list import SessionReader
-from taproof.service.user_export import UserExports
-from taproof.service.users import Users
+from taproof.service.use_cases import UseCases
 
 _TYPES: Final = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
 _FOR_GOOD: Final = ((b"cache-control", b"public, max-age=31536000, immutable"),)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsoleServices:
-    """The use cases that the pages call."""
-
-    developers: Developers
-    projects: Projects
-    session_reader: SessionReader
-    analytics: AnalyticsReader
-    deliveries: Deliveries
-    audit: AuditLog
-    bots: Bots
-    managed_bots: ManagedBots
-    clients: OidcClients
-    plans: Plans
-    erasure: Erasure
-    users: Users
-    exports: UserExports
-    console_sessions: ConsoleSessions
-    invitations: Invitations
-    members: Members
-    developer_sign_ins: DeveloperSignIns
 
 
 class Console:
     """The console as an ASGI application that serves /console and everything below it.
 
     Args:
-        services: the use cases.
+        use_cases: the use cases.
         encryptor: encrypts the console's cookies.
         clock: returns the time in ms.
         entropy: returns random bytes.
@@ -105,7 +65,7 @@ class Console:
 
     def __init__(
         self,
-        services: ConsoleServices,
+        use_cases: UseCases,
         encryptor: Encryptor,
         clock: Clock,
         entropy: Entropy,
@@ -117,7 +77,7 @@ class Console:
         sandbox: bool = False,
         sandbox_developer: SandboxDeveloper | None = None,
     ) -> None:
-        access = Access(services.console_sessions, services.projects, limits.developers)
+        access = Access(use_cases.console_sessions, use_cases.projects, limits.developers)
         pages = PageRenderer(
             encryptor, clock, entropy, version, brand, sandbox=sandbox, one_click=sandbox_developer is not None
         )
@@ -126,10 +86,10 @@ class Console:
         invite_options = ["--base-url", base_url, *(["--sandbox"] if sandbox else [])]
         self._pages = pages
         self._access = access
-        self.live: Final = LiveSessions(access, pages, services.session_reader, clock)
+        self.live: Final = LiveSessions(access, pages, use_cases.session_reader, clock)
         """The live session list streams. Call its `close` when the service stops; nothing else ends the streams."""
-        developers, projects, deliveries = services.developers, services.projects, services.deliveries
-        invitations, sign_ins, plans = services.invitations, services.developer_sign_ins, services.plans
+        developers, projects, deliveries = use_cases.developers, use_cases.projects, use_cases.deliveries
+        invitations, sign_ins, plans = use_cases.invitations, use_cases.developer_sign_ins, use_cases.plans
         self._quick_start = QuickStart(base_url, sdk_release(version))
         each = (
             SignInPages(
@@ -143,22 +103,22 @@ class Console:
                 base_url=base_url,
                 sandbox=sandbox,
             ),
-            AccountPages(access, pages, services.console_sessions, developers, plans, invite_options),
+            AccountPages(access, pages, use_cases.console_sessions, developers, plans, invite_options),
             TeamPages(access, pages, developers, invitations, base_url, one_click=sandbox_developer is not None),
             TokenPages(access, pages, developers, clock),
-            AuditPages(access, pages, services.audit, developers, projects),
-            ProjectPages(access, pages, projects, services.bots, services.managed_bots, plans, self._quick_start),
+            AuditPages(access, pages, use_cases.audit, developers, projects),
+            ProjectPages(access, pages, projects, use_cases.bots, use_cases.managed_bots, plans, self._quick_start),
             MemberPages(
-                access, pages, services.members, EncryptedCookie("joining", COOKIE_SECONDS, encryptor, clock, entropy)
+                access, pages, use_cases.members, EncryptedCookie("joining", COOKIE_SECONDS, encryptor, clock, entropy)
             ),
-            ClientPages(access, pages, services.clients, base_url),
+            ClientPages(access, pages, use_cases.clients, base_url),
             TryItPages(access, pages, projects, sign_ins, clock, base_url),
             WebhookPages(access, pages, projects, deliveries),
             self.live,  # Must precede the session page, whose route would also match this path.
-            SessionPages(access, pages, services.session_reader, projects, deliveries, clock),
-            ErasurePages(access, pages, services.erasure, services.session_reader),
-            UserPages(access, pages, services.users, services.exports, services.session_reader, clock),
-            AnalyticsPages(access, pages, services.analytics),
+            SessionPages(access, pages, use_cases.session_reader, projects, deliveries, clock),
+            ErasurePages(access, pages, use_cases.erasure, use_cases.session_reader),
+            UserPages(access, pages, use_cases.users, use_cases.exports, use_cases.session_reader, clock),
+            AnalyticsPages(access, pages, use_cases.analytics),
         )
         routes: list[BaseRoute] = [
             Route("/console", _home),

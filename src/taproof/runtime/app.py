@@ -116,9 +116,9 @@ async def serve(settings: Settings, sibling: Sibling | None = None) -> None:
             apps.update({path: BodiesInTime(each, BODY_SECONDS) for path, each in sandbox.apps.items()})
             services.deeplinks.set_service_bot(sandbox.link_base, sandbox.bot_id)
         apps |= mini_app_apps(services, sandbox.init_data_key if sandbox else telegram_key(settings))
-        messenger = connect_messenger(settings, services, sandbox) if settings.needs_bot else None
+        token = sandbox.bot_token if sandbox else settings.service_bot_token
+        messenger = connect_messenger(settings, services, token) if settings.needs_bot else None
         if messenger is not None:
-            stack.push_async_callback(messenger.close)
             apps |= webhook_apps(settings, messenger.webhook, messenger.project_bot_webhooks)
         # No sign-in can be created before, so the messenger is asked while the server starts.
         watching = asyncio.create_task(_watch_service_bot(settings, services, messenger))

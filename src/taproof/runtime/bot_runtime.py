@@ -3,20 +3,18 @@
 import asyncio
 import contextlib
 import functools
-import os
-import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from taproof.config.settings import WEBHOOK_PATH, Settings
 from taproof.core.clock import MINUTE, system_clock
-from taproof.core.errors import DecryptionFailed, TaproofError
+from taproof.core.errors import DecryptionFailed
 from taproof.core.model import SERVICE_BOT
 from taproof.core.rate_limit import Rate
 from taproof.messengers.reply_limits import ReplyLimits
 from taproof.messengers.telegram.account_watch import ServiceBotWatch
-from taproof.messengers.telegram.bot_api import CONNECTIONS, Bot, BotApiClient, TelegramAPIError
+from taproof.messengers.telegram.bot_api import Bot, TelegramAPIError
 from taproof.messengers.telegram.bot_settings import ASK_SECONDS, check_settings
 from taproof.messengers.telegram.commands import announce_commands_once
 from taproof.messengers.telegram.connection import Reconnection
@@ -29,14 +27,9 @@ from taproof.messengers.telegram.signed_buttons import PURPOSE, ButtonSigner
 from taproof.messengers.telegram.updates import UpdateIntake
 from taproof.messengers.telegram.user_control import user_control_handlers
 from taproof.messengers.telegram.webhook import WebhookEndpoint, keep_webhook
-from taproof.sdk.environment_proxy import EnvironmentProxy, UnusableProxy, find_proxy
-from taproof.sdk.http_request import client_context
+from taproof.runtime.services import Services
 from taproof.service.bots import Bots
 from taproof.service.user_control import UserControl
-
-if TYPE_CHECKING:
-    from taproof.runtime.sandbox_mode import RunningSandbox
-    from taproof.runtime.services import Services
 
 _UNHURRIED: Final = Rate(100_000, MINUTE)
 
@@ -56,7 +49,6 @@ class BotRuntime:
     """The same as `webhook`, for project bots. It works in any process."""
     ended_prompts: EndedPrompts
     """Edits the prompts of sessions that their application cancelled. It works in any process."""
-    close: Callable[[], Awaitable[None]]
     _polled: UpdateIntake
     """Handles the updates that are received by long polling."""
     _webhook_secrets: Callable[[], list[str]]
@@ -88,16 +80,14 @@ class BotRuntime:
         await announce_commands_once(self.bot)
 
 
-def connect_messenger(settings: Settings, services: "Services", sandbox: "RunningSandbox | None") -> BotRuntime:
-    """Return the messenger's side of this process, with the bot of the sandbox or of the settings."""
+def connect_messenger(settings: Settings, services: Services, token: str) -> BotRuntime:
+    """Return the messenger's side of this process, with the service's bot that has this token."""
     storage, encryptor, decisions = services.storage, services.encryptor, services.decisions
     tracing = services.tracing
-    token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
-    token = token if sandbox is None else sandbox.bot_token
-    bot = Bot(tracing.bot_api(open_bot_api(settings)), token)
+    bot = Bot(services.bot_api, token)
     handlers = user_control_handlers(UserControl(storage, decisions, system_clock), decisions)
     # A developer who tries the sandbox signs in repeatedly, as the same few users.
-    limits = ReplyLimits(system_clock) if sandbox is None else ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED)
+    limits = ReplyLimits(system_clock, _UNHURRIED, _UNHURRIED) if settings.sandbox else ReplyLimits(system_clock)
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     conversation = Conversation(
         decisions, signer, system_clock, handlers, limits, prompts=services.prompts, managed_bots=services.managed_bots
@@ -112,11 +102,9 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: "Runnin
     )
     intake = make_intake(bot)
     secrets = functools.partial(encryptor.derive_all, f"telegram webhook secret {bot.id}")
-    # Shared by all project bots. No call waits for a connection.
-    project_bot_api = tracing.bot_api(open_bot_api(settings, limit=0))
 
     def connect(project_bot_token: str) -> Bot:
-        return Bot(project_bot_api, project_bot_token)
+        return Bot(services.bot_api, project_bot_token)
 
     def project_bot_intake(project_bot: Bot) -> UpdateIntake:
         return make_intake(project_bot, bot_id=project_bot.id)
@@ -132,9 +120,6 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: "Runnin
             url = f"{settings.base_url}{WEBHOOK_PATH}/{project_bot.id}"
             await keep_webhook(project_bot, url, functools.partial(project_bot_secrets, project_bot.id), reconnection)
 
-    async def close() -> None:
-        await asyncio.gather(bot.api.close(), project_bot_api.close())
-
     return BotRuntime(
         bot,
         ServiceBotWatch(
@@ -148,7 +133,6 @@ def connect_messenger(settings: Settings, services: "Services", sandbox: "Runnin
         EndedPrompts(
             services.prompts, functools.partial(_find_bot, services.bots, bot, connect), signer, services.prompt_ended
         ),
-        close,
         tracing.updates(intake),
         secrets,
         settings,
@@ -167,42 +151,3 @@ async def _find_bot(bots: Bots, service_bot: Bot, connect: Callable[[str], Bot],
         return connect(bots.open_token(project_bot))
     except DecryptionFailed:
         return None
-
-
-# Loading the system's certificates takes 50 ms, and all bots of a process can share them.
-_client_context = functools.cache(client_context)
-
-
-class ProxyUnusable(TaproofError, code="proxy_unusable"):
-    """The environment names a proxy that cannot be used."""
-
-
-def proxy_to(url: str) -> EnvironmentProxy | None:
-    """Return the proxy of the environment for this address, if any.
-
-    Raises:
-        ProxyUnusable: it is not an HTTP proxy.
-    """
-    try:
-        return find_proxy(url, os.environ)
-    except UnusableProxy as error:
-        raise ProxyUnusable(str(error)) from None
-
-
-def open_bot_api(settings: Settings, limit: int = CONNECTIONS) -> BotApiClient:
-    """Return a client for the Bot API of the messenger or of the sandbox, with `limit` connections at most.
-
-    Raises:
-        ProxyUnusable: the environment names a proxy that is not an HTTP proxy.
-    """
-    if not settings.sandbox:
-        environment, trusted = settings.telegram_environment, _client_context()
-        proxy = None if settings.role == "worker" else proxy_to(settings.bot_api_url)
-        return BotApiClient(settings.bot_api_url, environment=environment, tls=trusted, limit=limit, proxy=proxy)
-    tls = None
-    if settings.tls_cert is not None:
-        # The sandbox's bot calls this process over loopback, so the certificate need not be verified.
-        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        tls.check_hostname = False
-        tls.verify_mode = ssl.CERT_NONE
-    return BotApiClient(f"{settings.own_address}/sandbox", tls=tls, limit=limit)

@@ -118,30 +118,11 @@ class Pages:
         return build_documents(self._made_developer_api())
 
     def _make_console(self) -> "Console":
-        from taproof.console.app import Console, ConsoleServices
+        from taproof.console.app import Console
 
         services = self._services
-        console_services = ConsoleServices(
-            developers=services.developers,
-            projects=services.projects,
-            session_reader=services.session_reader,
-            analytics=services.analytics,
-            deliveries=services.deliveries,
-            audit=services.audit,
-            bots=services.bots,
-            managed_bots=services.managed_bots,
-            clients=services.oidc_clients,
-            plans=services.plans,
-            erasure=services.erasure,
-            users=services.users,
-            exports=services.exports,
-            console_sessions=services.console_sessions,
-            invitations=services.invitations,
-            members=services.members,
-            developer_sign_ins=services.developer_sign_ins,
-        )
         console = Console(
-            console_services,
+            services,
             services.encryptor,
             system_clock,
             system_entropy,
@@ -183,20 +164,4 @@ def developer_api(services: Services) -> "DeveloperApi":
     """Return the developer API on these services."""
     from taproof.api.developer import DeveloperApi
 
-    return DeveloperApi(
-        services.developers,
-        services.projects,
-        services.session_reader,
-        services.analytics,
-        services.deliveries,
-        audit=services.audit,
-        bots=services.bots,
-        clients=services.oidc_clients,
-        members=services.members,
-        plans=services.plans,
-        erasure=services.erasure,
-        users=services.users,
-        exports=services.exports,
-        metrics=services.metrics,
-        limits=services.limits,
-    )
+    return DeveloperApi(services, services.metrics, services.limits)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from starlette.responses import RedirectResponse
 from starlette.types import ASGIApp
@@ -12,15 +11,13 @@ from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.core.accounts import AccessToken, Actor, Developer
 from taproof.core.clock import system_clock
 from taproof.core.entropy import system_entropy
+from taproof.runtime.services import Services
 from taproof.runtime.token_file import read_token, token_file, write_token
 from taproof.sandbox.demo.id_tokens import IdTokens
 from taproof.sandbox.demo.server import Demo
 from taproof.sandbox.hosts import OwnHosts
 from taproof.sandbox.seed import Seed, seed
 from taproof.sandbox.server import Sandbox
-
-if TYPE_CHECKING:
-    from taproof.runtime.services import Services
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +38,7 @@ class RunningSandbox:
     """The code of an invitation that links a messenger account to the developer; None if one is linked."""
 
 
-async def start_sandbox(settings: Settings, services: "Services") -> RunningSandbox:
+async def start_sandbox(settings: Settings, services: Services) -> RunningSandbox:
     """Create the sandbox messenger and the demo, with their own developer and project."""
     # Each start has a new bot, because update ids of an earlier run mean nothing to this one.
     number = 10**9 + int.from_bytes(system_entropy(4))
@@ -49,7 +46,7 @@ async def start_sandbox(settings: Settings, services: "Services") -> RunningSand
     messenger = Sandbox(token, "taproof_sandbox_bot", system_clock, system_entropy, settings.base_url)
     kept_in = token_file(settings.database_url)
     kept_token = None if kept_in is None else read_token(kept_in)
-    seeded = await seed(services.developers, services.projects, services.oidc_clients, settings.base_url, kept_token)
+    seeded = await seed(services.developers, services.projects, services.clients, settings.base_url, kept_token)
     if kept_in is not None and seeded.access_token != kept_token:
         write_token(kept_in, seeded.access_token)
     actor = Actor(seeded.developer, "service")

@@ -6,7 +6,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from importlib.metadata import version
 from urllib.parse import urlsplit
@@ -24,81 +24,49 @@ from taproof.http.cells import SharedMetrics
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
 from taproof.messengers.telegram.accounts import fetch_account
+from taproof.messengers.telegram.bot_api import BotApiClient
 from taproof.oidc.services import ProviderServices
-from taproof.runtime.bot_runtime import open_bot_api
+from taproof.runtime.bot_api import open_bot_api
 from taproof.runtime.deeplinks import Deeplinks
 from taproof.runtime.geoip import place_finder
 from taproof.runtime.store import open_encryptor, open_plans, open_projects, open_storage
 from taproof.runtime.traces import Tracing, open_traces
-from taproof.service.analytics import AnalyticsReader
-from taproof.service.audit import AuditLog
 from taproof.service.bots import Bots
-from taproof.service.console.sessions import ConsoleSessions
-from taproof.service.console.sign_in import DeveloperSignIns
-from taproof.service.deliveries import Deliveries
-from taproof.service.developers import Developers
-from taproof.service.erasure import Erasure
 from taproof.service.installation import check_mode
-from taproof.service.invitations import Invitations
-from taproof.service.managed_bots import ManagedBots
-from taproof.service.members import Members
-from taproof.service.oidc.clients import OidcClients
 from taproof.service.oidc.devices import Devices
 from taproof.service.oidc.keys import SigningKeys
 from taproof.service.oidc.requests import AuthorizationRequests
 from taproof.service.oidc.sign_in import OidcSignIns
 from taproof.service.oidc.tokens import Tokens
-from taproof.service.plans import Plans
-from taproof.service.projects import Projects
 from taproof.service.sessions.create_and_verify import SignInSessions
 from taproof.service.sessions.decide import Decisions
-from taproof.service.sessions.list import SessionReader
 from taproof.service.sessions.prompts import Prompts
 from taproof.service.sessions.wait import Waiting
 from taproof.service.signals import Signals
-from taproof.service.user_export import UserExports
-from taproof.service.users import Users
+from taproof.service.use_cases import UseCases, assemble
 from taproof.service.webhooks import Webhooks
 from taproof.storage.protocol import Storage
 from taproof.webhooks.http_client import WebhookClient, open_webhook_client
 
 
-@dataclass(frozen=True, slots=True)
-class Services:
-    """The use cases, wired."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services(UseCases):
+    """The use cases of a process, and what they share."""
 
     storage: Storage
     encryptor: Encryptor
     deeplinks: Deeplinks
-    sign_in_sessions: SignInSessions
-    waiting: Waiting
     decisions: Decisions
     prompts: Prompts
     signals: Signals
     prompt_ended: asyncio.Event
     """Set when a prompt must be edited, so that this process's bot does so immediately."""
-    developers: Developers
-    projects: Projects
-    oidc_clients: OidcClients
-    plans: Plans
-    erasure: Erasure
-    users: Users
-    exports: UserExports
-    bots: Bots
-    managed_bots: ManagedBots
-    console_sessions: ConsoleSessions
-    developer_sign_ins: DeveloperSignIns
-    invitations: Invitations
-    members: Members
-    session_reader: SessionReader
-    analytics: AnalyticsReader
-    audit: AuditLog
-    deliveries: Deliveries
-    webhooks: Webhooks
-    webhook_client: WebhookClient
-    openid: ProviderServices
     recorded: asyncio.Event
     """Set when an event may be due, so that this process's sender checks immediately."""
+    bot_api: BotApiClient
+    """Shared by all bots."""
+    webhook_client: WebhookClient
+    openid: ProviderServices
     metrics: Metrics
     readiness: Readiness
     limits: RateLimits
@@ -157,55 +125,36 @@ async def open_services(settings: Settings, shared_metrics: SharedMetrics | None
             is_service_bot=deeplinks.is_service_bot,
             limited=metrics.rate_limited["bot_token"].inc,
         )
-        erasure = Erasure(storage, system_clock, system_entropy)
+        use_cases = assemble(
+            storage,
+            encryptor,
+            system_clock,
+            system_entropy,
+            sign_in_sessions=sign_in_sessions,
+            waiting=waiting,
+            projects=projects,
+            plans=plans,
+            bots=bots,
+            webhooks=webhooks,
+            post=client.post,
+            event_recorded=recorded.set,
+            find_manager=deeplinks.find_manager,
+            new_bot_link_base=f"{settings.base_url}/sandbox/newbot/" if settings.sandbox else "https://t.me/newbot/",
+            base_url=settings.base_url,
+        )
         yield Services(
+            **{each.name: getattr(use_cases, each.name) for each in fields(use_cases)},
             storage=storage,
             encryptor=encryptor,
             deeplinks=deeplinks,
-            sign_in_sessions=sign_in_sessions,
-            waiting=waiting,
             decisions=Decisions(storage, encryptor, system_clock, system_entropy, signals=signals),
             prompts=Prompts(storage, system_clock, signals=signals),
             signals=signals,
             prompt_ended=prompt_ended,
-            developers=Developers(storage, system_clock, system_entropy),
-            projects=projects,
-            oidc_clients=OidcClients(storage, system_clock, system_entropy),
-            plans=plans,
-            erasure=erasure,
-            users=Users(storage),
-            exports=UserExports(storage, encryptor, system_clock),
-            bots=bots,
-            managed_bots=ManagedBots(
-                storage,
-                encryptor,
-                system_clock,
-                bots=bots,
-                find_manager=deeplinks.find_manager,
-                link_base=f"{settings.base_url}/sandbox/newbot/" if settings.sandbox else "https://t.me/newbot/",
-            ),
-            console_sessions=ConsoleSessions(storage, system_clock, system_entropy),
-            developer_sign_ins=DeveloperSignIns(
-                storage, encryptor, sign_in_sessions, system_clock, system_entropy, waiting=waiting
-            ),
-            invitations=Invitations(storage, system_clock, system_entropy),
-            members=Members(storage, system_clock, system_entropy, base_url=settings.base_url),
-            session_reader=SessionReader(storage, encryptor, system_clock),
-            analytics=AnalyticsReader(storage, system_clock),
-            audit=AuditLog(storage),
-            deliveries=Deliveries(
-                storage,
-                encryptor,
-                system_clock,
-                system_entropy,
-                webhooks,
-                post=client.post,
-                recorded=recorded.set,
-            ),
-            webhooks=webhooks,
+            recorded=recorded,
+            bot_api=bot_api,
             webhook_client=client,
             openid=_provider_services(settings, storage, encryptor, sign_in_sessions, waiting, signals=signals),
-            recorded=recorded,
             metrics=metrics,
             readiness=Readiness(storage.ping, lambda: deeplinks.is_known or not settings.serves_api),
             limits=RateLimits(
@@ -267,6 +216,5 @@ def _own_origin(base_url: str) -> str:
 
 
 def _deeplinks(settings: Settings) -> Deeplinks:
-    token = settings.bot_token.get_secret_value() if settings.bot_token is not None else ""
     bots = f"{settings.base_url}/sandbox/phone/" if settings.sandbox else "https://t.me/"
-    return Deeplinks(settings.messenger_link_base, bots, bot_id_of(token))
+    return Deeplinks(settings.messenger_link_base, bots, bot_id_of(settings.service_bot_token))

@@ -123,7 +123,7 @@ async def farm(storage: SqliteStorage, clock: HandClock) -> AsyncIterator[Farm]:
     signer = ButtonSigner(functools.partial(encryptor.derive_all, PURPOSE))
     react = Conversation(signin, signer, clock, prompts=signin.prompts).on_update
     async with BotsServer().serving() as server:
-        project_bot_api = BotApiClient(server.base, limit=0)
+        project_bot_api = BotApiClient(server.base)
         service_bot = Bot(BotApiClient(server.base), server.add("Sign_In_Bot").token)
 
         def connect(token: str) -> Bot:

@@ -75,7 +75,7 @@ async def check_messenger(settings: Settings, environment: Mapping[str, str], cl
 
 
 async def _ask(client: aiohttp.ClientSession, settings: Settings, method: str, clock: Clock) -> _BotApiAnswer:
-    token = settings.bot_token.get_secret_value() if settings.bot_token else ""
+    token = settings.service_bot_token
     folder = "test/" if settings.telegram_environment == "test" else ""
     address = f"{settings.bot_api_url}/bot{token}/{folder}{method}"
     asked = clock()
@@ -198,5 +198,5 @@ def _said(text: object, settings: Settings) -> str:
 
 
 def _without_token(text: str, settings: Settings) -> str:
-    token = settings.bot_token.get_secret_value() if settings.bot_token else ""
+    token = settings.service_bot_token
     return redact_text(text.replace(token, "<token>") if token else text)

@@ -32,8 +32,6 @@ from taproof.sdk.environment_proxy import EnvironmentProxy
 REQUEST_SECONDS: Final = 20
 """The default time limit of one attempt at a call, in seconds."""
 CONNECT_SECONDS: Final = 10
-CONNECTIONS: Final = 100
-"""Maximum number of simultaneous connections of one bot: one for each update that it can have in progress."""
 ANSWER_LIMIT: Final = 16 * 1024 * 1024
 """Maximum size of a response, in bytes. A hundred updates of maximum size are far below it."""
 FLOOD_ATTEMPTS: Final = 3
@@ -115,7 +113,6 @@ class BotApiClient:
         environment: "test" calls `/bot<token>/test/<method>`
             (https://core.telegram.org/bots/webapps#using-bots-in-the-test-environment).
         tls: the certificates to trust instead of the public authorities, for a self-hosted Bot API server.
-        limit: the maximum number of simultaneous connections; further calls wait. 0 means no limit.
         proxy: the HTTP proxy through which the address is reached, if any.
 
     Raises:
@@ -128,7 +125,6 @@ class BotApiClient:
         *,
         environment: Literal["production", "test"] = "production",
         tls: ssl.SSLContext | None = None,
-        limit: int = CONNECTIONS,
         proxy: EnvironmentProxy | None = None,
     ) -> None:
         if _ADDRESS.fullmatch(api_url) is None:
@@ -136,7 +132,6 @@ class BotApiClient:
         self._base = api_url.rstrip("/")
         self._folder = "test/" if environment == "test" else ""
         self._tls = tls
-        self._limit = limit
         self._proxy = proxy
         self._client: ClientSession | None = None
 
@@ -210,7 +205,8 @@ class BotApiClient:
     def _open(self) -> ClientSession:
         if self._client is None:
             # Not created in the constructor, because a session belongs to the running event loop.
-            connector = TCPConnector(ssl=self._tls or True, limit=self._limit, ttl_dns_cache=_ADDRESS_SECONDS)
+            # No call waits for a connection.
+            connector = TCPConnector(ssl=self._tls or True, limit=0, ttl_dns_cache=_ADDRESS_SECONDS)
             self._client = ClientSession(connector=connector, **session_options(self._proxy))
         return self._client
 
