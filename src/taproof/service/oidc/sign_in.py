@@ -48,6 +48,14 @@ in. "device_done": the device gets its tokens.
 """
 
 
+class _Opened(NamedTuple):
+    """What opens the session of a sign-in. It is stored encrypted."""
+
+    session_token: str
+    deeplink: str
+    code_verifier: str
+
+
 class BegunSignIn(NamedTuple):
     """A new sign-in. `browser_secret` is for the cookie that binds it to the browser."""
 
@@ -167,7 +175,7 @@ class OidcSignIns:
         can_start_again = state == "expired" or (state == "cancelled" and found.user_code is None)
         deeplink = match_code = None
         if state in LIVE and polled.status == "pending":
-            deeplink, _ = self._opened(found)
+            deeplink = self._opened(found).deeplink
             match_code = session.prompt.match_code if session.prompt is not None else None
         return SeenSignIn(
             found,
@@ -196,14 +204,14 @@ class OidcSignIns:
         """Wait for at most `seconds` while the sign-in and its hint stay as they are."""
         if seen.deeplink is None:
             return
-        deeplink, verifier = self._opened(seen.authorization)
+        opened = self._opened(seen.authorization)
         await self._waiting.wait(
             seen.client.client.project_id,
-            _token_of(deeplink),
+            opened.session_token,
             seconds,
             until_gone,
             public=False,
-            code_verifier=verifier,
+            code_verifier=opened.code_verifier,
             seen_hint=seen.hint,
         )
 
@@ -215,8 +223,8 @@ class OidcSignIns:
         found = seen.authorization
         if found.session is None or found.user_code is not None:
             return None
-        deeplink, _ = self._opened(found)
-        if not await self._sessions.accept_return(found.session, _token_of(deeplink), return_code):
+        session_token = self._opened(found).session_token
+        if not await self._sessions.accept_return(found.session, session_token, return_code):
             return None
         return await self.finish_sign_in(seen, browser_secret)
 
@@ -265,9 +273,9 @@ class OidcSignIns:
         """
         if not await self._storage.authorizations.end_authorization(seen.authorization.id, self._clock()):
             return False
-        deeplink, _ = self._opened(seen.authorization)
+        session_token = self._opened(seen.authorization).session_token
         _, is_withdrawn = await self._sessions.withdraw_session(
-            seen.client.client.project_id, _token_of(deeplink), public=False
+            seen.client.client.project_id, session_token, public=False
         )
         if is_withdrawn:
             self._signals.count_decision("withdrawn")
@@ -276,7 +284,7 @@ class OidcSignIns:
     async def _create_session(
         self, authorization_id: str, project_id: str, requester: Requester, *, returns: bool
     ) -> tuple[SessionKey, bytes]:
-        """Create a session; return its key, and its deeplink and verifier in encrypted form.
+        """Create a session; return its key, and the rest in encrypted form.
 
         If `returns`, it returns to this sign-in, unless the messenger does not open pages of this service.
         """
@@ -294,20 +302,14 @@ class OidcSignIns:
         key = session_key(created.session_token)
         if key is None:
             raise SessionNotFound
-        text = json.dumps([created.deeplink, verifier])
+        text = json.dumps(_Opened(created.session_token, created.deeplink, verifier))
         return key, self._encryptor.encrypt(text, associated_data_of("oidc_session", authorization_id), self._entropy)
 
-    def _opened(self, found: Authorization) -> tuple[str, str]:
-        """Return the deeplink and the verifier of the current session."""
+    def _opened(self, found: Authorization) -> _Opened:
+        """Return what `_create_session` has encrypted of the current session."""
         assert found.encrypted_session is not None  # noqa: S101 — it is stored together with the session.
-        deeplink, verifier = json.loads(
-            self._encryptor.decrypt(found.encrypted_session, associated_data_of("oidc_session", found.id))
-        )
-        return deeplink, verifier
-
-
-def _token_of(deeplink: str) -> str:
-    return deeplink.partition("?start=")[2]
+        data = associated_data_of("oidc_session", found.id)
+        return _Opened(*json.loads(self._encryptor.decrypt(found.encrypted_session, data)))
 
 
 def browser_hash(browser_secret: str) -> bytes:
