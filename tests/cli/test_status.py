@@ -22,7 +22,7 @@ from taproof.service.installation import BACKUP_MARK
 from taproof.storage.protocol import Storage
 
 Run = Callable[..., Result]
-WORK = ("bot 7000000000", "own bots", "housekeeping")
+WORK = ("bot 7000000000", "project bots", "housekeeping")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -119,7 +119,7 @@ async def test_nobody_waits_until_a_dead_token_is_found_out(node: "Node", bots: 
     with capture_logs() as logs:
         await bots.set_bot(acting(leaked.owner), leaked.project.id, token)
     await leaked.assert_taken()
-    assert [(each["event"], each["project_id"]) for each in logs] == [("own_bot_broken", leaked.stolen.id)]
+    assert [(each["event"], each["project_id"]) for each in logs] == [("project_bot_broken", leaked.stolen.id)]
     assert token not in str(logs)
     assert old not in str(logs)
     assert father.asked[-2:] == [token, old]

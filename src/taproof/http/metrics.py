@@ -19,9 +19,9 @@
 | `taproof_webhook_oldest_due_seconds` | none | seconds that the oldest due webhook event has been waiting |
 | `taproof_webhook_delivery_seconds` | `le` | histogram: from a decision to its event's delivery at the first attempt |
 | `taproof_ready` | `check` | 1 if the store answers (`store`), or if links can be made (`bot_name`); otherwise 0 |
-| `taproof_leader` | `work` | 1 in the process that does this work: `bot`, `own_bots` or `housekeeping` |
+| `taproof_leader` | `work` | 1 in the process that does this work: `bot`, `project_bots` or `housekeeping` |
 | `taproof_bot_failing` | none | 1 while the messenger does not accept the call with which the bot receives updates |
-| `taproof_own_bots` | `state` | project bots: `running`, or `broken` if the messenger refuses the token |
+| `taproof_project_bots` | `state` | project bots: `running`, or `broken` if the messenger refuses the token |
 | `taproof_info` | `version` | always 1; the label is the running release |
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
@@ -102,7 +102,7 @@ TapRefusal = Literal[
 ]
 """The reason why a tap on a button had no effect. docs/reference/metrics.md defines each one."""
 ReadyCheck = Literal["store", "bot_name"]
-LeaderWork = Literal["bot", "own_bots", "housekeeping"]
+LeaderWork = Literal["bot", "project_bots", "housekeeping"]
 
 _CALLS: Final = (0.001, 0.005, 0.02, 0.05, 0.1, 0.25, 1.0, 5.0)
 """Bounds for generate and verify: from a read of SQLite to the time limit of a PostgreSQL statement."""
@@ -209,7 +209,7 @@ class Metrics:
         )
         # One process runs all project bots; every other process reports 0.
         project_bots = gauge(
-            "taproof_own_bots",
+            "taproof_project_bots",
             "Project bots that are running, or whose token the messenger refuses.",
             ["state"],
             multiprocess_mode="livesum",

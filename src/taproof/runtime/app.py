@@ -251,7 +251,7 @@ async def _choose_parts(
         parts.finishing.append(services.waiting.run_until(stopping))
     if settings.role in {"all", "bot"} and messenger is not None:
         lead(f"bot {messenger.bot.id}", "bot", messenger.receive_updates)
-        lead("own bots", "own_bots", messenger.project_bots.run)
+        lead("project bots", "project_bots", messenger.project_bots.run)
         parts.finishing.append(messenger.ended_prompts.run_until(stopping))
     if settings.role in {"all", "worker"}:
         days, audit_days = settings.session_retention_days, settings.audit_days

@@ -110,7 +110,7 @@ def connect_messenger(settings: Settings, services: Services, token: str) -> Bot
         return make_intake(project_bot, bot_id=project_bot.id)
 
     def project_bot_secrets(bot_id: int) -> list[str]:
-        return encryptor.derive_all(f"telegram webhook secret of own bot {bot_id}")
+        return encryptor.derive_all(f"telegram webhook secret of project bot {bot_id}")
 
     async def receive(project_bot: Bot, reconnection: Reconnection) -> None:
         if settings.bot_updates == "polling":

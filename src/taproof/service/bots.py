@@ -178,7 +178,9 @@ class Bots:
                 advice = (
                     "The messenger refuses its token, and another project has set a newer one. No action is needed."
                 )
-                _log.error("own_bot_broken", project_id=holder.project_id, bot_username=holder.username, advice=advice)
+                _log.error(
+                    "project_bot_broken", project_id=holder.project_id, bot_username=holder.username, advice=advice
+                )
         else:
             raise BotTaken
 

@@ -18,7 +18,7 @@ _OLD_BACKUP: Final = 7 * DAY
 _NAMED: Final = 5
 _WORK: Final = {
     "bot": "receives the updates of the bot, so users cannot sign in. Start one with the role all or bot",
-    "own bots": "serves the bots of projects. Start one with the role all or bot",
+    "project bots": "serves the bots of projects. Start one with the role all or bot",
     "housekeeping": "deletes expired data and sends webhooks. Start one with the role all or worker",
 }
 """By the first part of a lease's name: the work that nobody does without it, and the remedy."""

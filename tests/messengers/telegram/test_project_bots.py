@@ -300,7 +300,7 @@ async def test_a_revoked_token_breaks_its_project_alone(farm: Farm) -> None:
             assert await farm.start_session(project)
             bot.give(farm.server.message("/help"))
             await until(bot.texts)
-    told = [line for line in logs if line["event"] == "own_bot_broken"]
+    told = [line for line in logs if line["event"] == "project_bot_broken"]
     assert [(line["log_level"], line["project_id"], line["bot_username"]) for line in told] == [
         ("error", project, bot.username)
     ]
@@ -372,7 +372,7 @@ async def test_a_messenger_that_refuses_everybody_breaks_no_bot(farm: Farm) -> N
             farm.server.refuses_everybody = True
             for bot in bots:
                 bot.give(farm.server.message("/help"))
-            await until(lambda: sum(line["event"] == "own_bot_refused" for line in logs) >= 6)
+            await until(lambda: sum(line["event"] == "project_bot_refused" for line in logs) >= 6)
             farm.server.refuses_everybody = False
             await until(lambda: all(bot.texts() for bot in bots))
     assert [await farm.broken_at(bot) for bot in bots] == [None] * 3
@@ -494,7 +494,7 @@ async def test_a_token_that_cannot_be_opened_stops_its_bot_alone(farm: Farm) -> 
             await until(lambda: len(farm.shown) > looks + 5)
             other.give(farm.server.message("/help"))
             await until(other.texts)
-    assert [line["project_id"] for line in logs if line["event"] == "own_bot_unreadable"] == [project]
+    assert [line["project_id"] for line in logs if line["event"] == "project_bot_unreadable"] == [project]
     assert await farm.broken_at(bot) is None
 
 

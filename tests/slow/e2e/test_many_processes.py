@@ -203,7 +203,7 @@ def lines(service: Service, event: str) -> list[dict[str, Any]]:
 
 
 def leases(service: Service, event: str = "lease_taken") -> set[str]:
-    """Return the first word of each lease: "own" is the lease for project bots."""
+    """Return the first word of each lease: "project" is the lease for project bots."""
     return {line["lease"].split()[0] for line in lines(service, event)}
 
 
@@ -295,7 +295,7 @@ def test_roles(start_node: StartNode, database: str, bot_api: BotApi) -> None:
     api = start_node("api", "--role", "api")
     worker = start_node("worker", "--role", "worker", TAPROOF_BOT_TOKEN="")
     bot = start_node("bot", "--role", "bot")
-    wait_until(lambda: leases(worker) == {"housekeeping"} and leases(bot) == {"bot", "own"}, "each has its own")
+    wait_until(lambda: leases(worker) == {"housekeeping"} and leases(bot) == {"bot", "project"}, "each has its own")
     assert leases(api) == set()
     for node in (worker, bot):
         for path in ("/healthz", "/readyz", "/metrics"):
@@ -421,12 +421,12 @@ def test_nobody_outlives_the_supervisor(start_node: StartNode, database: str) ->
     pids = children(service.process.pid)
     assert len(pids) == 3
     # They answer before they lead, and only a lease that was acquired can be released.
-    wait_until(lambda: leases(service, "lease_taken") == {"bot", "own", "housekeeping"}, "all leases are held")
+    wait_until(lambda: leases(service, "lease_taken") == {"bot", "project", "housekeeping"}, "all leases are held")
     service.process.kill()
     service.process.wait()
     wait_until(lambda: not any(lives(pid) for pid in pids), "all have ended")
     assert len(lines(service, "stopping")) == 3
-    assert leases(service, "lease_given_up") == {"bot", "own", "housekeeping"}
+    assert leases(service, "lease_given_up") == {"bot", "project", "housekeeping"}
     socket.create_server(("127.0.0.1", service.port)).close()  # The port is free again.
 
 

@@ -134,12 +134,12 @@ async def test_three_hundred_bots_in_one_process(tmp_path: Path, figure: Figure)
                 # The figures come from the last check of the projects, after the bot is marked as broken.
                 metrics = ""
                 async with asyncio.timeout(PATIENCE):
-                    while 'taproof_own_bots{state="broken"} 1.0' not in metrics:
+                    while 'taproof_project_bots{state="broken"} 1.0' not in metrics:
                         metrics = (await client.get("/metrics")).text
-            assert 'taproof_own_bots{state="running"} 299.0' in metrics
+            assert 'taproof_project_bots{state="running"} 299.0' in metrics
         log = service.log()
-        assert log.count("own_bot_broken") == 1
-        assert projects[0] in next(line for line in log.splitlines() if "own_bot_broken" in line)
+        assert log.count("project_bot_broken") == 1
+        assert projects[0] in next(line for line in log.splitlines() if "project_bot_broken" in line)
         stored = stored_bytes(tmp_path)
         for token in [*tokens, bots[0].token]:
             secret = token.partition(":")[2]

@@ -331,8 +331,8 @@ def test_a_project_bot_whose_token_is_revoked(start_service: StartService, watch
     made = client.post("/sandbox/bots", json={"username": "acme_login_bot"}).json()
     project.developer.ask("PATCH", f"/projects/{project.id}", json={"bot_token": made["token"]})
     prometheus = watch(service)
-    until(lambda: prometheus.query('taproof_own_bots{state="running"} == 1'), "The bot runs.")
-    steady = 'count_over_time(taproof_own_bots{state="broken"}[1m]) > 45'  # Longer than the rule looks back.
+    until(lambda: prometheus.query('taproof_project_bots{state="running"} == 1'), "The bot runs.")
+    steady = 'count_over_time(taproof_project_bots{state="broken"}[1m]) > 45'  # Longer than the rule looks back.
     until(lambda: prometheus.query(steady), "The number of broken bots is known for long enough.")
     assert "TaproofProjectBotBroken" not in prometheus.firing()
     client.post("/sandbox/bots/acme_login_bot/revoke", json={})

@@ -112,10 +112,10 @@ async def test_hold_lease_stays_where_it_is_when_clocks_differ(
 async def test_list_leases_shows_all_of_them(storage: Storage, other_node: Storage, seed: "Seed") -> None:
     """Also expired ones, in the order of their names; a released one is gone."""
     assert await storage.leases.list_leases() == []
-    for name, until in ("own bots", seed.now + LENGTH), ("bot", 1), ("released", seed.now):
+    for name, until in ("project bots", seed.now + LENGTH), ("bot", 1), ("released", seed.now):
         assert await storage.leases.hold_lease(name, f"holder of {name}", 0, until)
     await storage.leases.release_lease("released", "holder of released")
     assert await other_node.leases.list_leases() == [
         ("bot", "holder of bot", 1),
-        ("own bots", "holder of own bots", seed.now + LENGTH),
+        ("project bots", "holder of project bots", seed.now + LENGTH),
     ]

@@ -170,7 +170,9 @@ class ProjectBots:
             if bot.encrypted_token not in self._unreadable:
                 self._unreadable.add(bot.encrypted_token)
                 advice = "Restore the master key that encrypted it, or set bot_token again."
-                _log.error("own_bot_unreadable", project_id=bot.project_id, bot_username=bot.username, advice=advice)
+                _log.error(
+                    "project_bot_unreadable", project_id=bot.project_id, bot_username=bot.username, advice=advice
+                )
             self._stop(bot.bot_id)
             return None
         if running is not None and is_same and running.token == token:
@@ -210,7 +212,7 @@ class ProjectBots:
             await asyncio.sleep(delay)
             await self._receive_until_refused(bot.bot_id, self._connect(token))
         except Exception as error:  # noqa: BLE001 — the other bots must keep running.
-            _log.error("own_bot_failed", error=type(error).__name__, where=code_lines(error))
+            _log.error("project_bot_failed", error=type(error).__name__, where=code_lines(error))
 
     async def _receive_until_refused(self, bot_id: int, bot: Bot) -> None:
         learning = asyncio.create_task(self._look_after(bot_id, bot))
@@ -237,7 +239,7 @@ class ProjectBots:
             await self._service_bot.get_me()
         except TelegramAPIError:
             # The address may be wrong or lead to another server. No developer could fix that.
-            _log.warning("own_bot_refused", advice="The service's own bot is refused too. Still trying.")
+            _log.warning("project_bot_refused", advice="The service's own bot is refused too. Still trying.")
             await asyncio.sleep(LONGEST_DELAY)
             return False
         # The messenger may have refused every token until a moment ago.
@@ -261,7 +263,7 @@ class ProjectBots:
             return False
         if is_told:
             _log.error(
-                "own_bot_broken",
+                "project_bot_broken",
                 advice="The messenger does not accept this bot's token any more, so its project starts no sign-ins. "
                 "Its developer must set bot_token again: @BotFather shows the new one.",
             )
@@ -276,7 +278,7 @@ class ProjectBots:
             running = self._running.get(bot_id)
             if me.username and running is not None and me.username != running.known.username:
                 await self._bots.rename_bot(bot_id, me.username)
-                _log.info("own_bot_renamed", now=me.username)
+                _log.info("project_bot_renamed", now=me.username)
             if not is_listed:
                 is_listed = True
                 await check_settings(bot, me)
