@@ -44,8 +44,7 @@ AT_ONCE: Final = """\
 **Expiry is immediate.** A pending session is `expired` for every reader from the instant its time is over, whether or
 not housekeeping has recorded that. A tap at that instant or later does not confirm.
 
-**Each change is one guarded statement.** Of many concurrent readers, taps or nodes, exactly one wins. A property test
-checks both databases against this table.
+**Each change is one guarded statement.** Of many concurrent readers, taps or nodes, exactly one wins.
 
 **`returning` is not a status.** With `same_device` set to `require`, Confirm begins it, for at most five minutes. Until
 `verify` gets the return code, the session is `pending` for every reader, nothing is counted, and no event is sent. If
