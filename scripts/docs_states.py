@@ -50,7 +50,7 @@ not housekeeping has recorded that. A tap at that instant or later does not conf
 `verify` gets the return code, the session is `pending` for every reader, nothing is counted, and no event is sent. If
 the session ends without the code, the identity is erased. If `verify` is interrupted after it has confirmed the
 session, only the code gives the proof. Other readers see `pending`, and `expired` when the five minutes are over. See
-[Same device](../how-to/same-device.md).
+[Same device](../how-to/phishing.md#same-device).
 
 **With a `code_challenge`**, the holder of the verifier gets the same `confirmed` response again, byte for byte, for 60
 seconds after the first one. A lost response therefore does not lose a sign-in. The state is `used` from the first
