@@ -1,7 +1,7 @@
 """The baselines: an ASGI app and an RSGI app that read the body and return a constant.
 
 They run on the same server with the same settings as the service (see server.py), so the difference between the two
-figures is the cost of the service itself. RSGI is the server's native interface: docs/decisions/0021.
+figures is the cost of the service itself. RSGI is the server's native interface: maintainers/decisions/0021.
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping

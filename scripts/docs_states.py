@@ -44,14 +44,13 @@ AT_ONCE: Final = """\
 **Expiry is immediate.** A pending session is `expired` for every reader from the instant its time is over, whether or
 not housekeeping has recorded that. A tap at that instant or later does not confirm.
 
-**Each change is one guarded statement.** Of many concurrent readers, taps or nodes, exactly one wins. A property test
-checks both databases against this table.
+**Each change is one guarded statement.** Of many concurrent readers, taps or nodes, exactly one wins.
 
 **`returning` is not a status.** With `same_device` set to `require`, Confirm begins it, for at most five minutes. Until
 `verify` gets the return code, the session is `pending` for every reader, nothing is counted, and no event is sent. If
 the session ends without the code, the identity is erased. If `verify` is interrupted after it has confirmed the
 session, only the code gives the proof. Other readers see `pending`, and `expired` when the five minutes are over. See
-[Same device](../how-to/same-device.md).
+[Same device](../how-to/phishing.md#same-device).
 
 **With a `code_challenge`**, the holder of the verifier gets the same `confirmed` response again, byte for byte, for 60
 seconds after the first one. A lost response therefore does not lose a sign-in. The state is `used` from the first

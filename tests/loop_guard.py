@@ -3,7 +3,7 @@
 Run as a program, it is the command line of Taproof on a guarded loop: `loop_guard.py REPORTS serve …` appends the
 reports to the file REPORTS. The guard starts when the service listens: imports and migrations before that are exempt.
 From then on, what the loop loads is reported too, however fast that is: imports, compilations, and reads of files and
-folders. They belong before that, or in a thread (docs/explanation/event-loop.md), because a slow disk delays everybody.
+folders. They belong before that, or in a thread (maintainers/event-loop.md), because a slow disk delays everybody.
 
 A step is what the loop runs without looking at anything else: one callback, or what a transport calls between two
 callbacks. Two clocks judge it, and neither advances when other processes take the processor or this one is stopped:
@@ -50,7 +50,7 @@ _LOADS: Final = frozenset(
 """Audit events (https://docs.python.org/3/library/audit_events.html), and one for patterns."""
 _SHOWN_FRAMES: Final = 12
 _KEY_FILE: Final = "taproof/runtime/key_file.py"
-"""It reads the master keys right before their use, once after each change (docs/explanation/event-loop.md)."""
+"""It reads the master keys right before their use, once after each change (maintainers/event-loop.md)."""
 
 Report = Callable[[str], None]
 Position = list[tuple[CodeType, int]]

@@ -22,7 +22,7 @@ OF_AN_APPLICATION = {
     "TAPROOF_SECRET_KEY",
 }
 """Variables that the integrations read, TAPROOF_GUARD with Django, and the pages' own name of the secret key."""
-READERS = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", *sorted(ROOT.glob("docs/**/*.md"))]
+READERS = [path for pattern in ("*.md", "docs/**/*.md", "maintainers/**/*.md") for path in sorted(ROOT.glob(pattern))]
 
 
 def files_of_the_repository() -> Iterator[Path]:
@@ -108,16 +108,24 @@ def test_files_that_are_named_exist() -> None:
     broken = []
     for path in READERS:
         named = re.findall(
-            r"`((?:src|tests|docs|scripts|benchmarks|requirements)/[\w./-]+)`", path.read_text(encoding="utf-8")
+            r"`((?:src|tests|docs|maintainers|scripts|benchmarks|requirements)/[\w./-]+)`",
+            path.read_text(encoding="utf-8"),
         )
         broken += [f"{path.name}: {each}" for each in named if not (ROOT / each).exists()]
     assert broken == []
 
 
+def test_documents_name_no_test_functions() -> None:
+    """Documents name the file of a test, never its functions; the pages for users name no test in their text."""
+    texts = {path: re.sub(r"<!--.*?-->", "", path.read_text(encoding="utf-8")) for path in READERS}
+    wrong = {path: r"`tests/" if path.is_relative_to(ROOT / "docs") else r"`tests/[^`]*::" for path in texts}
+    assert [path.name for path, pattern in wrong.items() if re.search(pattern, texts[path])] == []
+
+
 def test_every_decision_is_listed_and_names_its_test() -> None:
     """Every decision is listed and names the test that enforces it."""
-    index = (ROOT / "docs/decisions/README.md").read_text(encoding="utf-8")
-    decisions = sorted(ROOT.glob("docs/decisions/0*.md"))
+    index = (ROOT / "maintainers/decisions/README.md").read_text(encoding="utf-8")
+    decisions = sorted(ROOT.glob("maintainers/decisions/0*.md"))
     assert decisions
     for path in decisions:
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Every unauthenticated route is known, documented, and either cheap or limited (docs: Unauthenticated routes)."""
+"""Every unauthenticated route is in maintainers/unauthenticated-routes.md, and either cheap or limited."""
 
 import re
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from tests.api.unauthenticated import Running, call_of, routes_of, running, spec
 
 from taproof.http.limits.rates import PAGES
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "explanation" / "unauthenticated-routes.md"
+PAGE: Final = Path(__file__).parents[2] / "maintainers/unauthenticated-routes.md"
 SIGN_IN: Final = "/console/sign-in"
 CHEAP: Final = 1_200
 """Functions that one call may make run: less than a millisecond. Drawing a QR code takes 8,000, or 60,000."""

@@ -1,6 +1,6 @@
 """The service as it runs, called without any credential: what each route costs.
 
-`python -m tests.api.unauthenticated` prints the table of docs/explanation/unauthenticated-routes.md.
+`python -m tests.api.unauthenticated` prints the table of maintainers/unauthenticated-routes.md.
 """
 
 import asyncio

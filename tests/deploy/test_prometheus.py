@@ -19,7 +19,7 @@ ALERTS: Final = [rule["alert"] for rule in RULES]
 
 def test_the_same_alerts_everywhere() -> None:
     """Each alert has a row, a runbook, unit tests for its silence and its sound, and a test that injects its fault."""
-    assert sorted(re.findall(r"^\| `(Taproof\w+)` \|", PAGE, re.MULTILINE)) == sorted(ALERTS)
+    assert sorted(re.findall(r"^\| \[`(Taproof\w+)`\]\(#\w+\) \|", PAGE, re.MULTILINE)) == sorted(ALERTS)
     assert sorted(re.findall(r"^### (Taproof\w+)$", PAGE, re.MULTILINE)) == sorted(ALERTS)
     faults = (ROOT / "tests/slow/monitoring/test_alerts.py").read_text("utf-8")
     assert set(re.findall(r'until_fires\("(\w+)"', faults)) == set(ALERTS)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
 DOCS = ROOT / "docs"
+MAINTAINERS = ROOT / "maintainers"
 RUN = {"bash", "sh", "console", "python", "js"}
 PARSED = {"json", "yaml", "toml", "ini", "env", "text"}
 EXEMPT = {
@@ -40,8 +41,9 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block. `page` is the path below docs/, `note` the comment above it, `text` has no list indent.
+    """A fenced block. `note` is the comment above it; `text` has no list indent.
 
+    `page` is the path below docs/; for a page of maintainers/, it begins with that folder.
     `before` is a command to run first, which a reader of the page has already run.
     """
 
@@ -63,7 +65,7 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     found = [
         Block(
-            page.relative_to(DOCS).as_posix(),
+            page.relative_to(DOCS if page.is_relative_to(DOCS) else ROOT).as_posix(),
             text.count("\n", 0, each.start()) + 1,
             each["language"],
             "" if (each["note"] or "").startswith("before: ") else each["note"] or "",
@@ -77,7 +79,7 @@ def blocks_of(page: Path) -> list[Block]:
     return found
 
 
-PAGES = sorted(DOCS.glob("**/*.md"))
+PAGES = [*sorted(DOCS.glob("**/*.md")), *sorted(MAINTAINERS.glob("**/*.md"))]
 BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 PROGRAMS = [block for block in BLOCKS if block.language in RUN and not block.note]
 

@@ -1,10 +1,10 @@
-"""The diagrams of docs/explanation/architecture.md name files and functions that exist."""
+"""The diagrams of maintainers/architecture.md name files and functions that exist."""
 
 import re
 
 from tests.docs.blocks import ROOT
 
-_PAGE = ROOT / "docs/explanation/architecture.md"
+_PAGE = ROOT / "maintainers/architecture.md"
 _HOP = re.compile(
     r"^[ │├└─▶]*(?P<file>[\w/*]+/[\w*]+\.py) +(?P<names>\w+(?:\.\w+)?(?:, \w+(?:\.\w+)?)*)(?: {2,}|$)", re.MULTILINE
 )

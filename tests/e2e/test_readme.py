@@ -17,7 +17,7 @@ from taproof.cli.main import commands
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = [README, *sorted(ROOT.glob("docs/**/*.md"))]
+DOCUMENTS = [README, *sorted(ROOT.glob("docs/**/*.md")), *sorted(ROOT.glob("maintainers/**/*.md"))]
 OF_MOST_COMMANDS = {"--help-all", "--json"}
 OF_OTHER_PROGRAMS = {"--allow-root", "--mapping-phone", "--proxy-headers", "--unique-uid"}
 """The options of JupyterHub, Nextcloud and Uvicorn that the pages of docs/how-to/oidc name."""

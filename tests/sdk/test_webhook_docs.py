@@ -38,7 +38,6 @@ from taproof.webhooks import scheduler
 ROOT = Path(__file__).parent.parent.parent
 PAGES = [
     "docs/how-to/webhooks.md",
-    "docs/how-to/resend-webhooks.md",
     "docs/reference/events.md",
 ]
 ROTATION = (ROOT / "docs/how-to/rotate-secrets.md").read_text(encoding="utf-8").partition("\n## The secret key\n")[0]

@@ -35,7 +35,7 @@ _HEADER: Final = _base64url(_to_json({"alg": "HS256", "typ": "JWT"}).encode()) +
 def sign_proof(identity: MessengerIdentity, project_id: str, session_token: str, webhook_secret: str, now: int) -> str:
     """Return the signed proof. The key is the whole `whsec_…` string, as bytes (contract.md).
 
-    The result is the same as that of PyJWT, which takes three times as long (docs/decisions/0019-sign-in-cost.md).
+    The result is the same as that of PyJWT, which takes three times as long (maintainers/decisions/0019).
     """
     issued_at = now // SECOND
     claims = {

@@ -128,14 +128,14 @@ def create_server(settings: Settings, app: ASGIApp) -> Server:
         address=settings.host,
         port=settings.port,
         interface=Interfaces.ASGINL,
-        http=HTTPModes.http1,  # If it offers HTTP/2, Granian waits indefinitely for a first byte: docs/decisions/0001.
+        http=HTTPModes.http1,  # With HTTP/2, Granian waits forever for a first byte: maintainers/decisions/0001.
         websockets=False,
         backlog=1024,
         backpressure=CONNECTIONS,
         # Granian's only limit for connections also covers idle ones: it runs from the end of a response, or from the
         # start of a connection, to the end of the next head.
         http1_settings=HTTP1Settings(header_read_timeout=settings.keep_alive * 1_000, max_buffer_size=HEAD_LIMIT),
-        log_level=LogLevels.error,  # It warns at every start that embedding is experimental: docs/decisions/0001.
+        log_level=LogLevels.error,  # It warns at each start that embedding is experimental: maintainers/decisions/0001.
         log_dictconfig=GRANIAN_LOGGING,
         ssl_cert=settings.tls_cert,
         ssl_key=settings.tls_key,

@@ -301,7 +301,7 @@ async def test_a_project_that_requires_the_same_device(
         assert names == ([*button, "oidc"] if policy == "require" else [*button, *PROGRAMS, "oidc"])
         assert [each.get("id") for each in shown.all(f"{section}//input")] == [f"show-{name}" for name in names]
         text = shown.texts(section)[0]
-        assert ("docs/how-to/same-device.md" in text) == (policy == "require")
+        assert ("docs/how-to/phishing.md" in text) == (policy == "require")
         assert ("QR code" in text) == (is_public and policy != "require")
         assert ('same-device="require"' in text) == (is_public and policy == "require")
         assert ("TAPROOF_SECRET_KEY" in text) == (not is_public and policy != "require")

@@ -1,6 +1,6 @@
 """`make release` builds the same bytes in another folder at another time, and its SBOMs name the locked packages.
 
-The page is contributing/releasing.md.
+The page is maintainers/releasing.md.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""docs/how-to/match-code.md: its page shows the number in Chromium, and choosing it signs the user in."""
+"""docs/how-to/phishing.md: its page shows the number in Chromium, and choosing it signs the user in."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from tests.docs.blocks import block_of
 from tests.e2e.conftest import Developer, OwnProject, Service, launch
 from tests.slow.docs.signing_in import PATIENCE, confirm
 
-PAGE = "how-to/match-code.md"
+PAGE = "how-to/phishing.md"
 pytestmark = pytest.mark.browser
 
 

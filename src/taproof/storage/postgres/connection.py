@@ -38,7 +38,7 @@ class Connection(asyncpg.Connection):  # type: ignore[misc] # asyncpg has no typ
     """A connection that knows its `host`, and never asks the server to cancel a statement.
 
     A commit that waits for a synchronous standby is already in the log of the primary. If this wait is cancelled, the
-    server shows the change to everybody, although a fail-over would undo it (docs/decisions/0014-fail-over.md). So a
+    server shows the change to everybody, although a fail-over would undo it (maintainers/decisions/0014). So a
     statement that takes too long, or whose caller was cancelled, costs the connection. The server then goes on waiting,
     and nobody sees the change.
     """

@@ -1,19 +1,13 @@
-"""docs/explanation/threat-model*.md: every item of each standard is there, and so is every test and file named."""
+"""The pages of maintainers/ that compare Taproof with a standard have every item, with its evidence or a reason."""
 
-import ast
-import functools
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
-import pytest
-from tests.docs.blocks import ROOT
+from tests.docs.blocks import MAINTAINERS
 
-EXPLANATION: Final = ROOT / "docs/explanation"
-PAGES: Final = ("threat-model", "threat-model-cross-device", "threat-model-jwt", "threat-model-asvs")
-REFERENCE: Final = re.compile(r"`((?:tests|docs|src|sdk)/[\w./-]+|pyproject\.toml)(?:::(\w+))?`")
+REFERENCE: Final = re.compile(r"`(?:(?:tests|docs|src|sdk)/[\w./-]+|pyproject\.toml)`")
 # OWASP ASVS 5.0.0: the number of requirements of levels 1 and 2 in each section. In each section, those of level 1
 # come first, then those of level 2, then those of level 3, which are not covered here.
 ASVS_SECTIONS: Final = """
@@ -49,14 +43,25 @@ RFC_10027: Final = [
     *("6.2.1", "6.2.2", "6.2.3", "6.2.4", "6.3"),
 ]
 
-
-def page(name: str) -> str:
-    return (EXPLANATION / f"{name}.md").read_text(encoding="utf-8")
+# The modules of the plans Basic OP and Config OP in the conformance suite of August 2026.
+OPENID_MODULES: Final = """
+server response-type-missing idtoken-signature idtoken-unsigned userinfo-get userinfo-post-header userinfo-post-body
+ensure-request-without-nonce-succeeds-for-code-flow scope-profile scope-email scope-address scope-phone scope-all
+alternate-happy-flow display-page display-popup prompt-login prompt-none-not-logged-in prompt-none-logged-in max-age-1
+max-age-10000 ensure-request-with-unknown-parameter-succeeds id-token-hint login-hint ui-locales claims-locales
+ensure-request-with-acr-values-succeeds codereuse codereuse-30seconds ensure-registered-redirect-uri
+ensure-post-request-succeeds server-client-secret-post
+request-uri-unsigned-supported-correctly-or-rejected-as-unsupported
+unsigned-request-object-supported-correctly-or-rejected-as-unsupported claims-essential
+ensure-request-object-with-redirect-uri refresh-token ensure-request-with-valid-pkce-succeeds
+discovery-endpoint-verification
+"""
+OPENID_STATES: Final = {"met", "warning", "skipped", "does not apply", "not met"}
 
 
 def rows(name: str, first: str) -> Iterator[list[str]]:
     """Yield the cells of each row of a page's tables whose first cell matches."""
-    for line in page(name).splitlines():
+    for line in (MAINTAINERS / f"{name}.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split(" | ")]
         if line.startswith("|") and re.match(first, cells[0]):
             yield cells
@@ -69,43 +74,12 @@ def in_order(found: list[str], wanted: list[str]) -> None:
     assert sorted(set(found) - set(wanted)) == []
 
 
-@functools.cache
-def functions_of(path: Path) -> frozenset[str]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    return frozenset(node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
-
-
-# ---- every named test and file exists
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_every_test_that_is_named_exists(name: str) -> None:
-    """Every named test exists: its file, and the function in it."""
-    named = REFERENCE.findall(page(name))
-    assert len(named) > 10
-    for path, function in named:
-        assert (ROOT / path).exists(), path
-        if function:
-            assert function in functions_of(ROOT / path), f"{path}::{function}"
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_nothing_else_looks_like_the_name_of_a_test(name: str) -> None:
-    """No misspelt test name escapes the test above."""
-    text = page(name)
-    assert text.count("::") == sum(bool(function) for _, function in REFERENCE.findall(text))
-    assert len(re.findall(r"`tests/", text)) == sum(path.startswith("tests/") for path, _ in REFERENCE.findall(text))
-
-
-# ---- nothing is left out
-
-
 def asvs_ids() -> list[str]:
     return [f"{section}.{number}" for section, levels in ASVS.items() for number in range(1, levels[0] + levels[1] + 1)]
 
 
 def asvs_rows() -> list[tuple[list[str], list[str]]]:
-    return [(cells[0].split(", "), cells) for cells in rows("threat-model-asvs", r"V\d+\.\d+\.\d+")]
+    return [(cells[0].split(", "), cells) for cells in rows("asvs", r"V\d+\.\d+\.\d+")]
 
 
 def test_the_list_of_asvs_has_its_size() -> None:
@@ -136,13 +110,13 @@ def test_the_figures_of_asvs_are_right() -> None:
     counted: Counter[str] = Counter()
     for ids, cells in asvs_rows():
         counted[cells[2]] += len(ids)
-    told = {cells[0]: int(cells[2]) for cells in rows("threat-model-asvs", r"(met|yours|not met|n/a)$")}
+    told = {cells[0]: int(cells[2]) for cells in rows("asvs", r"(met|yours|not met|n/a)$")}
     assert told == dict(counted)
 
 
 def test_what_asvs_does_not_have_met_is_in_the_list_at_the_end() -> None:
     """Each chapter with an unmet requirement is in the list at the end, unless only documentation is missing."""
-    summary = page("threat-model-asvs").partition("## Not met, in short")[2]
+    summary = (MAINTAINERS / "asvs.md").read_text(encoding="utf-8").partition("## Not met, in short")[2]
     for ids, cells in asvs_rows():
         if cells[2] == "not met":
             chapter = ids[0].partition(".")[0]
@@ -151,9 +125,9 @@ def test_what_asvs_does_not_have_met_is_in_the_list_at_the_end() -> None:
 
 def test_every_section_of_rfc_10027_is_there_once() -> None:
     """Every section of RFC 10027 is there: practices, patterns, exploits, mitigations and protocols."""
-    found = [each for cells in rows("threat-model-cross-device", r"\d") for each in re.split(r", (?=\d)", cells[0])]
+    found = [each for cells in rows("cross-device", r"\d") for each in re.split(r", (?=\d)", cells[0])]
     in_order(found, RFC_10027)
-    for cells in rows("threat-model-cross-device", r"(2 \(|6\.1\.)"):
+    for cells in rows("cross-device", r"(2 \(|6\.1\.)"):
         assert cells[2] in {"done", "yours", "not done"}, cells[0]
         if cells[2] == "done" and cells[0] != "2 (4)":
             assert REFERENCE.search(cells[3]), cells[0]
@@ -161,12 +135,33 @@ def test_every_section_of_rfc_10027_is_there_once() -> None:
 
 def test_every_section_of_rfc_8725_is_there_once() -> None:
     """All of section 3 is there, with an entry for either side."""
-    found = list(rows("threat-model-jwt", r"3\.\d"))
+    found = list(rows("jwt", r"3\.\d"))
     in_order([cells[0] for cells in found], RFC_8725)
     assert all(len(cells) == 4 and all(cells) for cells in found)
 
 
-def test_the_pages_lead_to_each_other() -> None:
-    """The first page links to all others."""
-    for name in PAGES[1:]:
-        assert f"({name}.md)" in page(PAGES[0])
+def openid_rows() -> list[list[str]]:
+    """Return the cells of each row that has a state: the last two are the state and the tests."""
+    found = []
+    for cells in rows("openid-conformance", ""):
+        bare = [cell.strip("` *") for cell in cells]
+        if len(bare) > 2 and bare[-2] in OPENID_STATES:
+            found.append([*bare[:-1], cells[-1]])
+    return found
+
+
+def test_every_module_of_the_openid_plans_is_there_once() -> None:
+    """Each module of the test plans has one row."""
+    in_order(
+        [cells[0] for cells in openid_rows() if cells[0].startswith("oidcc-")],
+        [f"oidcc-{each}" for each in OPENID_MODULES.split()],
+    )
+
+
+def test_every_row_of_the_openid_plans_names_its_tests() -> None:
+    """Every row names tests, and one that is not met also gives a reason."""
+    assert len(openid_rows()) > 90
+    for cells in openid_rows():
+        assert "`tests/" in cells[-1], cells
+        if cells[-2] != "met":
+            assert len(re.sub(r"`tests/[^`]*`", "", cells[-1])) > 20, cells
