@@ -101,6 +101,7 @@ INVALID: Final[dict[str, bytes]] = {
     "too few digits": b"HTTP/1.1 20 OK\r\n\r\n",
     "an endless reason": b"HTTP/1.1 200 " + b"O" * 200_000 + b"\r\n\r\n",
     "endless headers": _OK + b"X-A: b\r\n" * 50_000 + b"\r\n",
+    "too many lines": _OK + b"a\n" * 3_000 + b"\n",
     "an endless value": _OK + b"X-A: " + b"b" * 400_000 + b"\r\n\r\n",
     "an endless name": _OK + b"A" * 400_000 + b": b\r\n\r\n",
     "endless interim answers": b"HTTP/1.1 100 Continue\r\n\r\n" * 20_000,

@@ -10,7 +10,7 @@ import dataclasses
 import inspect
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import aclosing, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
@@ -136,7 +136,17 @@ class DeveloperApi:
         pieces = joined(self._project_list(caller))
         async with self._across_projects(caller):
             first = await anext(pieces)
-        return Download(first, pieces, request.state.authenticate, nullcontext())
+        return Download(first, self._in_turns(caller, pieces), request.state.authenticate, nullcontext())
+
+    async def _in_turns(self, caller: Developer, pieces: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
+        """Read each further piece in the developer's turn, but do not keep the turn while it is sent."""
+        async with aclosing(pieces):
+            while True:
+                async with self._limits.developers.turn(caller.id):
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                yield piece
 
     async def _project_list(self, caller: Developer) -> AsyncGenerator[str, None]:
         """Yield the list project by project: with 2,000 projects, it has megabytes."""

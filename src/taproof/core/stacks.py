@@ -25,10 +25,11 @@ def _described(error: BaseException) -> TracebackException:
 
 
 def _with_causes(error: TracebackException) -> Iterator[TracebackException]:
-    yield error
-    for each in (error.__cause__, error.__context__, *(error.exceptions or ())):
-        if each is not None:
-            yield from _with_causes(each)
+    waiting = [error]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += filter(None, (each.__cause__, each.__context__, *(each.exceptions or ())))
 
 
 def _without_code(stack: StackSummary) -> StackSummary:

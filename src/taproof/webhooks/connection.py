@@ -15,8 +15,10 @@ from typing import Final
 from taproof.core.attempt_errors import AttemptError
 
 ANSWER_BUDGET: Final = 128 * 1024
-"""Bytes that an answer may have with its interim answers, headers and chunks, as far as it is read. This is enough for
-`BODY_CAP` bytes in chunks of one byte."""
+"""Bytes that an answer may have with its interim answers, headers and chunks, as far as it is read."""
+LINES_LIMIT: Final = 2_500
+"""Lines that an answer may have with its interim answers, headers and chunks, as far as it is read: each costs 2 µs of
+the event loop."""
 BODY_CAP: Final = 16 * 1024
 """The number of body bytes that are read. A longer answer counts by its status."""
 _LINES_AT_ONCE: Final = 100
@@ -102,6 +104,7 @@ class ReceiverConnection(asyncio.Protocol):
         """
         self.reusable = False
         self._budget = ANSWER_BUDGET
+        self._lines = 0
         self._transport.write(request)
         try:
             return await self._read_answer()
@@ -170,7 +173,7 @@ class ReceiverConnection(asyncio.Protocol):
     async def _read_chunks(self) -> tuple[bytes, bool]:
         """Return the beginning of a body in chunks, and whether that is all of it."""
         body = bytearray()
-        while True:
+        while self._lines < LINES_LIMIT - 1:
             found = _CHUNK_SIZE.match(await self._read_line())
             if found is None:
                 raise Refused("invalid_answer")
@@ -185,6 +188,7 @@ class ReceiverConnection(asyncio.Protocol):
                 return bytes(body), False
             if await self._read_line():
                 raise Refused("invalid_answer")
+        return bytes(body), False
 
     async def _read_to_end(self) -> bytes:
         try:
@@ -201,6 +205,8 @@ class ReceiverConnection(asyncio.Protocol):
         line = bytes(self._received[:end]).rstrip(b"\r")
         del self._received[: end + 1]
         self._lines += 1
+        if self._lines > LINES_LIMIT:
+            raise Refused("invalid_answer")
         if self._lines % _LINES_AT_ONCE == 0:
             await asyncio.sleep(0)
         return line
