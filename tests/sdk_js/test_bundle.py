@@ -46,12 +46,12 @@ def _contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_size() -> None:
-    """The compressed bundle is under 12 KB, and the script for Mini Apps under 1 KB.
+    """The compressed bundle is under 13 KB, and the script for Mini Apps under 1 KB.
 
     3.5 KB of it are the return to this browser, the hints, and their texts in ten languages. The sentence for a blocked
-    window adds 0.25 KB.
+    window adds 0.25 KB, and the table of phases and events adds 0.9 KB to the function that it replaced.
     """
-    for script, limit in ((BUNDLE, 12_288), (MINI_APP, 1_024)):
+    for script, limit in ((BUNDLE, 13_312), (MINI_APP, 1_024)):
         assert len(gzip.compress(script.read_bytes(), 9, mtime=0)) < limit
 
 

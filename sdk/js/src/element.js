@@ -1,6 +1,7 @@
 import { SignInError } from "./errors.js";
 import { EDGE, modulesOf } from "./qr.js";
-import { PHONE, resume, signIn } from "./sign_in.js";
+import { PHONE } from "./runner.js";
+import { resume, signIn } from "./sign_in.js";
 import { STYLE } from "./style.js";
 import { speechFor } from "./texts.js";
 

@@ -6,8 +6,8 @@ const PATTERN = /^#taproof_return=([\w-]+)$/;
 
 let code = "";
 
-/** Return the address of this page without its fragment. */
-export const pageAddress = () => location.href.split("#")[0];
+/** Return the address of this page without its fragment; undefined where there is no page. */
+export const pageAddress = () => globalThis.document?.URL.split("#")[0];
 
 /** Return whether the page's address has a return code. */
 export const isReturn = () => PATTERN.test(location.hash);

@@ -3,6 +3,7 @@ Object.defineProperty(exports, "__esModule", { value: true });
 exports.TaproofButton = void 0;
 const errors_js_1 = require("./errors.js");
 const qr_js_1 = require("./qr.js");
+const runner_js_1 = require("./runner.js");
 const sign_in_js_1 = require("./sign_in.js");
 const style_js_1 = require("./style.js");
 const texts_js_1 = require("./texts.js");
@@ -206,7 +207,7 @@ class TaproofButton extends /** @type {typeof HTMLElement} */ /** @type {typeof 
                 }
             },
             onLink: ({ deeplink, appLink, command, matchCode, returnRequired }) => {
-                const phone = matchMedia(sign_in_js_1.PHONE).matches;
+                const phone = matchMedia(runner_js_1.PHONE).matches;
                 this.#number.textContent = matchCode;
                 this.#link.href = deeplink;
                 this.#command.textContent = command;

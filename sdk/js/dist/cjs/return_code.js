@@ -6,8 +6,8 @@ Object.defineProperty(exports, "__esModule", { value: true });
 exports.takeReturnCode = exports.peekReturnCode = exports.addressWith = exports.clearAddress = exports.isReturn = exports.pageAddress = void 0;
 const PATTERN = /^#taproof_return=([\w-]+)$/;
 let code = "";
-/** Return the address of this page without its fragment. */
-const pageAddress = () => location.href.split("#")[0];
+/** Return the address of this page without its fragment; undefined where there is no page. */
+const pageAddress = () => globalThis.document?.URL.split("#")[0];
 exports.pageAddress = pageAddress;
 /** Return whether the page's address has a return code. */
 const isReturn = () => PATTERN.test(location.hash);

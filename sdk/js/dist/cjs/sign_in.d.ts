@@ -1,4 +1,3 @@
-export type Kept = import("./kept.js").Kept;
 export type SignInLink = import("./link.js").SignInLink;
 export type Identity = {
     messengerId: string;
@@ -78,8 +77,6 @@ export type SignInOptions = {
      */
     onConfirmed?: (result: Confirmed) => unknown;
 };
-/** The media query for phones, where the messenger covers the page. */
-export declare const PHONE = "(pointer:coarse) and (max-width:600px),(pointer:coarse) and (max-height:500px)";
 /**
  * Sign in the user: get a link from the service, pass it to `onLink`, and wait until the user has decided.
  *

@@ -1,4 +1,4 @@
-/** Return the address of this page without its fragment. */
+/** Return the address of this page without its fragment; undefined where there is no page. */
 export declare const pageAddress: () => string;
 /** Return whether the page's address has a return code. */
 export declare const isReturn: () => boolean;
