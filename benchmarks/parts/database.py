@@ -36,7 +36,7 @@ _UPDATES: Final = itertools.count(1)
 _OLD_UPDATES: Final = 20_000
 _ADD_OLD: Final = "INSERT INTO bot_updates SELECT 1, n, 0, 1 FROM generate_series(1, 20000) n"
 _KEPT: Final = {"sessions": "90 days", "webhook_events": "90 days", "user_days": "91 days", "bot_updates": "2 days"}
-"""How long the rows of a sign-in are kept, by table: docs/reference/retention-and-limits.md."""
+"""How long the rows of a sign-in are kept, by table: docs/how-to/gdpr.md."""
 _BREATH: Final = 0.02
 """Seconds between two sweeps while there is more to erase, as in `src/taproof/jobs/housekeeping.py`."""
 _WAL: Final = """

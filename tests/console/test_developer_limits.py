@@ -1,4 +1,4 @@
-"""The limits of one developer's requests to the console (docs: Retention and limits)."""
+"""The limits of one developer's requests to the console (docs: Limits)."""
 
 from prometheus_client import CollectorRegistry
 from tests.console.browsing import Browsing

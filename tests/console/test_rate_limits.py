@@ -1,4 +1,4 @@
-"""Too many attempts to sign in are refused with a page (docs: Retention and limits)."""
+"""Too many attempts to sign in are refused with a page (docs: Limits)."""
 
 from typing import Any
 

@@ -26,7 +26,7 @@
 | `process_*` | none | CPU, memory, file descriptors and start time of this process |
 
 docs/reference/metrics.md defines what exactly each one measures. `LimitName` lists the limits: see
-docs/reference/retention-and-limits.md.
+docs/reference/limits.md.
 
 An attempt's outcome is one of these:
 

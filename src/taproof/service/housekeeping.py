@@ -13,7 +13,7 @@ from taproof.storage.protocol import Storage
 
 BATCH: Final = 100
 """The number of rows in one write. On SQLite, a write blocks the event loop for 1 to 2 ms; with 500 rows, for 5 to
-12 ms. With an auth.expired event for each session, 100 rows take 5 to 7 ms (docs/reference/retention-and-limits.md)."""
+12 ms. With an auth.expired event for each session, 100 rows take 5 to 7 ms (docs/how-to/gdpr.md)."""
 _UPDATES_KEPT: Final = 2 * DAY
 """The time (ms) for which updates are kept. Telegram keeps an undelivered update for at most 24 hours, so it never
 delivers an older one again."""

@@ -1,4 +1,4 @@
-"""Rate limits of the developer API, per developer (docs: Retention and limits)."""
+"""Rate limits of the developer API, per developer (docs: Limits)."""
 
 import asyncio
 from typing import Any

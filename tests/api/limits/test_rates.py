@@ -1,4 +1,4 @@
-"""Limits of starting sign-ins: only the caller over the limit is refused (docs: Retention and limits)."""
+"""Limits of starting sign-ins: only the caller over the limit is refused (docs: Limits)."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Limits of polling: only the client over the limit is refused (docs: Retention and limits)."""
+"""Limits of polling: only the client over the limit is refused (docs: Limits)."""
 
 import itertools
 import json
