@@ -1,17 +1,26 @@
 """Projects and their secrets."""
 
+import json
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
-from taproof.core.model import PROJECT_FLAGS, NamedProject, Project, ProjectChanges
+from taproof.core.model import (
+    PROJECT_FLAGS,
+    EncryptedWebhookSecrets,
+    NamedProject,
+    Project,
+    ProjectChanges,
+    SignInProject,
+)
 from taproof.core.project_bots import BotChange
 from taproof.core.return_url import lacks_return_page
 from taproof.core.roles import require_action
 from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
 from taproof.storage.protocol.projects import NO_LIMIT
 from taproof.storage.queries.bots import is_taken, write_bot
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import AnyDatabase, Purge, Queries, point_read
 from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOINT, begin_ending, continue_ending
 from taproof.storage.queries.oidc.clients import DELETE_CLIENTS
 from taproof.storage.queries.rights import (
@@ -25,7 +34,7 @@ from taproof.storage.queries.rights import (
     require_role,
 )
 from taproof.storage.queries.transaction import Transaction
-from taproof.storage.rows import change_values, project_from, project_values
+from taproof.storage.rows import change_values, project_from, project_values, sign_in_project_from
 
 _SETTINGS: Final = (
     *PROJECT_FLAGS,
@@ -46,10 +55,10 @@ INSERT INTO projects ({", ".join(_COLUMNS)}, creator_id)
 SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 1))}, $2
 WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < ${len(_COLUMNS) + 1}
   AND ({_COLLECT} = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
-_PROJECT: Final = f"""
-SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url, p.created_at,
-  {", ".join(f"p.{flag}" for flag in PROJECT_FLAGS)}"""
-_COUNTED: Final = f"""{_PROJECT},
+_PROJECT: Final = f"""p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url,
+  p.created_at, {", ".join(f"p.{flag}" for flag in PROJECT_FLAGS)}"""
+_COUNTED: Final = f"""
+SELECT {_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
   p.encrypted_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
@@ -68,15 +77,21 @@ SELECT p.id, p.name FROM project_members m JOIN projects p ON p.id = m.project_i
 WHERE m.developer_id = $1 ORDER BY p.created_at, p.id"""
 READ_PROJECTS: Final = f"""{_MEMBER_PROJECT}
 WHERE m.developer_id = $1 AND m.project_id IN (SELECT value FROM json_each($2)) ORDER BY p.created_at, p.id"""
-READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_key_hash = $1"
-READ_WEBHOOK_SECRETS: Final = """
-SELECT encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
-READ_SIGN_IN_PROJECT: Final = """
-SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
+READ_PROJECT_BY_SECRET_KEY: Final = point_read(project_from, _PROJECT, "projects p", "p.secret_key_hash", "BYTEA")
+READ_WEBHOOK_SECRETS: Final = point_read(
+    lambda row: EncryptedWebhookSecrets(*row),
+    "encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at",
+    "projects",
+    "id",
+)
+READ_SIGN_IN_PROJECT: Final = point_read(
+    sign_in_project_from,
+    """p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at,
-  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END,
-  p.same_device, p.return_urls
-FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = $1"""
+  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END, p.same_device, p.return_urls""",
+    "projects p LEFT JOIN developers d ON d.id = p.developer_id",
+    "p.id",
+)
 _CHANGED: Final = ("name", "webhook_url", *_SETTINGS)
 LOCK_PROJECTS: Final = "SELECT id FROM projects WHERE id = $1 OR id = $2 ORDER BY id"
 FIND_DEVELOPER_OF_PROJECT: Final = """
@@ -149,6 +164,12 @@ class ProjectQueries(Queries[AnyDatabase]):
         found = await self._database.read(READ_MEMBER_PROJECT, developer_id, project_id)
         return project_from(found[0]) if found else None
 
+    async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
+        return await self._database.find(READ_WEBHOOK_SECRETS, project_id)
+
+    async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
+        return await self._database.find(READ_PROJECT_BY_SECRET_KEY, secret_key_hash)
+
     async def list_projects(self, developer_id: str) -> list[Project]:
         return [project_from(row) for row in await self._database.look_up(LIST_PROJECTS, developer_id)]
 
@@ -158,6 +179,13 @@ class ProjectQueries(Queries[AnyDatabase]):
 
     async def name_projects(self, developer_id: str) -> list[NamedProject]:
         return [NamedProject(*row) for row in await self._database.look_up(NAME_PROJECTS, developer_id)]
+
+    async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
+        found = await self._database.look_up(READ_PROJECTS, developer_id, json.dumps(list(project_ids)))
+        return [project_from(row) for row in found]
+
+    async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
+        return await self._database.find(READ_SIGN_IN_PROJECT, project_id)
 
     async def update_project(
         self,

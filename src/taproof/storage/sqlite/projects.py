@@ -1,16 +1,11 @@
 """Projects on SQLite."""
 
-import json
-from collections.abc import Sequence
-
 import apsw
 
-from taproof.core.model import EncryptedWebhookSecrets, Project, SignInProject
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import projects as queries
 from taproof.storage.queries import users as user_queries
-from taproof.storage.rows import project_from, sign_in_project_from
 from taproof.storage.sqlite.counts import remove_user_days
 from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
@@ -18,20 +13,6 @@ from taproof.storage.sqlite.group_commit import rows
 
 class SqliteProjects(queries.ProjectQueries[SqliteDatabase]):
     """See `storage.protocol.ProjectStorage`."""
-
-    async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
-        found = self._database.rows(queries.READ_WEBHOOK_SECRETS, (project_id,))
-        return EncryptedWebhookSecrets(*found[0]) if found else None
-
-    async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
-        found = self._database.rows(queries.READ_PROJECT_BY_SECRET_KEY, (secret_key_hash,))
-        return project_from(found[0]) if found else None
-
-    async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
-        values = (developer_id, json.dumps(list(project_ids)))
-        return await self._database.in_snapshot(
-            lambda read: [project_from(row) for row in read(queries.READ_PROJECTS, values)]
-        )
 
     async def purge_deleted_projects(self, limit: int) -> int:
         if not self._database.rows(queries.NEXT_DELETED_PROJECT, ()):
@@ -54,7 +35,3 @@ class SqliteProjects(queries.ProjectQueries[SqliteDatabase]):
             return erased
 
         return await self._database.writer.run(write)
-
-    async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
-        found = self._database.rows(queries.READ_SIGN_IN_PROJECT, (project_id,))
-        return sign_in_project_from(found[0]) if found else None

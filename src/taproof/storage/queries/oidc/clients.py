@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret, OidcClient, SignInClient
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import AnyDatabase, Queries, point_read
 from taproof.storage.queries.rights import change_as_member, require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import client_change_values, client_from, client_values, sign_in_client_from
@@ -13,18 +13,22 @@ _COLUMNS: Final = (
     *("id", "project_id", "name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime"),
     *("grant_types", "secret_preview", "created_at"),
 )
-_CLIENT: Final = f"SELECT {', '.join(f'c.{name}' for name in _COLUMNS)}"
+_CLIENT: Final = ", ".join(f"c.{name}" for name in _COLUMNS)
 # The lock makes a second call count after the first commits, and a deletion of the project find the new client.
 FIND_PROJECT: Final = "SELECT 1 FROM projects WHERE id = $1"
 CREATE_CLIENT: Final = f"""
 INSERT INTO oidc_clients ({", ".join(_COLUMNS)}, secret_hash, devices_since)
 SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 3))}
 WHERE (SELECT COUNT(*) FROM oidc_clients WHERE project_id = $2) < ${len(_COLUMNS) + 3} RETURNING id"""
-SIGN_IN_CLIENT: Final = f"""{_CLIENT}, c.secret_hash, c.devices_since, p.developer_id, p.name, p.is_active,
-  p.public_access, p.same_device, p.texts, p.logo_url
-FROM oidc_clients c JOIN projects p ON p.id = c.project_id"""
-READ_CLIENT: Final = f"{SIGN_IN_CLIENT} WHERE c.id = $1"
-LIST_CLIENTS: Final = f"""{_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
+READ_CLIENT: Final = point_read(
+    sign_in_client_from,
+    f"""{_CLIENT}, c.secret_hash, c.devices_since, p.developer_id, p.name, p.is_active, p.public_access, p.same_device,
+  p.texts, p.logo_url""",
+    "oidc_clients c JOIN projects p ON p.id = c.project_id",
+    "c.id",
+)
+LIST_CLIENTS: Final = f"""
+SELECT {_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
 WHERE m.developer_id = $1 AND c.project_id = $2 ORDER BY c.created_at, c.id"""
 _CHANGED: Final = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime", "grant_types")
 _METHOD: Final = f"COALESCE(${_CHANGED.index('auth_method') + 1}, auth_method)"
@@ -71,8 +75,7 @@ class OidcClientQueries(Queries[AnyDatabase]):
         return await self._database.in_transaction(create)
 
     async def read_client(self, client_id: str) -> SignInClient | None:
-        found = await self._database.read(READ_CLIENT, client_id)
-        return sign_in_client_from(found[0]) if found else None
+        return await self._database.find(READ_CLIENT, client_id)
 
     async def list_clients(self, developer_id: str, project_id: str) -> list[OidcClient]:
         return [client_from(row) for row in await self._database.read(LIST_CLIENTS, developer_id, project_id)]
