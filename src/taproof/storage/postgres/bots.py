@@ -35,8 +35,10 @@ _Claim = tuple[int, int, int, int]
 """The arguments of a `claim_update` call."""
 
 
-class PostgresBots(queries.BotQueries[PostgresDatabase]):
+class PostgresBots(queries.BotQueries):
     """See `storage.protocol.BotStorage`."""
+
+    _database: PostgresDatabase
 
     def __init__(self, database: PostgresDatabase) -> None:
         super().__init__(database)

@@ -17,8 +17,10 @@ WHERE day = $1 AND token_hash > $2 ORDER BY token_hash LIMIT $3"""
 """Lists one day at a time, so that only one partition is planned for and read. Its key begins with the hash."""
 
 
-class PostgresEncryptedValues(queries.EncryptedValueQueries[PostgresDatabase]):
+class PostgresEncryptedValues(queries.EncryptedValueQueries):
     """See `storage.protocol.EncryptedValueStorage`."""
+
+    _database: PostgresDatabase
 
     def __init__(self, database: PostgresDatabase, partitions: Partitions) -> None:
         super().__init__(database)

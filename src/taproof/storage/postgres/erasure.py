@@ -7,7 +7,6 @@ from typing import Final
 
 import asyncpg
 
-from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.protocol.erasure import Row, Rows
 from taproof.storage.queries import erasure as queries
 from taproof.storage.queries.transaction import Transaction
@@ -49,7 +48,7 @@ _EXPORT_PHONE_REQUESTS: Final = f"SELECT {queries.columns_of('phone_requests')} 
 _EXPORT_PROMPTS: Final = f"SELECT {queries.columns_of('prompts')} FROM prompts {_BY_KEY}"
 
 
-class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
+class PostgresErasure(queries.ErasureQueries):
     """See `storage.protocol.ErasureStorage`."""
 
     _export_page = EXPORT_SESSIONS

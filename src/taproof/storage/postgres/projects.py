@@ -29,8 +29,10 @@ DELETE FROM sessions s USING old WHERE s.day = $1 AND s.token_hash = old.token_h
 ERASE_PEOPLE: Final = "SELECT erase_people($1, $2, $3, $4)"
 
 
-class PostgresProjects(queries.ProjectQueries[PostgresDatabase]):
+class PostgresProjects(queries.ProjectQueries):
     """See `storage.protocol.ProjectStorage`."""
+
+    _database: PostgresDatabase
 
     async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
         found = await self._database.read(READ_PROJECTS, developer_id, storable(project_ids))

@@ -70,7 +70,7 @@ class _Expiry(NamedTuple):
     event_of: Callable[[ExpiredSession], Event]
 
 
-class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
+class PostgresSessions(queries.SessionQueries):
     """See `storage.protocol.SessionStorage`.
 
     Args:
@@ -81,6 +81,8 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         hears: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so
             it does not work behind a PgBouncer in transaction mode.
     """
+
+    _database: PostgresDatabase
 
     def __init__(
         self,

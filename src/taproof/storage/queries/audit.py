@@ -5,7 +5,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry, AuditPurge
 from taproof.core.model import PageCursor
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start
 
@@ -34,7 +34,7 @@ ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + exclud
 ERASE_AUDIT_ENTRY: Final = "DELETE FROM audit_entries WHERE developer_id = $1 AND created_at = $2 AND id = $3"
 
 
-class AuditQueries(Queries[AnyDatabase]):
+class AuditQueries(Queries):
     """See `storage.protocol.AuditStorage`."""
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:

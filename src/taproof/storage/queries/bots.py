@@ -5,7 +5,7 @@ from typing import Final
 from taproof.core.accounts import AuditEntry
 from taproof.core.project_bots import BotChange, ProjectBot
 from taproof.storage.protocol.bots import UpdateClaim
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 
 _BOT: Final = "SELECT id, bot_id, bot_username, encrypted_bot_token, bot_broken_at FROM projects"
@@ -40,7 +40,7 @@ UPDATE bot_updates SET claimed_at = 0 WHERE bot_id = $1 AND update_id = $2 AND d
 PURGE_UPDATES: Final = Purge("bot_updates", "bot_id, update_id", "claimed_at < $1")
 
 
-class BotQueries(Queries[AnyDatabase]):
+class BotQueries(Queries):
     """See `storage.protocol.BotStorage`."""
 
     async def list_project_bots(self) -> list[ProjectBot]:

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from taproof.core.counts import DailyCounts, DailyUsers
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
+from taproof.storage.queries.plans import REMEMBER_USAGE
+from taproof.storage.queries.transaction import Transaction
 
 COUNT: Final = """
 INSERT INTO daily_counts (project_id, day, requested, opened, confirmed, used, cancelled)
@@ -69,7 +71,7 @@ has left a created project, the user counts once in each project."""
 PURGE_USER_DAYS: Final = Purge("user_days", "developer_id, messenger_id, day, project_id", "day < $1")
 
 
-class CountQueries(Queries[AnyDatabase]):
+class CountQueries(Queries):
     """See `storage.protocol.CountStorage`."""
 
     async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
@@ -88,3 +90,24 @@ class CountQueries(Queries[AnyDatabase]):
 
     async def purge_user_days(self, before_day: int, limit: int) -> int:
         return await self._database.purge(PURGE_USER_DAYS, before_day, limit)
+
+
+async def remove_user_days(transaction: Transaction, creator_id: str, project_id: str, plan_id: str, limit: int) -> int:
+    """Remove at most `limit` person-days of a deleted project from its creator's counts; return their number.
+
+    They still count towards the usage of the plan of the developer `plan_id`.
+    """
+    found = await transaction.fetch(NEXT_USER_DAYS, project_id, limit)
+    for messenger_id, day in found:
+        await transaction.fetch(ERASE_USER_DAY, creator_id, messenger_id, day, project_id)
+        _, last, _, in_developer = (await transaction.fetch(READ_USER_DAYS, project_id, day, creator_id, messenger_id))[
+            0
+        ]
+        if in_developer:
+            continue
+        was_latest = last is None or last < day
+        await transaction.fetch(COUNT_DEVELOPER_USERS, creator_id, day, -1, -int(was_latest))
+        await transaction.fetch(REMEMBER_USAGE, plan_id, day)
+        if was_latest and last is not None:
+            await transaction.fetch(COUNT_DEVELOPER_USERS, creator_id, last, 0, 1)
+    return len(found)

@@ -6,7 +6,7 @@ from taproof.core.accounts import AccessToken, AuditEntry, ConsoleSession, Devel
 from taproof.core.model import DeveloperSignIn
 from taproof.storage.protocol.credentials import CONSOLE_SESSIONS_KEPT, EXPIRED_TOKENS_KEPT, DescribeTokens
 from taproof.storage.protocol.projects import NO_LIMIT
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.rights import FIND_DEVELOPER, require_sign_in
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import (
@@ -110,7 +110,7 @@ PURGE_INVITATIONS: Final = Purge("invitations", "id", "expires_at <= $1")
 PURGE_MEMBER_INVITATIONS: Final = Purge("member_invitations", "id", "expires_at <= $1")
 
 
-class CredentialQueries(Queries[AnyDatabase]):
+class CredentialQueries(Queries):
     """See `storage.protocol.CredentialStorage`."""
 
     async def create_access_token(

@@ -102,11 +102,8 @@ class Database(Protocol):
         """Erase at most `limit` old rows; return their number."""
 
 
-AnyDatabase = TypeVar("AnyDatabase", bound=Database)
+class Queries:
+    """Methods of one part of a store, written once for both databases. A driver overrides the few that must differ."""
 
-
-class Queries(Generic[AnyDatabase]):
-    """The methods of one part of a store that are the same on both databases."""
-
-    def __init__(self, database: AnyDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database

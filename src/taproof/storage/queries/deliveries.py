@@ -6,7 +6,7 @@ from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import Attempt, DeliveryCounts, DeliveryState, Event
 from taproof.core.model import TurnOffReason
 from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.rights import require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import attempt_values, recorded_values
@@ -120,7 +120,7 @@ class _NotFailing(Exception):
     """Rolls back the transaction of `turn_off_webhook`."""
 
 
-class DeliveryQueries(Queries[AnyDatabase]):
+class DeliveryQueries(Queries):
     """See `storage.protocol.DeliveryStorage`."""
 
     async def read_oldest_due(self, now: int) -> int | None:

@@ -22,7 +22,7 @@ from taproof.storage.queries.credentials import (
     DEVELOPER_COLUMNS,
     end_console_sessions,
 )
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 from taproof.storage.queries.members import settle_plans
 from taproof.storage.queries.projects import NAME_PROJECTS, erase_project
 from taproof.storage.queries.rights import FIND_DEVELOPER, SET_OWNER, end_membership, lock_members, require_sign_in
@@ -138,7 +138,7 @@ WHERE inviter_id = $1"""
 DELETE_DEVELOPER: Final = "DELETE FROM developers WHERE id = $1"
 
 
-class DeveloperQueries(Queries[AnyDatabase]):
+class DeveloperQueries(Queries):
     """See `storage.protocol.DeveloperStorage`."""
 
     async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedPage, EncryptedRow, Replacement, RowKey
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 from taproof.storage.queries.transaction import Transaction
 
 
@@ -69,7 +69,7 @@ def encrypted_page(rows: list[Any], limit: int) -> EncryptedPage:
     return EncryptedPage([each for each in found if each.encrypted], found[-1].key if len(rows) == limit else None)
 
 
-class EncryptedValueQueries(Queries[AnyDatabase]):
+class EncryptedValueQueries(Queries):
     """See `storage.protocol.EncryptedValueStorage`."""
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:

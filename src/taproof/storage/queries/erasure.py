@@ -9,7 +9,7 @@ from taproof.core.roles import require_action, roles_with
 from taproof.storage.export.format import TABLES
 from taproof.storage.protocol.erasure import DaysCursor, DescribeErased, Row, Rows, UserTable
 from taproof.storage.queries.counts import COUNT_DEVELOPER_USERS
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 from taproof.storage.queries.rights import FIND_ROLE, require_role
 from taproof.storage.queries.transaction import Transaction
 
@@ -114,7 +114,7 @@ EXPORT_BLOCKS_OF_USER: Final = f"""
 SELECT {columns_of("blocks")} FROM blocks WHERE messenger_id = $1 AND project_id > $2 ORDER BY project_id LIMIT $3"""
 
 
-class ErasureQueries(Queries[AnyDatabase]):
+class ErasureQueries(Queries):
     """See `storage.protocol.ErasureStorage`."""
 
     _export_page = EXPORT_SESSIONS

@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.leases import Lease
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 
 HOLD_LEASE: Final = """
 INSERT INTO leases (name, holder, held_until) VALUES ($1, $2, $3)
@@ -14,7 +14,7 @@ RELEASE_LEASE: Final = "DELETE FROM leases WHERE name = $1 AND holder = $2"
 LIST_LEASES: Final = "SELECT name, holder, held_until FROM leases ORDER BY name"
 
 
-class LeaseQueries(Queries[AnyDatabase]):
+class LeaseQueries(Queries):
     """See `storage.protocol.LeaseStorage`."""
 
     async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:

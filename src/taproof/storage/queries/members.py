@@ -6,7 +6,7 @@ from taproof.core.accounts import AuditEntry, Member, MemberInvitation
 from taproof.core.errors import LastOwner
 from taproof.core.roles import PERMITTED, Role, require_action
 from taproof.storage.protocol.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT, JoinOutcome
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 from taproof.storage.queries.plans import STOP_COLLECTING_IN_PROJECT
 from taproof.storage.queries.projects import COUNT_PROJECTS
 from taproof.storage.queries.rights import (
@@ -62,7 +62,7 @@ SELECT o.project_id, $1, o.inviter_id, o.sign_in FROM member_origins o WHERE o.p
 ON CONFLICT DO NOTHING"""
 
 
-class MemberQueries(Queries[AnyDatabase]):
+class MemberQueries(Queries):
     """See `storage.protocol.MemberStorage`."""
 
     async def read_role(self, developer_id: str, project_id: str) -> Role | None:

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 
 READ_MARK: Final = "SELECT value FROM metadata WHERE name = $1"
 CLAIM_MARK: Final = """
@@ -15,7 +15,7 @@ RETURNING name"""
 REPLACE_MARK: Final = "UPDATE metadata SET value = $1 WHERE name = $2 AND value = $3 RETURNING name"
 
 
-class MetadataQueries(Queries[AnyDatabase]):
+class MetadataQueries(Queries):
     """See `storage.protocol.MetadataStorage`."""
 
     async def read_mark(self, name: str) -> bytes | None:

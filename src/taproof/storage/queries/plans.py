@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry, Plan
 from taproof.storage.protocol.plans import Used
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
@@ -29,7 +29,7 @@ ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = removed_usage.confirme
 PURGE_REMOVED_USAGE: Final = Purge("removed_usage", "developer_id, day", "day < $1")
 
 
-class PlanQueries(Queries[AnyDatabase]):
+class PlanQueries(Queries):
     """See `storage.protocol.PlanStorage`."""
 
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:

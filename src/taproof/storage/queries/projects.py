@@ -20,7 +20,8 @@ from taproof.core.roles import require_action
 from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
 from taproof.storage.protocol.projects import NO_LIMIT
 from taproof.storage.queries.bots import is_taken, write_bot
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries, point_read
+from taproof.storage.queries.counts import ERASE_DAILY_COUNTS, remove_user_days
+from taproof.storage.queries.database import Purge, Queries, point_read
 from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOINT, begin_ending, continue_ending
 from taproof.storage.queries.oidc.clients import DELETE_CLIENTS
 from taproof.storage.queries.rights import (
@@ -34,6 +35,7 @@ from taproof.storage.queries.rights import (
     require_role,
 )
 from taproof.storage.queries.transaction import Transaction
+from taproof.storage.queries.users import ERASE_BLOCKS
 from taproof.storage.rows import change_values, project_from, project_values, sign_in_project_from
 
 _SETTINGS: Final = (
@@ -126,7 +128,7 @@ ERASE_SESSIONS: Final = Purge("sessions", "day, token_hash", "project_id = $1")
 ERASE_EVENTS: Final = Purge("webhook_events", "id", "project_id = $1")
 
 
-class ProjectQueries(Queries[AnyDatabase]):
+class ProjectQueries(Queries):
     """See `storage.protocol.ProjectStorage`."""
 
     async def create_project(
@@ -277,6 +279,23 @@ class ProjectQueries(Queries[AnyDatabase]):
             return True
 
         return await self._database.in_transaction(delete)
+
+    async def purge_deleted_projects(self, limit: int) -> int:
+        async def purge(transaction: Transaction) -> int:
+            found = await transaction.fetch(NEXT_DELETED_PROJECT)
+            if not found:
+                return 0
+            project_id, plan_id, creator_id = found[0]
+            erased = len(await transaction.fetch(ERASE_SESSIONS.sqlite, project_id, limit))
+            erased += len(await transaction.fetch(ERASE_EVENTS.sqlite, project_id, limit))
+            erased += await remove_user_days(transaction, creator_id, project_id, plan_id, limit // 5 + 1)
+            if erased == 0:
+                for statement in (ERASE_DAILY_COUNTS, FORGET_ENDPOINT, ERASE_BLOCKS, FORGET_DELETED_PROJECT):
+                    await transaction.fetch(statement, project_id)
+                erased = 1
+            return erased
+
+        return await self._database.in_transaction(purge) if await self._database.read(NEXT_DELETED_PROJECT) else 0
 
 
 async def erase_project(transaction: Transaction, project_id: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 from taproof.core.clock import HOUR
 from taproof.core.model import EndedPrompt, Hint, Renewal, SessionKey, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Database, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 
 REPLACE_PROMPT: Final = """
@@ -65,12 +65,17 @@ Announce = Callable[[Sequence[tuple[SessionKey, Hint]]], Awaitable[None]]
 """Announces new hints to the other processes."""
 
 
-class PromptQueries(Queries[AnyDatabase]):
+class PromptQueries(Queries):
     """See `storage.protocol.PromptStorage`."""
 
-    def __init__(self, database: AnyDatabase, announce: Announce) -> None:
+    def __init__(self, database: Database, announce: Announce) -> None:
         super().__init__(database)
         self._announce = announce
+
+    async def record_prompt(self, prompt: ShownPrompt) -> Hint | None:
+        key, *shown = prompt
+        found = await self._database.change(RECORD_PROMPT, *shown, *key)
+        return found[0][0] if found else None
 
     async def renew_prompt(self, prompt: ShownPrompt, tap_id: str, now: int, limit: int, pause: int) -> Renewal:
         key, bot_id, messenger_id, _, language = prompt
@@ -124,6 +129,12 @@ class PromptQueries(Queries[AnyDatabase]):
         changed = await self._database.in_transaction(mark)
         await self._announce(changed)
         return changed
+
+    async def claim_ended_prompts(self, now: int, leased_until: int, limit: int) -> list[EndedPrompt]:
+        # A write waits for the disk, so start one only if there is something to claim.
+        if not await self._database.read(ANY_DUE_PROMPT, now):
+            return []
+        return [ended_prompt_from(row) for row in await self._database.change(CLAIM_PROMPTS, leased_until, now, limit)]
 
     async def finish_prompt(self, ended: EndedPrompt) -> bool:
         return bool(await self._database.change(FINISH_PROMPT, *ended.prompt.key, ended.leased_until))

@@ -5,7 +5,7 @@ from typing import Final
 from taproof.core.clock import Clock
 from taproof.core.model import ConsumedSession, MessengerIdentity, ReturningUser, SessionKey
 from taproof.core.session_state import next_expiry
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Database, Queries
 from taproof.storage.rows import Values, consumed_from, identity_values, returning_user_from
 
 CREATE_SESSION: Final = """
@@ -147,7 +147,7 @@ def write_time(clock: Clock | None, now: int) -> int:
     return now if clock is None else max(now, clock())
 
 
-class SessionQueries(Queries[AnyDatabase]):
+class SessionQueries(Queries):
     """See `storage.protocol.SessionStorage`.
 
     Args:
@@ -156,7 +156,7 @@ class SessionQueries(Queries[AnyDatabase]):
             Without it, the `now` of the decision counts.
     """
 
-    def __init__(self, database: AnyDatabase, clock: Clock | None) -> None:
+    def __init__(self, database: Database, clock: Clock | None) -> None:
         super().__init__(database)
         self._clock = clock
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.counts import ProjectUser
 from taproof.core.model import NamedProject, PageCursor, PhoneRequest, SessionKey
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start, phone_request_from, phone_request_values
 
@@ -51,7 +51,7 @@ WHERE u.developer_id = (SELECT p.creator_id FROM projects p WHERE p.id = $1)
   AND u.messenger_id = $2 AND u.project_id = $1 AND u.last_at IS NOT NULL"""
 
 
-class UserQueries(Queries[AnyDatabase]):
+class UserQueries(Queries):
     """See `storage.protocol.UserStorage`."""
 
     async def list_users(self, project_id: str, before: PageCursor | None, limit: int) -> list[ProjectUser]:

@@ -49,7 +49,7 @@ from taproof.storage.sqlite.group_commit import rows
 _PURGE: Purge = Purge("sessions", "day, token_hash", "day < $1")
 
 
-class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
+class SqliteSessions(queries.SessionQueries):
     """See `storage.protocol.SessionStorage`.
 
     Args:
@@ -57,6 +57,8 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         counters: counts the changes of a group of writes.
         clock: see `SessionQueries`.
     """
+
+    _database: SqliteDatabase
 
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
         super().__init__(database, clock)

@@ -1,10 +1,12 @@
-"""Sign-ins through the OpenID provider. Only the statement that finishes one differs between the databases."""
+"""Sign-ins through the OpenID provider."""
 
 from typing import Any, Final
 
 from taproof.core.model import SessionKey
 from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.counts import COUNT
+from taproof.storage.queries.database import Purge, Queries
+from taproof.storage.queries.sessions import CONSUME_SESSION
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Row, Values
 
@@ -60,6 +62,11 @@ FINISHED: Final = f"""code_hash = $1, code_expires_at = $2, access_token_hash = 
   redeemed_at = $5, kept_until = $6
 WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN} AND {_GRANTED}"""
 """The changes that finish a sign-in, with the values of `finish_values`."""
+FINISH_AUTHORIZATION: Final = f"""
+UPDATE oidc_authorizations SET {FINISHED}
+  AND EXISTS (SELECT 1 FROM sessions s JOIN projects p ON p.id = s.project_id
+    WHERE s.day = $10 AND s.token_hash = $8 AND s.status = 'confirmed')
+RETURNING id"""
 
 
 def finish_values(authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens) -> Values:
@@ -70,7 +77,7 @@ def finish_values(authorization_id: str, session: SessionKey, now: int, given: N
     return (None, None, *given, now, given.access_expires_at, *found)
 
 
-class AuthorizationQueries(Queries[AnyDatabase]):
+class AuthorizationQueries(Queries):
     """See `storage.protocol.AuthorizationStorage`."""
 
     async def create_authorization(self, authorization: NewAuthorization) -> bool:
@@ -125,6 +132,20 @@ class AuthorizationQueries(Queries[AnyDatabase]):
 
     async def end_authorization(self, authorization_id: str, now: int) -> bool:
         return bool(await self._database.change(END_AUTHORIZATION, now, authorization_id))
+
+    async def finish_authorization(
+        self, authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens
+    ) -> bool:
+        values = (*finish_values(authorization_id, session, now, given), session.day)
+
+        async def finish(transaction: Transaction) -> bool:
+            if not await transaction.fetch(FINISH_AUTHORIZATION, *values):
+                return False
+            ((project_id, *_),) = await transaction.fetch(CONSUME_SESSION, now, *session)
+            await transaction.fetch(COUNT, project_id, session.day, 0, 0, 0, 1, 0)
+            return True
+
+        return await self._database.in_transaction(finish)
 
     async def redeem_code(self, code_hash: bytes, tokens: NewTokens, now: int) -> bool:
         return bool(await self._database.change(REDEEM_CODE, now, *tokens, code_hash))

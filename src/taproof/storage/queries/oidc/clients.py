@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret, OidcClient, SignInClient
-from taproof.storage.queries.database import AnyDatabase, Queries, point_read
+from taproof.storage.queries.database import Queries, point_read
 from taproof.storage.queries.rights import change_as_member, require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import client_change_values, client_from, client_values, sign_in_client_from
@@ -49,7 +49,7 @@ UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2
 WHERE id = $3 AND project_id = $4 AND auth_method <> 'none' RETURNING id"""
 
 
-class OidcClientQueries(Queries[AnyDatabase]):
+class OidcClientQueries(Queries):
     """See `storage.protocol.OidcClientStorage`."""
 
     async def create_client(

@@ -5,7 +5,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.oidc.model import SigningKey
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Values
 
@@ -31,7 +31,7 @@ PURGE_SIGNING_KEYS: Final = Purge(
 )
 
 
-class SigningKeyQueries(Queries[AnyDatabase]):
+class SigningKeyQueries(Queries):
     """See `storage.protocol.SigningKeyStorage`."""
 
     async def list_signing_keys(self) -> list[SigningKey]:
