@@ -24,7 +24,7 @@ from taproof.service.installation import KEY_MARK, check_master_key
 from taproof.service.reencryption import ASSOCIATED_DATA
 from taproof.service.webhooks import answer_associated_data
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedRow
+from taproof.storage.queries.encrypted_values import EncryptedKind, EncryptedRow
 from taproof.storage.sqlite.store import SqliteStorage
 
 USER = "1001"

@@ -13,8 +13,7 @@ from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.model import NewAuthorization, SigningKey
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedRow, Replacement, RowKey
-from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS
+from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, EncryptedKind, EncryptedRow, Replacement, RowKey
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:

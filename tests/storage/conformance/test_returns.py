@@ -11,7 +11,7 @@ from taproof.core.clock import MINUTE
 from taproof.core.model import MessengerIdentity, NewSession, Project, ReturningUser, Session
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.encrypted_values import Replacement
+from taproof.storage.queries.encrypted_values import Replacement
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -7,8 +7,7 @@ import pytest
 from taproof.core.clock import DAY
 from taproof.storage.postgres import encrypted_values
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol.encrypted_values import EncryptedKind
-from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, LIST_ENCRYPTED, REPLACE_ENCRYPTED
+from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, LIST_ENCRYPTED, REPLACE_ENCRYPTED, EncryptedKind
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from typing import Final
 
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.database import PostgresDatabase
-from taproof.storage.protocol.bots import UpdateClaim
 from taproof.storage.queries import bots as queries
+from taproof.storage.queries.bots import UpdateClaim
 from taproof.storage.rows import columns
 
 CLAIM_UPDATES: Final = """
@@ -36,7 +36,7 @@ _Claim = tuple[int, int, int, int]
 
 
 class PostgresBots(queries.BotQueries):
-    """See `storage.protocol.BotStorage`."""
+    """See `storage.queries.bots.BotQueries`."""
 
     _database: PostgresDatabase
 

@@ -6,8 +6,8 @@ from typing import Final
 
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedPage, Replacement, RowKey
 from taproof.storage.queries import encrypted_values as queries
+from taproof.storage.queries.encrypted_values import EncryptedKind, EncryptedPage, Replacement, RowKey
 
 _AT_ONCE: Final = 4
 """The number of values replaced concurrently, each in its own transaction. The other connections remain free."""
@@ -18,7 +18,7 @@ WHERE day = $1 AND token_hash > $2 ORDER BY token_hash LIMIT $3"""
 
 
 class PostgresEncryptedValues(queries.EncryptedValueQueries):
-    """See `storage.protocol.EncryptedValueStorage`."""
+    """See `storage.queries.encrypted_values.EncryptedValueQueries`."""
 
     _database: PostgresDatabase
 

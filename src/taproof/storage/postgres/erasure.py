@@ -7,8 +7,8 @@ from typing import Final
 
 import asyncpg
 
-from taproof.storage.protocol.erasure import Row, Rows
 from taproof.storage.queries import erasure as queries
+from taproof.storage.queries.erasure import Row, Rows
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns
 
@@ -49,7 +49,7 @@ _EXPORT_PROMPTS: Final = f"SELECT {queries.columns_of('prompts')} FROM prompts {
 
 
 class PostgresErasure(queries.ErasureQueries):
-    """See `storage.protocol.ErasureStorage`."""
+    """See `storage.queries.erasure.ErasureQueries`."""
 
     _export_page = EXPORT_SESSIONS
 

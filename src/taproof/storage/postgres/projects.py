@@ -30,7 +30,7 @@ ERASE_PEOPLE: Final = "SELECT erase_people($1, $2, $3, $4)"
 
 
 class PostgresProjects(queries.ProjectQueries):
-    """See `storage.protocol.ProjectStorage`."""
+    """See `storage.queries.projects.ProjectQueries`."""
 
     _database: PostgresDatabase
 

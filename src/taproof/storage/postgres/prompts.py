@@ -53,7 +53,7 @@ RETURNING q.day, q.token_hash, q.bot_id, q.messenger_id, q.message_id, q.languag
 
 
 class PostgresPrompts(queries.PromptQueries):
-    """See `storage.protocol.PromptStorage`."""
+    """See `storage.queries.prompts.PromptQueries`."""
 
     _database: PostgresDatabase
 

@@ -28,9 +28,9 @@ from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.prompts import END_PROMPTS
-from taproof.storage.protocol.users import PROJECTS_OF_USER
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
     Values,
     columns,

@@ -72,9 +72,10 @@ PURGE_USER_DAYS: Final = Purge("user_days", "developer_id, messenger_id, day, pr
 
 
 class CountQueries(Queries):
-    """See `storage.protocol.CountStorage`."""
+    """Counts of sessions and of distinct users."""
 
     async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
+        """Return the counts of each project and day from `first_day` on. Days without counts are omitted."""
         return [
             DailyCounts(*row)
             for project_id in project_ids
@@ -82,13 +83,16 @@ class CountQueries(Queries):
         ]
 
     async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
+        """Return the counts of each day over all projects of a developer, without distinct users or a `project_id`."""
         found = await self._database.look_up(READ_DAILY_TOTALS, developer_id, first_day)
         return [DailyCounts("", *row) for row in found]
 
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
+        """Return distinct users per day over all projects of a developer, from `first_day` on."""
         return [DailyUsers(*row) for row in await self._database.look_up(READ_DAILY_USERS, developer_id, first_day)]
 
     async def purge_user_days(self, before_day: int, limit: int) -> int:
+        """Erase at most `limit` users of days before `before_day`. Counts since any later day remain exact."""
         return await self._database.purge(PURGE_USER_DAYS, before_day, limit)
 
 

@@ -1,11 +1,13 @@
 """The database interface that the parts of a store use, for single statements and for transactions."""
 
+import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from taproof.core.accounts import AuditEntry
 from taproof.storage.queries.transaction import Transaction
 
+NO_LIMIT: Final = sys.maxsize
 T = TypeVar("T")
 Model = TypeVar("Model")
 

@@ -16,17 +16,20 @@ REPLACE_MARK: Final = "UPDATE metadata SET value = $1 WHERE name = $2 AND value 
 
 
 class MetadataQueries(Queries):
-    """See `storage.protocol.MetadataStorage`."""
+    """An installation's named values."""
 
     async def read_mark(self, name: str) -> bytes | None:
+        """Return the value stored under `name`; None if there is none."""
         found = await self._database.read(READ_MARK, name)
         return found[0][0] if found else None
 
     async def claim_mark(self, name: str, value: bytes) -> bytes:
+        """Store `value` under `name` unless a value exists; return the stored value."""
         kept: bytes = (await self._database.add(CLAIM_MARK, name, value))[0][0]
         return kept
 
     async def set_mark(self, name: str, value: bytes, *, instead_of: bytes | None = None) -> bool:
+        """Store `value` under `name`; with `instead_of`, only if that is the stored value. Return whether it was."""
         if instead_of is None:
             return bool(await self._database.add(SET_MARK, name, value))
         return bool(await self._database.change(REPLACE_MARK, value, name, instead_of))

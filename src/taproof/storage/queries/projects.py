@@ -17,12 +17,16 @@ from taproof.core.model import (
 from taproof.core.project_bots import BotChange
 from taproof.core.return_url import lacks_return_page
 from taproof.core.roles import require_action
-from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
-from taproof.storage.protocol.projects import NO_LIMIT
 from taproof.storage.queries.bots import is_taken, write_bot
 from taproof.storage.queries.counts import ERASE_DAILY_COUNTS, remove_user_days
-from taproof.storage.queries.database import Purge, Queries, point_read
-from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOINT, begin_ending, continue_ending
+from taproof.storage.queries.database import NO_LIMIT, Purge, Queries, point_read
+from taproof.storage.queries.deliveries import (
+    ENDED_AT_ONCE,
+    FIND_ENDED_WEBHOOK,
+    FORGET_ENDPOINT,
+    begin_ending,
+    continue_ending,
+)
 from taproof.storage.queries.oidc.clients import DELETE_CLIENTS
 from taproof.storage.queries.rights import (
     ADD_MEMBER,
@@ -129,7 +133,11 @@ ERASE_EVENTS: Final = Purge("webhook_events", "id", "project_id = $1")
 
 
 class ProjectQueries(Queries):
-    """See `storage.protocol.ProjectStorage`."""
+    """Projects and their secrets.
+
+    A developer's projects are those of which they are a member. A method that changes a project for a developer checks
+    their role in the same transaction. It raises InsufficientRole if the role does not permit the change.
+    """
 
     async def create_project(
         self,
@@ -140,6 +148,13 @@ class ProjectQueries(Queries):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> bool:
+        """Store a project with its developer as the owner, together with its bot if `bot` is given.
+
+        Return False if the developer has `limit` projects, or if the project collects phone numbers on the plan "free".
+
+        Raises:
+            BotTaken: the bot serves another project, and this change does not take it away.
+        """
         creator = (project.id, project.developer_id, "owner", project.created_at, "")
 
         async def create(transaction: Transaction) -> bool | Literal["taken"]:
@@ -159,34 +174,43 @@ class ProjectQueries(Queries):
         return created
 
     async def read_project(self, project_id: str) -> Project | None:
+        """Return a project with its counts."""
         found = await self._database.read(READ_PROJECT, project_id)
         return project_from(found[0]) if found else None
 
     async def read_member_project(self, developer_id: str, project_id: str) -> Project | None:
+        """Return a project with its counts, its plan and the developer's role; None if they are no member."""
         found = await self._database.read(READ_MEMBER_PROJECT, developer_id, project_id)
         return project_from(found[0]) if found else None
 
     async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
+        """Return a project's webhook secrets in their stored form."""
         return await self._database.find(READ_WEBHOOK_SECRETS, project_id)
 
     async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
+        """Return the project whose current secret key has this hash. Its counts are 0."""
         return await self._database.find(READ_PROJECT_BY_SECRET_KEY, secret_key_hash)
 
     async def list_projects(self, developer_id: str) -> list[Project]:
+        """Return a developer's projects with their counts, oldest first."""
         return [project_from(row) for row in await self._database.look_up(LIST_PROJECTS, developer_id)]
 
     async def count_projects(self, developer_id: str) -> int:
+        """Return the number of a developer's projects."""
         found = await self._database.read(COUNT_PROJECTS, developer_id)
         return int(found[0][0]) if found else 0
 
     async def name_projects(self, developer_id: str) -> list[NamedProject]:
+        """Return the id and name of each of a developer's projects, oldest first. This is cheaper than with counts."""
         return [NamedProject(*row) for row in await self._database.look_up(NAME_PROJECTS, developer_id)]
 
     async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
+        """Return the projects with these ids that belong to this developer, with their counts, oldest first."""
         found = await self._database.look_up(READ_PROJECTS, developer_id, json.dumps(list(project_ids)))
         return [project_from(row) for row in found]
 
     async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
+        """Return the project settings that apply to a new session."""
         return await self._database.find(READ_SIGN_IN_PROJECT, project_id)
 
     async def update_project(
@@ -199,6 +223,20 @@ class ProjectQueries(Queries):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> Project | None:
+        """Change the fields that are not None, and the bot if `bot` is given. Either all changes are made or none.
+
+        Return None if this developer has no such project, if the change starts to collect phone numbers on the plan
+        "free", or if it leaves a policy other than "off" without a page to return to: an allowed origin or return URL
+        that the messenger opens, or the page of the sign-ins of an OpenID Connect client.
+
+        Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them immediately, and the rest in
+        `end_deliveries`. Until then, the rest are shown as due, but no worker can claim them. A new webhook URL is set
+        only after the last of them has ended. Setting a webhook URL, even the same one, resets the endpoint's state:
+        since when it has been failing, and whether it was turned off.
+
+        Raises:
+            BotTaken: the bot serves another project, and this change does not take it away.
+        """
         # A change of only the bot has no entry but that of `bot`.
         changed = entry if changes != ProjectChanges() else None
 
@@ -238,6 +276,7 @@ class ProjectQueries(Queries):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
+        """Replace both secrets, and end a rotation in progress. Return False if this developer has no such project."""
         member = (developer_id, project_id)
         values = (secret_key_hash, secret_key_preview, encrypted_webhook_secret, project_id)
         changed = await change_as_member(
@@ -255,6 +294,10 @@ class ProjectQueries(Queries):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
+        """Store a webhook secret that replaces the current one at `next_at`.
+
+        Return False if this developer has no such project, or if another rotation is in progress at `now`.
+        """
         member, values = (developer_id, project_id), (encrypted_next_secret, next_at, project_id, now)
         changed = await change_as_member(self._database, member, "secrets", ROTATE_WEBHOOK_SECRET, *values, entry=entry)
         return bool(changed)
@@ -262,6 +305,7 @@ class ProjectQueries(Queries):
     async def promote_webhook_secret(
         self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
+        """Make the next webhook secret the current one; False if no rotation is in progress at `now`."""
         member, values = (developer_id, project_id), (project_id, now)
         changed = await change_as_member(
             self._database, member, "secrets", PROMOTE_WEBHOOK_SECRET, *values, entry=entry
@@ -269,6 +313,11 @@ class ProjectQueries(Queries):
         return bool(changed)
 
     async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
+        """Delete a project. From then on, no method finds its data, but `read_used` still counts its users.
+
+        `purge_deleted_projects` erases the remaining rows, and removes the project's users from `read_daily_users`.
+        """
+
         async def delete(transaction: Transaction) -> bool:
             roles = await lock_members(transaction, project_id)
             if developer_id not in roles:
@@ -281,6 +330,8 @@ class ProjectQueries(Queries):
         return await self._database.in_transaction(delete)
 
     async def purge_deleted_projects(self, limit: int) -> int:
+        """Erase at most about `limit` rows of deleted projects; return their number (0: none is left)."""
+
         async def purge(transaction: Transaction) -> int:
             found = await transaction.fetch(NEXT_DELETED_PROJECT)
             if not found:

@@ -11,7 +11,7 @@ from taproof.storage.sqlite.database import SqliteDatabase
 
 
 class SqlitePrompts(queries.PromptQueries):
-    """See `storage.protocol.PromptStorage`."""
+    """See `storage.queries.prompts.PromptQueries`."""
 
     _database: SqliteDatabase
 

@@ -23,7 +23,6 @@ from taproof.core.model import (
     SessionKey,
     Status,
 )
-from taproof.storage.protocol.users import PROJECTS_OF_USER
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import listing as listing_queries
@@ -31,6 +30,7 @@ from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.database import Purge
 from taproof.storage.queries.listing import session_walks
 from taproof.storage.queries.prompts import END_PROMPT
+from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
     Values,
     consumed_from,

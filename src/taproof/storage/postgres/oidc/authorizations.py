@@ -25,7 +25,7 @@ SELECT 1 FROM moved"""
 
 
 class PostgresAuthorizations(queries.AuthorizationQueries):
-    """See `storage.protocol.AuthorizationStorage`."""
+    """See `storage.queries.oidc.authorizations.AuthorizationQueries`."""
 
     async def finish_authorization(
         self, authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens

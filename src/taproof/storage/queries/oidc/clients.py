@@ -50,7 +50,7 @@ WHERE id = $3 AND project_id = $4 AND auth_method <> 'none' RETURNING id"""
 
 
 class OidcClientQueries(Queries):
-    """See `storage.protocol.OidcClientStorage`."""
+    """The OpenID Connect clients of projects. Deleting a project deletes its clients."""
 
     async def create_client(
         self,
@@ -61,6 +61,8 @@ class OidcClientQueries(Queries):
         limit: int = CLIENT_LIMIT,
         entry: AuditEntry | None = None,
     ) -> bool:
+        """Store a client. Return False if this developer has no such project, or if it has `limit` clients."""
+
         async def create(transaction: Transaction) -> bool:
             if not await require_role(transaction, developer_id, client.project_id, "write"):
                 return False
@@ -75,9 +77,11 @@ class OidcClientQueries(Queries):
         return await self._database.in_transaction(create)
 
     async def read_client(self, client_id: str) -> SignInClient | None:
+        """Return a client with its secret's hash and the data of its project. Every sign-in needs this read."""
         return await self._database.find(READ_CLIENT, client_id)
 
     async def list_clients(self, developer_id: str, project_id: str) -> list[OidcClient]:
+        """Return the clients of a developer's project, oldest first."""
         return [client_from(row) for row in await self._database.read(LIST_CLIENTS, developer_id, project_id)]
 
     async def update_client(
@@ -91,6 +95,13 @@ class OidcClientQueries(Queries):
         secret: ClientSecret | None = None,
         entry: AuditEntry | None = None,
     ) -> OidcClient | None:
+        """Change the fields that are not None. Return None if this developer's project has no such client.
+
+        If the new `auth_method` is "none", the client's secret is erased. Otherwise, a client that has no secret gets
+        `secret`. A change to an `auth_method` with a secret must give one, because the client may have none.
+
+        Sign-ins of devices that began before `now` (ms) end if the change takes the grant `device_code` or gives it.
+        """
         member = (developer_id, project_id)
         values = (*client_change_values(changes), *(secret or (None, None)), now, client_id, project_id)
         changed = await change_as_member(self._database, member, "write", UPDATE_CLIENT, *values, entry=entry)
@@ -99,6 +110,7 @@ class OidcClientQueries(Queries):
     async def delete_client(
         self, developer_id: str, project_id: str, client_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
+        """Delete a client. Return False if this developer's project has no such client."""
         member, values = (developer_id, project_id), (client_id, project_id)
         return bool(await change_as_member(self._database, member, "write", DELETE_CLIENT, *values, entry=entry))
 
@@ -111,6 +123,7 @@ class OidcClientQueries(Queries):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
+        """Replace a client's secret. Return False if this developer's project has no such client with a secret."""
         member, values = (developer_id, project_id), (*secret, client_id, project_id)
         changed = await change_as_member(self._database, member, "write", REPLACE_CLIENT_SECRET, *values, entry=entry)
         return bool(changed)
