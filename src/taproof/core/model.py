@@ -191,7 +191,13 @@ class NewSession:
     match_code: str | None = None
     match_choices: str | None = None
     return_url: str | None = None
-    return_required: bool = False
+
+
+class ReturnPolicy(NamedTuple):
+    """Whether a new session requires its return code, and whether it offers the way back without requiring it."""
+
+    required: bool
+    offered: bool
 
 
 class ExpiredSession(NamedTuple):

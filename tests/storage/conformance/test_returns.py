@@ -8,7 +8,7 @@ import pytest
 from tests.databases import expired_event
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import MessengerIdentity, NewSession, Project, ReturningUser, Session
+from taproof.core.model import MessengerIdentity, NewSession, Project, ProjectChanges, ReturningUser, Session
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
 from taproof.storage.queries.encrypted_values import Replacement
@@ -21,8 +21,10 @@ CODE, OTHER_CODE = b"c" * 32, b"d" * 32
 
 
 async def opened(storage: Storage, seed: "Seed", project: Project, *, required: bool = True) -> NewSession:
-    new = replace(seed.new_session(project), return_url="https://a.example/", return_required=required, context="{}")
-    assert await storage.sessions.create_session(new, public=True)
+    policy = ProjectChanges(same_device="require" if required else "offer", allowed_origins=("https://a.example",))
+    assert await storage.projects.update_project(project.developer_id, project.id, policy, seed.now)
+    new = replace(seed.new_session(project), code_challenge=CODE, return_url="https://a.example/", context="{}")
+    assert await storage.sessions.create_session(new, public=True) == (required, not required)
     assert await storage.sessions.open_session(new.key, USER, seed.now)
     return new
 
@@ -215,7 +217,7 @@ async def test_lists_know_the_deadline_of_each_session(storage: Storage, seed: "
     late = await opened(storage, seed, project)
     now = late.expires_at - 1
     assert await storage.sessions.await_return(late.key, seed.identity(USER), now, CODE)
-    plain = await seed.opened(project)
+    plain = await opened(storage, seed, project, required=False)
     for instant, pending in (
         (seed.now, {soon.id, late.id, plain.id}),
         (seed.now + RETURN_LIFETIME, {late.id, plain.id}),

@@ -8,7 +8,7 @@ import pytest
 from tests.databases import NOW
 
 from taproof.core.clock import HOUR, MINUTE
-from taproof.core.model import EndedPrompt, Hint, NewSession, Renewal, SessionKey, ShownPrompt, Status
+from taproof.core.model import EndedPrompt, Hint, NewSession, ProjectChanges, Renewal, SessionKey, ShownPrompt, Status
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
 
@@ -258,7 +258,9 @@ async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: 
 async def test_the_prompt_of_a_session_that_awaits_its_return_stays(storage: Storage, seed: "Seed") -> None:
     """Confirm postpones the session's expiry. Its application may cancel it until then, and the message is edited."""
     project = await seed.project()
-    new = replace(seed.new_session(project), return_url="https://a.example/", return_required=True)
+    policy = ProjectChanges(same_device="require", allowed_origins=("https://a.example",))
+    assert await storage.projects.update_project(project.developer_id, project.id, policy, NOW)
+    new = replace(seed.new_session(project), code_challenge=b"c" * 32, return_url="https://a.example/")
     assert await storage.sessions.create_session(new, public=True)
     assert await storage.sessions.open_session(new.key, "1001", NOW)
     await storage.prompts.record_prompt(prompt_of(new))

@@ -18,6 +18,7 @@ from taproof.core.model import (
     PageCursor,
     PolledSession,
     ReturningUser,
+    ReturnPolicy,
     Session,
     SessionKey,
     Status,
@@ -99,7 +100,7 @@ class PostgresSessions(queries.SessionQueries):
         self._announcer = announcer
         self._looked_back: int | None = None
         self._overlooked: list[int] = []
-        self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
+        self._creations = Batcher[tuple[NewSession, bool], ReturnPolicy | str](self._create, limit=_WRITES)
         self._polls = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
         self._reads = Batcher[tuple[SessionKey, str], Session | None](self._read, limit=_READS)
         self._openings = self._changes(statements.OPEN_SESSIONS)
@@ -120,10 +121,13 @@ class PostgresSessions(queries.SessionQueries):
         await self._consumptions.close()
         await self._announcer.close()
 
-    async def create_session(self, session: NewSession, *, public: bool) -> bool:
-        return await self._creations.run((session, public))
+    async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
+        created = await self._creations.run((session, public))
+        if isinstance(created, str):
+            raise queries.REFUSALS[created]
+        return created
 
-    async def _create(self, items: list[tuple[NewSession, bool]]) -> list[bool]:
+    async def _create(self, items: list[tuple[NewSession, bool]]) -> list[ReturnPolicy | str]:
         values = columns(new_session_values(each, public=public) for each, public in items)
         try:
             made = await self._database.fetch(statements.CREATE_SESSIONS, *values)
@@ -131,7 +135,8 @@ class PostgresSessions(queries.SessionQueries):
             # One of these days has no partition; the statement has changed nothing.
             await self._partitions.prepare(set(values[0]))
             made = await self._database.fetch(statements.CREATE_SESSIONS, *values)
-        return _are_in(made, [each.key for each, _ in items])
+        created = {(row[0], row[1]): row[2] or queries.return_policy(row[3], row[4]) for row in made}
+        return [created[each.key] for each, _ in items]
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
         found = await self._polls.run(key)

@@ -27,21 +27,24 @@ def _counted(counter: str) -> str:
 
 
 CREATE_SESSIONS: Final = f"""
-WITH moved AS (
+WITH asked AS MATERIALIZED (
+  SELECT a.*, {queries.RETURN_URL.format(url="a.url")} AS return_url,
+    CASE p.same_device WHEN 'require' THEN 1 ELSE 0 END AS return_required,
+    {queries.CREATION_REFUSAL.format(public="a.is_public", url="a.url", challenge="a.code_challenge")} AS refusal
+  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::BIGINT[],
+    $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::TEXT[], $13::INTEGER[])
+    AS a (day, token_hash, id, created_at, expires_at, code_challenge, bot_id, context, match_code, match_choices, url,
+      project_id, is_public)
+  LEFT JOIN projects p ON p.id = a.project_id
+), moved AS (
   INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context,
     match_code, match_choices, return_url, return_required, project_id)
   SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, a.code_challenge, a.bot_id, a.context,
-    a.match_code, a.match_choices, a.return_url, a.return_required, p.id
-  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::BIGINT[],
-    $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::INTEGER[], $13::TEXT[], $14::INTEGER[])
-    AS a (day, token_hash, id, created_at, expires_at, code_challenge, bot_id, context, match_code, match_choices,
-      return_url, return_required, project_id, is_public)
-  JOIN projects p ON p.id = a.project_id
-  WHERE p.is_active = 1 AND (p.public_access = 1 OR a.is_public = 0)
-    AND (p.same_device <> 'require' OR a.return_required = 1)
+    a.match_code, a.match_choices, a.return_url, a.return_required, a.project_id
+  FROM asked a WHERE a.refusal IS NULL
   RETURNING day, token_hash, project_id
 ), {_counted("requested")}
-SELECT day, token_hash FROM moved"""
+SELECT day, token_hash, refusal, return_required, return_url IS NOT NULL FROM asked"""
 _FOUND: Final = """CROSS JOIN LATERAL (
   SELECT * FROM sessions x
   WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash LIMIT 1

@@ -14,6 +14,7 @@ from taproof.core.model import (
     PageCursor,
     PolledSession,
     ReturningUser,
+    ReturnPolicy,
     Session,
     SessionKey,
     Status,
@@ -23,11 +24,15 @@ from taproof.core.model import (
 class SessionStorage(Protocol):
     """Sessions. Each change of a session's state is one guarded statement: only one of concurrent callers succeeds."""
 
-    async def create_session(self, session: NewSession, *, public: bool) -> bool:
-        """Store a pending session and count it.
+    async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
+        """Store a pending session and count it. The project's `same_device` decides whether it requires a return code.
 
-        Return False if the project does not exist, is paused or, with `public`, has no public access. Also return False
-        if the project's `same_device` is "require" and the session does not require a return code.
+        The `return_url` of `session` is not stored if `same_device` is "off".
+
+        Raises:
+            ProjectNotFound, PublicAccessDisabled, ProjectPaused: the project gets no new session. Only a call with
+                `public` needs public access.
+            SameDeviceRequired: `same_device` is "require", and the session has no code challenge or no `return_url`.
         """
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:

@@ -1,20 +1,42 @@
 """Sessions and their changes of state."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from taproof.core.clock import Clock
-from taproof.core.model import ConsumedSession, MessengerIdentity, ReturningUser, SessionKey
+from taproof.core.errors import (
+    ProjectNotFound,
+    ProjectPaused,
+    PublicAccessDisabled,
+    SameDeviceRequired,
+    TaproofError,
+)
+from taproof.core.model import ConsumedSession, MessengerIdentity, ReturningUser, ReturnPolicy, SessionKey
 from taproof.core.session_state import next_expiry
 from taproof.storage.queries.database import Database, Queries
 from taproof.storage.rows import Values, consumed_from, identity_values, returning_user_from
 
-CREATE_SESSION: Final = """
+CREATION_REFUSAL: Final = """CASE WHEN p.id IS NULL THEN 'no_project'
+  WHEN p.public_access = 0 AND {public} = 1 THEN 'no_public_access'
+  WHEN p.same_device = 'require' AND ({url} IS NULL OR {challenge} IS NULL) THEN 'no_return'
+  WHEN p.is_active = 0 THEN 'paused' END"""
+"""The reason why a project gets no new session; null if it gets one."""
+REFUSALS: Final[Mapping[str, type[TaproofError]]] = {
+    "no_project": ProjectNotFound,
+    "no_public_access": PublicAccessDisabled,
+    "no_return": SameDeviceRequired,
+    "paused": ProjectPaused,
+}
+RETURN_URL: Final = "CASE p.same_device WHEN 'off' THEN NULL ELSE {url} END"
+CREATE_SESSION: Final = f"""
 INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context, match_code,
   match_choices, return_url, return_required, project_id)
-SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, $11, $12, p.id FROM projects p
-WHERE p.id = $13 AND p.is_active = 1 AND (p.public_access = 1 OR $14 = 0)
-  AND (p.same_device <> 'require' OR $12 = 1)
-RETURNING id"""
+SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, {RETURN_URL.format(url="$11")},
+  CASE p.same_device WHEN 'require' THEN 1 ELSE 0 END, p.id
+FROM projects p WHERE p.id = $12 AND {CREATION_REFUSAL.format(public="$13", url="$11", challenge="$6")} IS NULL
+RETURNING return_required, return_url IS NOT NULL"""
+EXPLAIN_CREATION: Final = f"""
+SELECT {CREATION_REFUSAL.format(public="$1", url="$2", challenge="$3")} FROM projects p WHERE p.id = $4"""
 POLL_SESSION: Final = """
 SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone, s.hint,
   s.return_required, s.return_hash, CASE s.status WHEN 'confirmed' THEN p.encrypted_webhook_secret END,
@@ -140,6 +162,11 @@ RETURNING day, token_hash, id, project_id, created_at, expires_at"""
 TELL_EXPIRED: Final = """
 SELECT id FROM projects
 WHERE id IN (SELECT value FROM json_each($1)) AND webhook_url <> '' AND webhook_events LIKE '%auth.expired%'"""
+
+
+def return_policy(required: int, has_url: int) -> ReturnPolicy:
+    """Return the policy of a row of `CREATE_SESSION`."""
+    return ReturnPolicy(bool(required), offered=bool(has_url) and not required)
 
 
 def write_time(clock: Clock | None, now: int) -> int:

@@ -19,6 +19,7 @@ from taproof.core.model import (
     PageCursor,
     PolledSession,
     ReturningUser,
+    ReturnPolicy,
     Session,
     SessionKey,
     Status,
@@ -64,16 +65,21 @@ class SqliteSessions(queries.SessionQueries):
         super().__init__(database, clock)
         self._counters = counters
 
-    async def create_session(self, session: NewSession, *, public: bool) -> bool:
+    async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
         values = new_session_values(session, public=public)
+        asked = (public, session.return_url, session.code_challenge, session.project_id)
 
-        def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, queries.CREATE_SESSION, values):
-                return False
-            self._counters.add("requested", session.project_id, session.key.day)
-            return True
+        def write(connection: apsw.Connection) -> ReturnPolicy | str:
+            for created in rows(connection, queries.CREATE_SESSION, values):
+                self._counters.add("requested", session.project_id, session.key.day)
+                return queries.return_policy(*created)
+            found = rows(connection, queries.EXPLAIN_CREATION, asked)
+            return found[0][0] if found else "no_project"
 
-        return await self._database.writer.run(write)
+        created = await self._database.writer.run(write)
+        if isinstance(created, str):
+            raise queries.REFUSALS[created]
+        return created
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
         found = self._database.rows(queries.POLL_SESSION, key)
