@@ -88,8 +88,10 @@ async def test_await_return_stores_a_phone_number_only_if_the_project_collects_i
     for collects in (False, True):
         project = await seed.project(collect_phone=collects)
         new = await opened(storage, seed, project)
-        stored = await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, b"encrypted")
-        assert stored is collects
+        assert await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, b"encrypted")
+        user = await storage.sessions.read_returning_user(new.key, CODE)
+        assert user is not None
+        assert user.encrypted_phone == (b"encrypted" if collects else None)
 
 
 async def test_renew_return_replaces_the_code_and_not_the_deadline(storage: Storage, seed: "Seed") -> None:

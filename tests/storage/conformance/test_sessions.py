@@ -17,6 +17,7 @@ from taproof.core.model import (
     MessengerIdentity,
     PolledSession,
     ProjectChanges,
+    Refused,
     ReturnPolicy,
     Session,
     SessionKey,
@@ -236,7 +237,10 @@ async def test_cancel_session_is_for_the_opener(storage: Storage, seed: "Seed") 
 async def test_cancel_session_and_confirm_at_once_make_one_decision(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Eight taps on both buttons, on two nodes at the same instant: one outcome, one count, one event."""
+    """Eight taps on both buttons, on two nodes at the same instant: one outcome, one count, one event.
+
+    Each refusal names the decision that came first.
+    """
     project = await seed.project(webhook_url="https://example.com/")
     confirmed = 0
     for _ in range(10):
@@ -254,6 +258,8 @@ async def test_cancel_session_and_confirm_at_once_make_one_decision(
         seen = await other_node.sessions.read_session(new.key)
         assert seen is not None
         assert seen.status == ("cancelled" if won.index(True) % 2 else "confirmed")
+        reasons = [each.found for each in won if isinstance(each, Refused)]
+        assert {each and each.status for each in reasons} == {seen.status}
         confirmed += seen.status == "confirmed"
     counts = (await storage.counts.read_daily_counts([project.id], 0))[0]
     assert (counts.confirmed, counts.cancelled) == (confirmed, 10 - confirmed)
@@ -358,6 +364,6 @@ async def test_expire_sessions_and_a_tap_in_the_last_millisecond_make_one_outcom
                 new.key, seed.identity("1001"), new.expires_at - 1, seed.event(project)
             ),
         )
-        assert expired + confirmed == 1
+        assert expired + bool(confirmed) == 1
     counts = (await storage.counts.read_daily_counts([project.id], 0))[0]
     assert counts.expired + counts.confirmed == counts.requested == 20

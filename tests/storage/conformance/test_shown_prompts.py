@@ -82,15 +82,16 @@ async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, oth
     project = await seed.project(webhook_url="https://example.com/")
     sessions = [await seed.opened(project, f"{number}") for number in range(30)]
 
-    async def race(number: int, session: NewSession) -> tuple[bool, ...]:
+    async def race(number: int, session: NewSession) -> list[bool]:
         one, two = (storage, other_node) if number % 2 else (other_node, storage)
         user = f"{number}"
-        return await asyncio.gather(
+        outcomes = await asyncio.gather(
             one.sessions.withdraw_session(session.key, NOW),
             two.sessions.confirm_session(session.key, seed.identity(user), NOW, seed.event(project)),
             one.sessions.cancel_session(session.key, user, NOW, seed.event(project, "auth.cancelled")),
             two.sessions.withdraw_session(session.key, NOW),
         )
+        return list(map(bool, outcomes))
 
     won = await asyncio.gather(*(race(number, session) for number, session in enumerate(sessions)))
     assert [sum(each) for each in won] == [1] * len(sessions)

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import asyncpg
 
@@ -14,9 +14,11 @@ from taproof.core.model import (
     ExpiredSession,
     Hint,
     MessengerIdentity,
+    NewPhone,
     NewSession,
     PageCursor,
     PolledSession,
+    Refused,
     ReturningUser,
     ReturnPolicy,
     Session,
@@ -169,20 +171,24 @@ class PostgresSessions(queries.SessionQueries):
         found = {(row[0], row[1], viewer): session_from(row) for *row, viewer in rows}
         return [found.get((*key, viewer)) for key, viewer in items]
 
-    def _changes(self, statement: str) -> Batcher[_Change, bool]:
+    def _changes(self, statement: str) -> Batcher[_Change, Literal[True] | Refused]:
         """Return a batcher for changes. It announces the sessions that a batch changed."""
 
-        async def change(items: list[_Change]) -> list[bool]:
+        async def change(items: list[_Change]) -> list[Literal[True] | Refused]:
             values = columns((*each.key, each.now, self._deadline(each.now), *each.values) for each in items)
-            keys = [each.key for each in items]
-            changed = _are_in(await self._database.fetch(statement, set(values[0]), *values), keys)
-            self._announcer.tell((each.key, each.hint) for each in itertools.compress(items, changed))
-            return changed
+            done: dict[tuple[int, bytes], Literal[True] | Refused] = {}
+            for day, token_hash, is_moved, *state in await self._database.fetch(statement, set(values[0]), *values):
+                done[day, token_hash] = True if is_moved else queries.refused([state])
+            outcomes = [done.get(each.key, Refused(None)) for each in items]
+            self._announcer.tell((each.key, each.hint) for each in itertools.compress(items, outcomes))
+            return outcomes
 
         # A single statement cannot order two calls for the same session.
         return Batcher(change, limit=_WRITES, key=lambda each: each.key)
 
-    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
+    async def open_session(
+        self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
+    ) -> Literal[True] | Refused:
         return await self._openings.run(_Change(key, now, (opener_id, hint), hint))
 
     async def set_hint(self, key: SessionKey, hint: Hint) -> bool:
@@ -192,9 +198,9 @@ class PostgresSessions(queries.SessionQueries):
         return bool(changed)
 
     async def confirm_session(
-        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
-    ) -> bool:
-        values = (*identity_values(identity), *event_values(event), encrypted_phone, None)
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None = None
+    ) -> Literal[True] | Refused:
+        values = (*identity_values(identity), *event_values(event), *(phone or (None, None)), None)
         return await self._confirmations.run(_Change(key, now, values))
 
     async def await_return(
@@ -204,20 +210,22 @@ class PostgresSessions(queries.SessionQueries):
         now: int,
         return_hash: bytes,
         encrypted_phone: bytes | None = None,
-    ) -> bool:
+    ) -> Literal[True] | Refused:
         values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
-        changed = await self._database.change(queries.AWAIT_RETURN, *values)
-        if changed:
+        for is_moved, *state in await self._database.change(statements.AWAIT_RETURN, *values):
+            if not is_moved:
+                return queries.refused([state])
             self._announcer.tell([(key, "return")])
-        return bool(changed)
+            return True
+        return Refused(None)
 
     async def return_session(
         self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
     ) -> bool:
-        values = (*identity_values(user.identity), *event_values(event), user.encrypted_phone, return_hash)
-        return await self._confirmations.run(_Change(key, now, values))
+        values = (*identity_values(user.identity), *event_values(event), None, None, return_hash)
+        return bool(await self._confirmations.run(_Change(key, now, values)))
 
-    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
         return await self._cancellations.run(_Change(key, now, (opener_id, *event_values(event))))
 
     async def withdraw_session(self, key: SessionKey, now: int) -> bool:

@@ -1,6 +1,6 @@
 """Sessions and their changes of state."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from taproof.core.clock import Clock
@@ -11,10 +11,18 @@ from taproof.core.errors import (
     SameDeviceRequired,
     TaproofError,
 )
-from taproof.core.model import ConsumedSession, MessengerIdentity, ReturningUser, ReturnPolicy, SessionKey
+from taproof.core.model import (
+    ConsumedSession,
+    FoundState,
+    MessengerIdentity,
+    Refused,
+    ReturningUser,
+    ReturnPolicy,
+    SessionKey,
+)
 from taproof.core.session_state import next_expiry
 from taproof.storage.queries.database import Database, Queries
-from taproof.storage.rows import Values, consumed_from, identity_values, returning_user_from
+from taproof.storage.rows import Row, Values, consumed_from, identity_values, returning_user_from
 
 CREATION_REFUSAL: Final = """CASE WHEN p.id IS NULL THEN 'no_project'
   WHEN p.public_access = 0 AND {public} = 1 THEN 'no_public_access'
@@ -55,6 +63,10 @@ PROMPT_COLUMNS: Final = """
 READ_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS}, {PROMPT_COLUMNS.format(viewer="$1")}
 {OF_SESSIONS} LEFT JOIN developers d ON d.id = p.developer_id WHERE s.day = $2 AND s.token_hash = $3"""
+FIND_STATE: Final = f"""
+SELECT s.status, s.opener_id, s.expires_at, s.confirmed_at, s.cancelled_at, s.withdrawn {OF_SESSIONS}
+WHERE s.day = $1 AND s.token_hash = $2"""
+"""Finds the reason why a guarded statement changed nothing, in the transaction of that statement."""
 OPEN_SESSION: Final = """
 UPDATE sessions SET opened_at = $1, opener_id = $2, hint = $3
 WHERE day = $4 AND token_hash = $5 AND status = 'pending' AND opener_id IS NULL AND expires_at > $6
@@ -63,23 +75,26 @@ SET_HINT: Final = """
 UPDATE sessions SET hint = $1
 WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NULL
   AND (hint IS NULL OR hint <> $1) RETURNING project_id"""
-CONFIRM_SESSION: Final = """
+_COLLECTS: Final = """EXISTS (SELECT 1 FROM projects p JOIN developers d ON d.id = p.developer_id
+  WHERE p.id = sessions.project_id AND p.collect_phone = 1 AND d.plan <> 'free')"""
+"""Whether the project still collects phone numbers, and its plan still allows it."""
+CONFIRM_SESSION: Final = f"""
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
-  messenger_username = $4, encrypted_phone = $5, context = NULL, return_url = NULL
+  messenger_username = $4, encrypted_phone = CASE WHEN $5 IS NOT NULL AND {_COLLECTS} THEN $5 END, context = NULL,
+  return_url = NULL
 WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND return_required = 0 AND opener_id = $2
-  AND expires_at > $8
-  AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
-    AND ($5 IS NULL OR (p.collect_phone = 1 AND d.plan <> 'free')))
-RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id"""
+  AND expires_at > $8 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id,
+  encrypted_phone IS NOT NULL"""
 # A pending session with `confirmed_at` waits for its return code: see "returning" in `core/session_state.py`.
 # PostgreSQL runs the next three statements too. `storage/postgres/` explains `status || ''` and `COALESCE(…, '')`.
-AWAIT_RETURN: Final = """
+AWAIT_RETURN: Final = f"""
 UPDATE sessions SET confirmed_at = $1, expires_at = $2, messenger_id = $3, messenger_name = $4,
-  messenger_username = $5, return_hash = $6, encrypted_phone = $7, context = NULL, hint = 'return'
+  messenger_username = $5, return_hash = $6, encrypted_phone = CASE WHEN {_COLLECTS} THEN $7 END,
+  context = NULL, hint = 'return'
 WHERE day = $8 AND token_hash = $9 AND status || '' = 'pending' AND return_required = 1 AND confirmed_at IS NULL
   AND COALESCE(opener_id, '') = $3 AND expires_at > $10
-  AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
-    AND ($11 = 0 OR (p.collect_phone = 1 AND d.plan <> 'free')))
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING id"""
 RENEW_RETURN: Final = """
 UPDATE sessions SET return_hash = $1
@@ -92,7 +107,7 @@ RETURN_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, return_url = NULL
 WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND return_hash = $4 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
-RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id"""
+RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id, 0"""
 OF_RETURN: Final = (
     *("confirmed_at", "messenger_id", "messenger_name", "messenger_username", "encrypted_phone", "return_hash"),
 )
@@ -169,6 +184,11 @@ def return_policy(required: int, has_url: int) -> ReturnPolicy:
     return ReturnPolicy(bool(required), offered=bool(has_url) and not required)
 
 
+def refused(rows: Sequence[Row]) -> Refused:
+    """Return the refusal with the state in the first row, if there is one."""
+    return Refused(FoundState(*rows[0]) if rows else None)
+
+
 def write_time(clock: Clock | None, now: int) -> int:
     """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
     return now if clock is None else max(now, clock())
@@ -203,7 +223,7 @@ class SessionQueries(Queries):
         encrypted_phone: bytes | None,
     ) -> Values:
         confirmed = (now, next_expiry("await_return", 0, now), *identity_values(identity), return_hash, encrypted_phone)
-        return (*confirmed, *key, self._deadline(now), int(encrypted_phone is not None))
+        return (*confirmed, *key, self._deadline(now))
 
     async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
         found = await self._database.read(READ_RETURNING_USER, *key, return_hash)

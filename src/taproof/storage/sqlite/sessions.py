@@ -1,10 +1,11 @@
 """Sessions on SQLite."""
 
 import asyncio
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
@@ -15,9 +16,11 @@ from taproof.core.model import (
     ExpiredSession,
     Hint,
     MessengerIdentity,
+    NewPhone,
     NewSession,
     PageCursor,
     PolledSession,
+    Refused,
     ReturningUser,
     ReturnPolicy,
     Session,
@@ -89,13 +92,17 @@ class SqliteSessions(queries.SessionQueries):
         found = self._database.rows(queries.READ_SESSION, (viewer, *key))
         return session_from(found[0]) if found else None
 
-    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, queries.OPEN_SESSION, (now, opener_id, hint, *key, self._deadline(now)))
-            for (project_id,) in found:
+    async def open_session(
+        self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
+    ) -> Literal[True] | Refused:
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
+            for (project_id,) in rows(
+                connection, queries.OPEN_SESSION, (now, opener_id, hint, *key, self._deadline(now))
+            ):
                 self._counters.add("opened", project_id, key.day)
                 notify.record(connection, key, hint)
-            return bool(found)
+                return True
+            return queries.refused(rows(connection, queries.FIND_STATE, key))
 
         return await self._database.writer.run(write)
 
@@ -109,14 +116,14 @@ class SqliteSessions(queries.SessionQueries):
         return await self._database.writer.run(write)
 
     async def confirm_session(
-        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
-    ) -> bool:
-        values = (now, *identity_values(identity), encrypted_phone, *key)
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None = None
+    ) -> Literal[True] | Refused:
+        values = (now, *identity_values(identity), None if phone is None else phone.encrypted, *key)
 
-        def write(connection: apsw.Connection) -> bool:
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
             found = rows(connection, queries.CONFIRM_SESSION, (*values, self._deadline(now)))
-            self._confirmed(connection, key, found, identity, now=now, event=event)
-            return bool(found)
+            self._confirmed(connection, key, found, identity, now=now, event=event, phone=phone)
+            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
 
         return await self._database.writer.run(write)
 
@@ -127,14 +134,14 @@ class SqliteSessions(queries.SessionQueries):
         now: int,
         return_hash: bytes,
         encrypted_phone: bytes | None = None,
-    ) -> bool:
+    ) -> Literal[True] | Refused:
         values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
 
-        def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, queries.AWAIT_RETURN, values)
-            if found:
-                notify.record(connection, key, "return")
-            return bool(found)
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
+            if not rows(connection, queries.AWAIT_RETURN, values):
+                return queries.refused(rows(connection, queries.FIND_STATE, key))
+            notify.record(connection, key, "return")
+            return True
 
         return await self._database.writer.run(write)
 
@@ -143,7 +150,7 @@ class SqliteSessions(queries.SessionQueries):
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, queries.RETURN_SESSION, (now, *key, return_hash, self._deadline(now)))
-            self._confirmed(connection, key, found, user.identity, now=now, event=event)
+            self._confirmed(connection, key, found, user.identity, now=now, event=event, phone=None)
             return bool(found)
 
         return await self._database.writer.run(write)
@@ -157,22 +164,25 @@ class SqliteSessions(queries.SessionQueries):
         *,
         now: int,
         event: Event,
+        phone: NewPhone | None,
     ) -> None:
         """Count a session that was just confirmed, announce it, and record its event."""
-        for project_id, creator_id, session_id in found:
+        for project_id, creator_id, session_id, has_phone in found:
+            if has_phone and phone is not None:
+                event = dataclasses.replace(event, encrypted_body=phone.event_body)
             self._counters.add("confirmed", project_id, key.day)
             notify.record(connection, key)
             count_user(connection, creator_id, project_id, identity, key.day, now)
             connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
 
-    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
-        def write(connection: apsw.Connection) -> bool:
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
             found = rows(connection, queries.CANCEL_SESSION, (now, *key, opener_id, self._deadline(now)))
             for project_id, session_id in found:
                 self._counters.add("cancelled", project_id, key.day)
                 notify.record(connection, key)
                 connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
-            return bool(found)
+            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
 
         return await self._database.writer.run(write)
 
