@@ -17,7 +17,7 @@ from taproof.core.entropy import system_entropy
 from taproof.runtime import key_rotation
 from taproof.runtime.key_file import held_key_file, read_master_keys, write_master_keys
 from taproof.service import reencryption
-from taproof.storage.protocol.encrypted_values import EncryptedKind
+from taproof.storage.queries.encrypted_values import EncryptedKind
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]

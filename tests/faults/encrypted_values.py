@@ -17,14 +17,14 @@ from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import DecryptionFailed
 from taproof.core.identifiers import new_event_id, new_webhook_secret
-from taproof.core.model import MessengerIdentity, NewSession, PhoneRequest, Project, SessionKey
+from taproof.core.model import MessengerIdentity, NewPhone, NewSession, PhoneRequest, Project, SessionKey
 from taproof.core.project_bots import ProjectBot
 from taproof.service.developers import Developers
 from taproof.service.installation import KEY_MARK, check_master_key
 from taproof.service.reencryption import ASSOCIATED_DATA
 from taproof.service.webhooks import answer_associated_data
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedRow
+from taproof.storage.queries.encrypted_values import EncryptedKind, EncryptedRow
 from taproof.storage.sqlite.store import SqliteStorage
 
 USER = "1001"
@@ -108,7 +108,7 @@ class _Filling:
         body = self.encrypt(json.dumps({"id": event_id}), associated_data_of("event_body", event_id))
         event = Event(event_id, "auth.confirmed", project_id, body, at)
         identity = MessengerIdentity(USER, "Ada", "")
-        assert await self.storage.sessions.confirm_session(key, identity, at, event, phone)
+        assert await self.storage.sessions.confirm_session(key, identity, at, event, NewPhone(phone, body))
 
     async def delivery(self, number: int) -> None:
         event_id = new_event_id(self.now, system_entropy)

@@ -16,7 +16,7 @@ from taproof.core.clock import DAY, HOUR, MINUTE
 from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
-from taproof.core.errors import SessionNotFound, StoreUnavailable
+from taproof.core.errors import ProjectNotFound, SessionNotFound, StoreUnavailable
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, NewSession, PhoneRequest, Project, ProjectChanges, SessionKey
 from taproof.service import housekeeping
@@ -107,7 +107,11 @@ class Twin:
         number = next(self._numbers)
         key = SessionKey(self.now // DAY, hashlib.sha256(b"%d" % number).digest())
         new = NewSession(key, f"sess_{number}", project.id, self.now, self.now + 10 * MINUTE)
-        if not await self.storage.sessions.create_session(new, public=True) or step.kind == "pending":
+        try:
+            await self.storage.sessions.create_session(new, public=True)
+        except ProjectNotFound:
+            return
+        if step.kind == "pending":
             return
         user = f"{step.user}"
         await self.storage.sessions.open_session(key, user, self.now)

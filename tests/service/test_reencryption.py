@@ -18,7 +18,7 @@ from taproof.core.model import MessengerIdentity
 from taproof.service import reencryption
 from taproof.service.installation import KEY_MARK, check_master_key, is_under_first_key
 from taproof.service.reencryption import PASSES, Reencryptor
-from taproof.storage.protocol.encrypted_values import Replacement
+from taproof.storage.queries.encrypted_values import Replacement
 
 pytestmark = every_driver
 URL = "https://example.com/"

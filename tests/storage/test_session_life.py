@@ -306,7 +306,8 @@ class SessionLife(RuleBasedStateMachine):
         session.opener = user if expected else session.opener
         # A deleted project's session may still be opened in the store: nobody can see or decide it.
         if session.owner.exists:
-            assert self.run(self.stores[node].sessions.open_session(session.key, user, self.now)) is expected
+            opened = self.run(self.stores[node].sessions.open_session(session.key, user, self.now))
+            assert bool(opened) is expected
 
     @rule(node=NODES, session=sessions, user=USERS)
     def confirm_in_store(self, node: int, session: ModelSession, user: str) -> None:
@@ -314,10 +315,10 @@ class SessionLife(RuleBasedStateMachine):
         session.event_due |= expected and not session.required and session.owner.webhook_url != ""
         store, identity = self.stores[node].sessions, MessengerIdentity(user, "Name", "")
         confirm = store.confirm_session(session.key, identity, self.now, self.event(session, "auth.confirmed"))
-        assert self.run(confirm) is (expected and not session.required)
+        assert bool(self.run(confirm)) is (expected and not session.required)
         code = new_return_code(system_entropy)
         await_return = self.run(store.await_return(session.key, identity, self.now, return_code_hash(code)))
-        assert await_return is (expected and session.required)
+        assert bool(await_return) is (expected and session.required)
         session.code = code if await_return else session.code
 
     @rule(node=NODES, session=sessions, user=USERS)
@@ -341,7 +342,8 @@ class SessionLife(RuleBasedStateMachine):
         expected = session.owner.exists and session.opener == user and session.after("cancel", self.now)
         session.event_due |= expected and session.owner.webhook_url != ""
         event = self.event(session, "auth.cancelled")
-        assert self.run(self.stores[node].sessions.cancel_session(session.key, user, self.now, event)) is expected
+        cancelled = self.run(self.stores[node].sessions.cancel_session(session.key, user, self.now, event))
+        assert bool(cancelled) is expected
 
     @rule(node=NODES, session=sessions)
     def withdraw_in_store(self, node: int, session: ModelSession) -> None:

@@ -97,6 +97,37 @@ class Session:
     """Details that only the bot needs. Only `read_session` returns them."""
 
 
+class FoundState(NamedTuple):
+    """The state in which a guarded statement found a session. The fields are those of `Session`, as they are stored."""
+
+    status: Status
+    opener_id: str | None
+    expires_at: int
+    confirmed_at: int | None
+    cancelled_at: int | None
+    withdrawn: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The result of a guarded statement that changed nothing. It is false, where the result of a change is True.
+
+    `found` is the reason: the state in which the statement itself found the session; None if there is no such session.
+    """
+
+    found: FoundState | None
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+
+class NewPhone(NamedTuple):
+    """A phone number to store with a confirmation, and the encrypted body that the event then has."""
+
+    encrypted: bytes
+    event_body: bytes
+
+
 class PromptDetails(NamedTuple):
     """The details that the bot shows or requests before the user decides.
 
@@ -191,7 +222,13 @@ class NewSession:
     match_code: str | None = None
     match_choices: str | None = None
     return_url: str | None = None
-    return_required: bool = False
+
+
+class ReturnPolicy(NamedTuple):
+    """Whether a new session requires its return code, and whether it offers the way back without requiring it."""
+
+    required: bool
+    offered: bool
 
 
 class ExpiredSession(NamedTuple):

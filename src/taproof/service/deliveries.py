@@ -22,7 +22,8 @@ from taproof.core.signature import SIGNATURES
 from taproof.service.audit import audit_entry
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.project_access import read_project_for, reading_project
-from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data, new_event
+from taproof.service.sessions.events import new_event
+from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks, answer_associated_data
 from taproof.storage.protocol import Storage
 
 TESTS_OF_ONE_LIMIT: Final = 4

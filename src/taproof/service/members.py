@@ -26,7 +26,7 @@ from taproof.core.roles import Role, require_action
 from taproof.service.audit import audit_entry
 from taproof.service.project_access import read_project_for, reading_project
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.members import JoinOutcome
+from taproof.storage.queries.members import JoinOutcome
 
 LIFETIME: Final = 7 * DAY
 """The lifetime of an invitation in ms. It is shorter if the credential that creates the invitation expires earlier."""

@@ -16,7 +16,7 @@ from taproof.core.errors import DecryptionFailed
 from taproof.service.installation import KEY_MARK
 from taproof.service.webhooks import answer_associated_data
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedRow, Replacement
+from taproof.storage.queries.encrypted_values import EncryptedKind, EncryptedRow, Replacement
 
 PAGE: Final = 500
 """The number of rows read at a time."""

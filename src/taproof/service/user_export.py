@@ -27,7 +27,7 @@ from taproof.service.erasure import checked_messenger_id
 from taproof.service.project_access import require_writer
 from taproof.service.webhooks import answer_associated_data
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.erasure import FIRST_DAY, FIRST_KEY, DaysCursor, Row, Rows, UserTable
+from taproof.storage.queries.erasure import FIRST_DAY, FIRST_KEY, DaysCursor, Row, Rows, UserTable
 
 STEP: Final = 100
 """The number of rows of a list that one step reads."""

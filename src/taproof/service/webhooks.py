@@ -3,7 +3,6 @@
 Source: contract.md, Webhooks.
 """
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,12 +18,10 @@ from taproof.core.deliveries import (
     Delivery,
     DeliveryState,
     Event,
-    EventType,
     PassedOver,
 )
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
-from taproof.core.identifiers import new_event_id
 from taproof.core.model import EncryptedWebhookSecrets, TurnOffReason
 from taproof.core.proof import signing_secrets
 from taproof.core.retry_after import retry_after_delay
@@ -223,26 +220,6 @@ class Webhooks:
             event.project_id, url, reason, now, before, entry=entry
         )
         return "turned_off" if is_off else "dead"
-
-
-def new_event(
-    encryptor: Encryptor,
-    entropy: Entropy,
-    now: int,
-    event_type: EventType,
-    project_id: str,
-    **fields: str | bool | None,
-) -> Event:
-    """Return an event created at this time (ms). Its encrypted body contains the common fields and `fields`."""
-    event_id = new_event_id(now, entropy)
-    body = event_body(event_id, event_type, project_id, **fields)
-    encrypted = encryptor.encrypt(body, associated_data_of("event_body", event_id), entropy)
-    return Event(event_id, event_type, project_id, encrypted, now)
-
-
-def event_body(event_id: str, event_type: EventType, project_id: str, **fields: str | bool | None) -> str:
-    """Return the body of an event: JSON with the common fields and `fields`."""
-    return json.dumps({"id": event_id, "event": event_type, "project_id": project_id, **fields}, ensure_ascii=False)
 
 
 def _kept_answer(body: bytes) -> str:

@@ -217,8 +217,7 @@ _project_rest = _fields("secret_key_preview encrypted_webhook_secret webhook_url
 _client_settings = _fields("auth_method signing_alg email id_token_lifetime")
 _change_flags = _fields(" ".join(PROJECT_FLAGS))
 _new_session = _fields(
-    "id created_at expires_at code_challenge bot_id context match_code match_choices return_url "
-    "return_required project_id"
+    "id created_at expires_at code_challenge bot_id context match_code match_choices return_url project_id"
 )
 _phone_request = _fields("session_id messenger_id bot_id encrypted_token asked_at expires_at")
 _attempt = _fields("number started_at duration status error encrypted_answer")

@@ -138,7 +138,7 @@ async def test_plan_that_ends_while_the_contact_is_handled(asking: Asking, monke
     storage = asking.phone.storage
     confirm = storage.sessions.confirm_session
 
-    async def downgraded(*arguments: Any) -> bool:
+    async def downgraded(*arguments: Any) -> object:
         project = await storage.projects.read_project(REQUIRED)
         assert project is not None
         await storage.plans.update_plan(project.developer_id, "free")

@@ -20,7 +20,7 @@ from taproof.core.errors import (
     SameDeviceRequired,
     SessionNotFound,
 )
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges, ReturnPolicy
 from taproof.core.oidc.clients import ClientChanges
 from taproof.core.return_code import RETURN_LIFETIME, SameDevice
 from taproof.sdk.code_challenge import code_challenge
@@ -256,12 +256,12 @@ async def test_require_needs_a_challenge_and_a_page(node: "Node") -> None:
 
 
 async def test_require_begins_while_a_session_is_created(node: "Node", monkeypatch: pytest.MonkeyPatch) -> None:
-    """No session is created under the policy that was read before: the call begins again, or is refused."""
+    """No session is created under the policy that was read before: the session obeys the new one, or is refused."""
     create = node.storage.sessions.create_session
     for challenge in (None, code_challenge(VERIFIER)):
         project = await project_with(node, "off")
 
-        async def create_late(*session: Any, owner: Project = project, **options: Any) -> bool:
+        async def create_late(*session: Any, owner: Project = project, **options: Any) -> ReturnPolicy:
             changes = ProjectChanges(same_device="require")
             await node.storage.projects.update_project(owner.developer_id, owner.id, changes, node.clock.now)
             return await create(*session, **options)

@@ -114,7 +114,7 @@ async def test_expire_sessions_and_a_decision_at_the_same_instant(
 
     async def cancel(session: NewSession) -> bool:
         event = seed.event(project, "auth.cancelled", LATER - 1)
-        return await other_node.sessions.cancel_session(session.key, "1001", LATER - 1, event)
+        return bool(await other_node.sessions.cancel_session(session.key, "1001", LATER - 1, event))
 
     expired, *cancelled = await asyncio.gather(
         storage.sessions.expire_sessions(LATER, 100, expired_event), *map(cancel, opened)

@@ -12,7 +12,7 @@ from tests.databases import NOW
 from taproof.core.accounts import AccessToken, ConsoleSession, Developer
 from taproof.core.clock import HOUR
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.credentials import CONSOLE_SESSIONS_KEPT
+from taproof.storage.queries.credentials import CONSOLE_SESSIONS_KEPT
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

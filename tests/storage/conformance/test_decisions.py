@@ -10,7 +10,7 @@ import pytest
 from tests.databases import expired_event
 
 from taproof.core.clock import DAY
-from taproof.core.model import Hint, NewSession, Project, SessionKey
+from taproof.core.model import FoundState, Hint, NewSession, Project, Refused, SessionKey
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -244,3 +244,40 @@ async def test_expire_session_of_many_at_once(storage: Storage, other_node: Stor
     due = await storage.deliveries.claim_deliveries(late, late + 1, 100)
     assert {each.event.id for each in due} == {f"evt_{each.id.removeprefix('sess_')}" for each in sessions[::2]}
     assert len(due) == len(sessions) // 2
+
+
+async def test_a_refusal_has_the_state_that_the_statement_found(
+    storage: Storage, other_node: Storage, seed: "Seed"
+) -> None:
+    """Of `open_session`, `confirm_session`, `await_return` and `cancel_session`; without a session, it has none."""
+    project = await seed.project()
+    made = {name: await seed.opened(project) for name in ("foreign", "cancelled", "withdrawn", "used", "expired")}
+    made["unopened"] = await seed.session(project)
+    at, sessions = seed.now, other_node.sessions
+    assert await sessions.cancel_session(made["cancelled"].key, "1001", at, seed.event(project, "auth.cancelled"))
+    assert await sessions.withdraw_session(made["withdrawn"].key, at)
+    assert await sessions.confirm_session(made["used"].key, seed.identity("1001"), at, seed.event(project))
+    assert await sessions.consume_session(made["used"].key, at)
+    until = made["used"].expires_at
+    states = {
+        "foreign": FoundState("pending", "1001", until, None, None, 0),
+        "cancelled": FoundState("cancelled", "1001", until, None, at, 0),
+        "withdrawn": FoundState("cancelled", "1001", until, None, at, 1),
+        "used": FoundState("used", "1001", until, at, None, 0),
+        "expired": FoundState("pending", "1001", until, None, None, 0),
+        "unopened": FoundState("pending", None, until, None, None, 0),
+    }
+    keys = {name: new.key for name, new in made.items()} | {"unknown": SessionKey(seed.now // DAY, b"?" * 32)}
+    for name, key in keys.items():
+        user = "1002" if name == "foreign" else "1001"
+        now = until if name == "expired" else at
+        calls = [
+            storage.sessions.confirm_session(key, seed.identity(user), now, seed.event(project)),
+            storage.sessions.await_return(key, seed.identity(user), now, b"c" * 32),
+            storage.sessions.cancel_session(key, user, now, seed.event(project, "auth.cancelled")),
+        ]
+        calls += [] if name == "unopened" else [storage.sessions.open_session(key, user, now)]
+        assert await asyncio.gather(*calls) == [Refused(states.get(name))] * len(calls), name
+    assert await storage.projects.delete_project(project.developer_id, project.id)
+    refused = await storage.sessions.cancel_session(made["foreign"].key, "1001", at, seed.event(project))
+    assert refused == Refused(None)

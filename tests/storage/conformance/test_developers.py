@@ -12,7 +12,7 @@ from tests.databases import OpenStore
 from taproof.core.accounts import AccessToken, Developer
 from taproof.core.errors import StoreUnavailable
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.credentials import EXPIRED_TOKENS_KEPT
+from taproof.storage.queries.credentials import EXPIRED_TOKENS_KEPT
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

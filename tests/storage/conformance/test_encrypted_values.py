@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Any, get_args
 import pytest
 
 from taproof.core.clock import DAY, MINUTE
-from taproof.core.model import EncryptedWebhookSecrets, NewSession, PhoneRequest, Project
+from taproof.core.model import EncryptedWebhookSecrets, NewPhone, NewSession, PhoneRequest, Project
 from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.model import NewAuthorization, SigningKey
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedRow, Replacement, RowKey
-from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS
+from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, EncryptedKind, EncryptedRow, Replacement, RowKey
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
@@ -52,8 +51,9 @@ async def phone_of(storage: Storage, seed: "Seed", project: Project, at: int) ->
     session = await seed.opened(project, at=at)
     asked = PhoneRequest(session.key, session.id, "1001", 0, b"token of " + session.id.encode(), at, at + MINUTE)
     await storage.users.ask_for_phone(asked)
-    phone = b"phone of " + session.id.encode()
-    assert await storage.sessions.confirm_session(session.key, seed.identity("1001"), at, seed.event(project), phone)
+    event = seed.event(project)
+    phone = NewPhone(b"phone of " + session.id.encode(), event.encrypted_body)
+    assert await storage.sessions.confirm_session(session.key, seed.identity("1001"), at, event, phone)
     return session
 
 

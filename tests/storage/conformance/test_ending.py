@@ -9,7 +9,7 @@ from taproof.core.clock import SECOND
 from taproof.core.deliveries import Event, PassedOver
 from taproof.core.model import Project, ProjectChanges
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
+from taproof.storage.queries.deliveries import ENDED_AT_ONCE
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

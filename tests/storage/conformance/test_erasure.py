@@ -216,7 +216,7 @@ async def test_erase_user_and_a_confirmation_at_the_same_instant(
     for turn in range(10):
         opened = [await seed.opened(shop, at=NOW + turn) for _ in range(6)]
 
-        async def confirm(session: NewSession, turn: int = turn) -> bool:
+        async def confirm(session: NewSession, turn: int = turn) -> object:
             await asyncio.sleep(0)
             now = NOW + turn
             event = seed.event(shop, at=now)

@@ -9,8 +9,8 @@ from tests.storage.conformance.test_members import invite, join, roles
 
 from taproof.core.accounts import MemberInvitation
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT
 from taproof.storage.queries import members
+from taproof.storage.queries.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed

@@ -9,6 +9,7 @@ import pytest
 from tests.databases import expired_event
 
 from taproof.core.clock import DAY, MINUTE
+from taproof.core.errors import ProjectNotFound
 from taproof.core.model import EncryptedWebhookSecrets, ProjectChanges, Status
 from taproof.storage.protocol import Storage
 
@@ -203,7 +204,8 @@ async def test_delete_project_hides_everything_of_it_at_once(storage: Storage, s
         assert await storage.sessions.poll_session(session.key) is None
         assert await storage.sessions.read_session(session.key) is None
     identity = seed.identity("1001")
-    assert not await storage.sessions.create_session(seed.new_session(project), public=False)
+    with pytest.raises(ProjectNotFound):
+        await storage.sessions.create_session(seed.new_session(project), public=False)
     assert not await storage.sessions.confirm_session(opened.key, identity, seed.now, seed.event(project))
     assert not await storage.sessions.cancel_session(opened.key, "1001", seed.now, seed.event(project))
     assert await storage.sessions.consume_session(confirmed.key, seed.now) is None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.databases import expired_event
 
-from taproof.core.model import ProjectChanges, PromptDetails, SignInProject
+from taproof.core.model import NewPhone, ProjectChanges, PromptDetails, SignInProject
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ async def test_consume_and_reread_bring_the_phone(storage: Storage, seed: "Seed"
     new = replace(seed.new_session(project), code_challenge=b"c" * 32)
     assert await storage.sessions.create_session(new, public=True)
     await storage.sessions.open_session(new.key, "1001", seed.now)
-    await storage.sessions.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project), b"encrypted")
+    phone = NewPhone(b"encrypted", b"body")
+    await storage.sessions.confirm_session(new.key, seed.identity("1001"), seed.now, seed.event(project), phone)
     consumed = await storage.sessions.consume_session(new.key, seed.now)
     assert consumed is not None
     assert (consumed.session_id, consumed.encrypted_phone) == (new.id, b"encrypted")

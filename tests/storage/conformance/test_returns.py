@@ -8,10 +8,10 @@ import pytest
 from tests.databases import expired_event
 
 from taproof.core.clock import MINUTE
-from taproof.core.model import MessengerIdentity, NewSession, Project, ReturningUser, Session
+from taproof.core.model import MessengerIdentity, NewSession, Project, ProjectChanges, ReturningUser, Session
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.encrypted_values import Replacement
+from taproof.storage.queries.encrypted_values import Replacement
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
@@ -21,8 +21,10 @@ CODE, OTHER_CODE = b"c" * 32, b"d" * 32
 
 
 async def opened(storage: Storage, seed: "Seed", project: Project, *, required: bool = True) -> NewSession:
-    new = replace(seed.new_session(project), return_url="https://a.example/", return_required=required, context="{}")
-    assert await storage.sessions.create_session(new, public=True)
+    policy = ProjectChanges(same_device="require" if required else "offer", allowed_origins=("https://a.example",))
+    assert await storage.projects.update_project(project.developer_id, project.id, policy, seed.now)
+    new = replace(seed.new_session(project), code_challenge=CODE, return_url="https://a.example/", context="{}")
+    assert await storage.sessions.create_session(new, public=True) == (required, not required)
     assert await storage.sessions.open_session(new.key, USER, seed.now)
     return new
 
@@ -86,8 +88,10 @@ async def test_await_return_stores_a_phone_number_only_if_the_project_collects_i
     for collects in (False, True):
         project = await seed.project(collect_phone=collects)
         new = await opened(storage, seed, project)
-        stored = await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, b"encrypted")
-        assert stored is collects
+        assert await storage.sessions.await_return(new.key, seed.identity(USER), seed.now, CODE, b"encrypted")
+        user = await storage.sessions.read_returning_user(new.key, CODE)
+        assert user is not None
+        assert user.encrypted_phone == (b"encrypted" if collects else None)
 
 
 async def test_renew_return_replaces_the_code_and_not_the_deadline(storage: Storage, seed: "Seed") -> None:
@@ -215,7 +219,7 @@ async def test_lists_know_the_deadline_of_each_session(storage: Storage, seed: "
     late = await opened(storage, seed, project)
     now = late.expires_at - 1
     assert await storage.sessions.await_return(late.key, seed.identity(USER), now, CODE)
-    plain = await seed.opened(project)
+    plain = await opened(storage, seed, project, required=False)
     for instant, pending in (
         (seed.now, {soon.id, late.id, plain.id}),
         (seed.now + RETURN_LIFETIME, {late.id, plain.id}),

@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,12 +10,15 @@ import pytest
 from tests.databases import expired_event
 
 from taproof.core.clock import DAY, MINUTE
+from taproof.core.errors import ProjectNotFound, ProjectPaused, PublicAccessDisabled, SameDeviceRequired, TaproofError
 from taproof.core.model import (
     ConsumedSession,
     Hint,
     MessengerIdentity,
     PolledSession,
     ProjectChanges,
+    Refused,
+    ReturnPolicy,
     Session,
     SessionKey,
 )
@@ -35,23 +39,38 @@ async def test_create_session_stores_it_as_pending(storage: Storage, other_node:
     )
 
 
-async def test_create_session_obeys_the_projects_flags(storage: Storage, seed: "Seed") -> None:
-    """Paused refuses everybody, public access off refuses public callers; a refusal stores and counts nothing."""
-    for is_active, public_access, public in itertools.product((True, False), repeat=3):
-        created = is_active and (public_access or not public)
+async def test_create_session_obeys_the_projects_settings(storage: Storage, seed: "Seed") -> None:
+    """A refusal names its reason, and stores and counts nothing. Only a public call needs public access."""
+    for is_active, public_access, public, required, url in itertools.product((True, False), repeat=5):
         project = await seed.project(is_active=is_active, public_access=public_access)
-        session = seed.new_session(project)
-        answer = await storage.sessions.create_session(session, public=public)
-        stored = await storage.sessions.poll_session(session.key) is not None
+        policy = ProjectChanges(same_device="require" if required else "off", allowed_origins=("https://a.example",))
+        await storage.projects.update_project(project.developer_id, project.id, policy, seed.now)
+        page = "https://a.example/" if url else None
+        new = replace(seed.new_session(project), code_challenge=b"c" * 32, return_url=page)
+        refusal: type[TaproofError] | None = None if is_active else ProjectPaused
+        refusal = SameDeviceRequired if required and not url else refusal
+        refusal = PublicAccessDisabled if public and not public_access else refusal
+        case = (is_active, public_access, public, required, url)
+        with nullcontext() if refusal is None else pytest.raises(refusal):
+            assert await storage.sessions.create_session(new, public=public) == (required, False), case
+        stored = await storage.sessions.read_session(new.key)
         counted = [row.requested for row in await storage.counts.read_daily_counts([project.id], 0)]
-        seen = (answer, stored, counted)
-        assert seen == (created, created, [1] * created), (is_active, public_access, public)
+        assert (stored is not None, counted) == (refusal is None, [1] * (refusal is None)), case
+        if stored is not None and stored.prompt is not None:
+            assert (stored.prompt.return_url, stored.prompt.return_required) == (
+                new.return_url if required else None,
+                required,
+            ), case
 
 
 async def test_create_session_of_no_project_stores_nothing(storage: Storage, seed: "Seed") -> None:
-    """An unknown project cannot fill the store."""
-    unknown = replace(seed.new_session(await seed.project()), project_id="proj_unknown")
-    assert not await storage.sessions.create_session(unknown, public=False)
+    """An unknown project cannot fill the store, and one that is created at the same time gets its session."""
+    project = await seed.project()
+    known, unknown = seed.new_session(project), replace(seed.new_session(project), project_id="proj_unknown")
+    created = await asyncio.gather(
+        *(storage.sessions.create_session(each, public=False) for each in (unknown, known)), return_exceptions=True
+    )
+    assert [type(each) for each in created] == [ProjectNotFound, ReturnPolicy]
     assert await storage.counts.read_daily_counts(["proj_unknown"], 0) == []
 
 
@@ -218,7 +237,10 @@ async def test_cancel_session_is_for_the_opener(storage: Storage, seed: "Seed") 
 async def test_cancel_session_and_confirm_at_once_make_one_decision(
     storage: Storage, other_node: Storage, seed: "Seed"
 ) -> None:
-    """Eight taps on both buttons, on two nodes at the same instant: one outcome, one count, one event."""
+    """Eight taps on both buttons, on two nodes at the same instant: one outcome, one count, one event.
+
+    Each refusal names the decision that came first.
+    """
     project = await seed.project(webhook_url="https://example.com/")
     confirmed = 0
     for _ in range(10):
@@ -236,6 +258,8 @@ async def test_cancel_session_and_confirm_at_once_make_one_decision(
         seen = await other_node.sessions.read_session(new.key)
         assert seen is not None
         assert seen.status == ("cancelled" if won.index(True) % 2 else "confirmed")
+        reasons = [each.found for each in won if isinstance(each, Refused)]
+        assert {each and each.status for each in reasons} == {seen.status}
         confirmed += seen.status == "confirmed"
     counts = (await storage.counts.read_daily_counts([project.id], 0))[0]
     assert (counts.confirmed, counts.cancelled) == (confirmed, 10 - confirmed)
@@ -340,6 +364,6 @@ async def test_expire_sessions_and_a_tap_in_the_last_millisecond_make_one_outcom
                 new.key, seed.identity("1001"), new.expires_at - 1, seed.event(project)
             ),
         )
-        assert expired + confirmed == 1
+        assert expired + bool(confirmed) == 1
     counts = (await storage.counts.read_daily_counts([project.id], 0))[0]
     assert counts.expired + counts.confirmed == counts.requested == 20

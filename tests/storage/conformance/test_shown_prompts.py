@@ -8,7 +8,7 @@ import pytest
 from tests.databases import NOW
 
 from taproof.core.clock import HOUR, MINUTE
-from taproof.core.model import EndedPrompt, Hint, NewSession, Renewal, SessionKey, ShownPrompt, Status
+from taproof.core.model import EndedPrompt, Hint, NewSession, ProjectChanges, Renewal, SessionKey, ShownPrompt, Status
 from taproof.core.return_code import RETURN_LIFETIME
 from taproof.storage.protocol import Storage
 
@@ -82,15 +82,16 @@ async def test_withdraw_session_against_confirm_and_cancel(storage: Storage, oth
     project = await seed.project(webhook_url="https://example.com/")
     sessions = [await seed.opened(project, f"{number}") for number in range(30)]
 
-    async def race(number: int, session: NewSession) -> tuple[bool, ...]:
+    async def race(number: int, session: NewSession) -> list[bool]:
         one, two = (storage, other_node) if number % 2 else (other_node, storage)
         user = f"{number}"
-        return await asyncio.gather(
+        outcomes = await asyncio.gather(
             one.sessions.withdraw_session(session.key, NOW),
             two.sessions.confirm_session(session.key, seed.identity(user), NOW, seed.event(project)),
             one.sessions.cancel_session(session.key, user, NOW, seed.event(project, "auth.cancelled")),
             two.sessions.withdraw_session(session.key, NOW),
         )
+        return list(map(bool, outcomes))
 
     won = await asyncio.gather(*(race(number, session) for number, session in enumerate(sessions)))
     assert [sum(each) for each in won] == [1] * len(sessions)
@@ -258,7 +259,9 @@ async def test_postpone_prompt_lets_it_be_claimed_later(storage: Storage, seed: 
 async def test_the_prompt_of_a_session_that_awaits_its_return_stays(storage: Storage, seed: "Seed") -> None:
     """Confirm postpones the session's expiry. Its application may cancel it until then, and the message is edited."""
     project = await seed.project()
-    new = replace(seed.new_session(project), return_url="https://a.example/", return_required=True)
+    policy = ProjectChanges(same_device="require", allowed_origins=("https://a.example",))
+    assert await storage.projects.update_project(project.developer_id, project.id, policy, NOW)
+    new = replace(seed.new_session(project), code_challenge=b"c" * 32, return_url="https://a.example/")
     assert await storage.sessions.create_session(new, public=True)
     assert await storage.sessions.open_session(new.key, "1001", NOW)
     await storage.prompts.record_prompt(prompt_of(new))

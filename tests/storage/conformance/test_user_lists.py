@@ -17,7 +17,7 @@ from taproof.core.model import PageCursor, SessionKey, ShownPrompt
 from taproof.service.user_export import REST
 from taproof.storage.export.format import TABLES
 from taproof.storage.protocol import Storage
-from taproof.storage.protocol.erasure import FIRST_DAY, FIRST_KEY, DaysCursor, Row
+from taproof.storage.queries.erasure import FIRST_DAY, FIRST_KEY, DaysCursor, Row
 from taproof.storage.queries.rights import ADD_MEMBER
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.model import (
     NamedProject,
+    NewPhone,
     NewSession,
     PhoneRequest,
     Project,
@@ -23,6 +24,7 @@ from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:
     from tests.storage.conftest import Seed
+PHONE = NewPhone(b"encrypted \0", b"body with the number")
 
 
 async def stored(storage: Storage, session: NewSession) -> Session:
@@ -407,31 +409,30 @@ async def test_find_phone_request_is_the_one_that_was_asked_last(
 async def test_confirm_session_takes_no_phone_that_may_not_be_collected(
     storage: Storage, other_node: Storage, seed: "Seed", ends: str
 ) -> None:
-    """Plan or project stopped it after it was asked for: nothing is changed, and without the number it is confirmed."""
-    project = await seed.project(collect_phone=True)
+    """Plan or project stopped it after the user was asked: the session is confirmed, and nothing has the number."""
+    project = await seed.project(collect_phone=True, webhook_url="https://example.com/")
     new = await seed.opened(project)
     if ends == "plan":
         assert await other_node.plans.update_plan(project.developer_id, "free")
     else:
         changes = ProjectChanges(collect_phone=False)
         assert await other_node.projects.update_project(project.developer_id, project.id, changes, NOW)
-    identity = seed.identity("1001")
-    assert not await storage.sessions.confirm_session(new.key, identity, NOW, seed.event(project), b"encrypted")
-    assert (await stored(storage, new)).status == "pending"
-    assert await storage.sessions.confirm_session(new.key, identity, NOW, seed.event(project))
-    assert (await stored(storage, new)).encrypted_phone is None
+    event = seed.event(project)
+    assert await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, event, PHONE)
+    session = await stored(storage, new)
+    assert (session.status, session.encrypted_phone) == ("confirmed", None)
+    assert await storage.deliveries.read_event_body(event.id) == event.encrypted_body
 
 
 async def test_confirm_session_keeps_the_phone_that_goes_with_it(storage: Storage, seed: "Seed") -> None:
     """Who consumes the session gets it, and the list has it; a second confirmation changes nothing."""
-    project = await seed.project(collect_phone=True)
+    project = await seed.project(collect_phone=True, webhook_url="https://example.com/")
     new = await seed.opened(project)
-    assert await storage.sessions.confirm_session(
-        new.key, seed.identity("1001"), NOW, seed.event(project), b"encrypted \0"
-    )
-    assert not await storage.sessions.confirm_session(
-        new.key, seed.identity("1001"), NOW, seed.event(project), b"second"
-    )
+    event = seed.event(project)
+    assert await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, event, PHONE)
+    second = NewPhone(b"second", b"second body")
+    assert not await storage.sessions.confirm_session(new.key, seed.identity("1001"), NOW, seed.event(project), second)
+    assert await storage.deliveries.read_event_body(event.id) == PHONE.event_body
     polled = await storage.sessions.poll_session(new.key)
     assert polled is not None
     assert polled.encrypted_phone == b"encrypted \0"
@@ -447,8 +448,8 @@ async def test_confirm_session_of_many_at_once_gives_each_its_own_phone(storage:
     project = await seed.project(collect_phone=True)
     made = [await seed.opened(project, user=str(2000 + number)) for number in range(12)]
 
-    async def confirm(number: int, session: NewSession) -> bool:
-        phone = None if number % 3 == 0 else f"phone {number}".encode()
+    async def confirm(number: int, session: NewSession) -> object:
+        phone = None if number % 3 == 0 else NewPhone(f"phone {number}".encode(), b"body")
         identity = seed.identity(str(2000 + number))
         return await storage.sessions.confirm_session(session.key, identity, NOW, seed.event(project), phone)
 

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 
 from taproof.core.clock import DAY
+from taproof.core.model import NewPhone
 from taproof.storage.postgres import encrypted_values
 from taproof.storage.postgres.store import PostgresStorage
-from taproof.storage.protocol.encrypted_values import EncryptedKind
-from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, LIST_ENCRYPTED, REPLACE_ENCRYPTED
+from taproof.storage.queries.encrypted_values import ENCRYPTED_COLUMNS, LIST_ENCRYPTED, REPLACE_ENCRYPTED, EncryptedKind
 from taproof.storage.sqlite.store import SqliteStorage
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ async def test_a_day_that_is_dropped_ends_no_walk(postgres: PostgresStorage, dsn
     sessions = [await seed.opened(project, at=at) for at in (old, old, new, new)]
     for each in sessions:
         at, event = each.created_at, seed.event(project)
-        assert await postgres.sessions.confirm_session(each.key, seed.identity("1001"), at, event, b"encrypted")
+        phone = NewPhone(b"encrypted", event.encrypted_body)
+        assert await postgres.sessions.confirm_session(each.key, seed.identity("1001"), at, event, phone)
     page = await postgres.encrypted_values.list_encrypted_values("phone", None, 1)
     assert [row.key[0] for row in page.rows] == [old // DAY]
     while await postgres.sessions.purge_sessions(new // DAY, 1_000):

@@ -7,7 +7,7 @@ from importlib import import_module
 import apsw
 
 from taproof.storage import queries
-from taproof.storage.queries.database import Purge
+from taproof.storage.queries.database import PointRead, Purge
 from taproof.storage.sqlite.store import SqliteStorage
 
 VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ", "WITH ")
@@ -19,6 +19,7 @@ CONSTANTS = [
 ]
 STATEMENTS = {
     **{name: text for name, text in CONSTANTS if isinstance(text, str) and text.lstrip().startswith(VERBS)},
+    **{name: read.one for name, read in CONSTANTS if isinstance(read, PointRead)},
     **{name: purge.sqlite for name, purge in CONSTANTS if isinstance(purge, Purge)},
     **{f"ANY_{name}": purge.find_any for name, purge in CONSTANTS if isinstance(purge, Purge)},
 }

@@ -90,7 +90,8 @@ async def _send_here(given: Given, event: EventType, project: str, service: str 
     from taproof.core.example_events import example_fields
     from taproof.core.identifiers import new_event_id
     from taproof.core.signature import signature_headers
-    from taproof.service.webhooks import event_body, request_headers
+    from taproof.service.sessions.events import event_body
+    from taproof.service.webhooks import request_headers
 
     require_url("--to", url, loopback=False)
     if service is not None:

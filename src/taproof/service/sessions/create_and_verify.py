@@ -20,9 +20,7 @@ from taproof.core.errors import (
     CodeVerifierMissing,
     InvalidRequest,
     ProjectNotFound,
-    ProjectPaused,
     PublicAccessDisabled,
-    SameDeviceRequired,
     SessionNotFound,
     StoreUnavailable,
     TaproofError,
@@ -143,9 +141,6 @@ class SignInSessions:
         project = await self.admit(project_id, public=public, requester=requester)
         if return_url is not None and not to_own_page:
             require_allowed_return(project, return_url, own_origin=self._own_origin)
-        return_required = project.same_device == "require"
-        if return_required and (digest is None or return_url is None):
-            raise SameDeviceRequired
         link_base = (
             self._link_base() if project.bot_username is None else self._project_bot_link_base(project.bot_username)
         )
@@ -158,41 +153,26 @@ class SignInSessions:
         own = project.developer_id == SERVICE_DEVELOPER
         match_code, choices = new_match_code(self._entropy) if own or project.match_code else (None, ())
         session = NewSession(
-            key,
-            new_session_id(now, self._entropy),
-            project_id,
-            now,
-            now + SESSION_LIFETIME,
-            digest,
-            SERVICE_BOT if project.bot_id is None else project.bot_id,
-            self._context(requester) if own or project.show_context else None,
-            match_code,
-            " ".join(choices) or None,
-            None if project.same_device == "off" else return_url,
-            return_required,
+            key=key,
+            id=new_session_id(now, self._entropy),
+            project_id=project_id,
+            created_at=now,
+            expires_at=now + SESSION_LIFETIME,
+            code_challenge=digest,
+            bot_id=SERVICE_BOT if project.bot_id is None else project.bot_id,
+            context=self._context(requester) if own or project.show_context else None,
+            match_code=match_code,
+            match_choices=" ".join(choices) or None,
+            return_url=return_url,
         )
-        if not await self._storage.sessions.create_session(session, public=public):
-            project_now = await self._storage.projects.read_sign_in_project(project_id)
-            if (
-                project_now is None
-                or not project_now.is_active
-                or project_now.same_device != "require"
-                or return_required
-            ):
-                raise await self._refusal(project_id, ProjectPaused(), public=public)
-            # The policy has changed since it was read.
-            return await self.create_session(
-                project_id,
-                public=public,
-                code_challenge=code_challenge,
-                return_url=return_url,
-                to_own_page=to_own_page,
-                requester=requester,
-            )
-        deeplink = f"{link_base}?start={session_token}"
-        return_offered = project.same_device == "offer" and return_url is not None
+        policy = await self._storage.sessions.create_session(session, public=public)
         return CreatedSession(
-            session_token, deeplink, session.expires_at, match_code, return_required, return_offered=return_offered
+            session_token,
+            f"{link_base}?start={session_token}",
+            session.expires_at,
+            match_code,
+            policy.required,
+            return_offered=policy.offered,
         )
 
     async def admit(self, project_id: str, *, public: bool, requester: Requester) -> SignInProject:
@@ -346,7 +326,10 @@ class SignInSessions:
         if session is not None and session.project_id == project_id:
             return PublicAccessDisabled()
         _require_project_id(project_id)
-        return await self._refusal(project_id, SessionNotFound(), public=public)
+        project = await self._storage.projects.read_project(project_id)
+        if project is None:
+            return ProjectNotFound()
+        return PublicAccessDisabled() if public and not project.public_access else SessionNotFound()
 
     async def _check_secrets(self, key: SessionKey, polled: PolledSession, now: int) -> None:
         """Decrypt the signing secret and the phone number before the session is used up.
@@ -384,14 +367,6 @@ class SignInSessions:
             identity = dataclasses.replace(identity, messenger_phone=phone)
         proof = sign_proof(identity, project_id, session_token, secret, used_at)
         return VerifyResult("confirmed", identity, consumed.confirmed_at, proof)
-
-    async def _refusal(self, project_id: str, otherwise: TaproofError, *, public: bool) -> TaproofError:
-        project = await self._storage.projects.read_project(project_id)
-        if project is None:
-            return ProjectNotFound()
-        if public and not project.public_access:
-            return PublicAccessDisabled()
-        return otherwise
 
 
 def _read_key(project_id: str, session_token: str) -> SessionKey:

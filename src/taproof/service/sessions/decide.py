@@ -19,15 +19,17 @@ from taproof.core.model import (
     SERVICE_BOT,
     Hint,
     MessengerIdentity,
+    NewPhone,
     PhoneRequest,
     PromptDetails,
+    Refused,
     Session,
     SessionKey,
     Status,
 )
 from taproof.core.names import stored_text
 from taproof.core.return_code import new_return_code, return_code_hash, return_link
-from taproof.core.session_state import CountedDecision, visible_status
+from taproof.core.session_state import CountedDecision
 from taproof.service.phones import e164_number
 from taproof.service.reported_developers import ReportedDevelopers
 from taproof.service.sessions.events import SessionEvents
@@ -70,12 +72,12 @@ class Decisions:
             return seen_as("blocked", session)
         now = self._clock()
         hint = _hint_of_prompt(session)
-        if session.opener_id is None and await self._storage.sessions.open_session(session.key, opener_id, now, hint):
-            self._signals.hint_changed(session.key, hint)
-            session = dataclasses.replace(session, opened_at=now, opener_id=opener_id)
-            return await self._seen_again(session, opener_id, now)
         if session.opener_id is None:
-            session = await self._read(session.key)
+            opened = await self._storage.sessions.open_session(session.key, opener_id, now, hint)
+            if opened:
+                self._signals.hint_changed(session.key, hint)
+                return seen_by(dataclasses.replace(session, opened_at=now, opener_id=opener_id), opener_id, now)
+            session = await self._as_found(session, opened)
         seen = await self._seen_again(session, opener_id, now)
         if session is None or seen.outcome != "opened":
             return seen
@@ -107,13 +109,14 @@ class Decisions:
         session, now = await self._find(session_token, bot_id, user_id)
         if session is None:
             return UNKNOWN
-        if seen_by(session, user_id, now).outcome != "opened":
+        seen = seen_by(session, user_id, now)
+        if seen.outcome != "opened":
             return await self._seen_again(session, user_id, now)
         if _has_blocked(session):
             return seen_as("blocked", session)
         details = session.prompt or PromptDetails()
         if details.match_code is not None and _chosen(details, choice) != details.match_code:
-            seen = await self._decide(session, session_token, user_id, None, now, as_cancelled="mismatched")
+            seen = await self._cancel(session, seen, session_token, user_id, now, as_cancelled="mismatched")
             seen = await self._note_phone(session, seen)
             return dataclasses.replace(seen, outcome="mismatched") if seen.changed else seen
         if details.collect_phone:
@@ -123,15 +126,18 @@ class Decisions:
             await self._ask_for_phone(
                 PhoneRequest(session.key, session.id, user_id, bot_id, encrypted, now, session.expires_at)
             )
-            return dataclasses.replace(seen_by(session, user_id, now), outcome="phone", phone_asked=True)
-        return await self._decide(session, session_token, user_id, identity, now)
+            return dataclasses.replace(seen, outcome="phone", phone_asked=True)
+        return await self._confirm(session, seen, session_token, identity, now)
 
     async def cancel_session(self, session_token: str, opener_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
         """Cancel a session: the user tapped Cancel. Only the first decision of the owner counts."""
         session, now = await self._find(session_token, bot_id, opener_id)
         if session is None:
             return UNKNOWN
-        return await self._note_phone(session, await self._decide(session, session_token, opener_id, None, now))
+        seen = seen_by(session, opener_id, now)
+        if seen.outcome in {"opened", "returning"}:
+            seen = await self._cancel(session, seen, session_token, opener_id, now)
+        return await self._note_phone(session, seen)
 
     async def continue_without_phone(
         self, session_token: str, identity: MessengerIdentity, bot_id: int = SERVICE_BOT
@@ -153,7 +159,7 @@ class Decisions:
         details = session.prompt or PromptDetails()
         if details.collect_phone and details.phone_required:
             return dataclasses.replace(seen, outcome="phone")
-        seen = await self._decide(session, session_token, identity.messenger_id, identity, now)
+        seen = await self._confirm(session, seen, session_token, identity, now)
         return dataclasses.replace(seen, phone_asked=True)
 
     async def give_phone(
@@ -201,7 +207,7 @@ class Decisions:
             return dataclasses.replace(seen, outcome="phone", phone_asked=True)
         if details.collect_phone:  # The developer's new plan may not allow it.
             identity = dataclasses.replace(identity, messenger_phone=phone)
-        seen = await self._decide(session, session_token, user_id, identity, now)
+        seen = await self._confirm(session, seen, session_token, identity, now)
         return dataclasses.replace(seen, phone_asked=True, session_token=session_token)
 
     async def report_session(self, session_token: str, user_id: str, bot_id: int = SERVICE_BOT) -> SeenSession:
@@ -271,7 +277,7 @@ class Decisions:
         """Return a session. An overdue one is expired first, unless a decision was made in time."""
         session = await self._storage.sessions.read_session(key, viewer)
         now = self._clock()
-        if session is None or visible_status(session.status, session.expires_at, now) == session.status:
+        if session is None or session.status != "pending" or now < session.expires_at:
             return session
         await self._storage.sessions.expire_session(key, now, self._events.expired)
         return await self._storage.sessions.read_session(key, viewer)
@@ -315,63 +321,73 @@ class Decisions:
             return seen
         return dataclasses.replace(seen, phone_asked=True)
 
-    async def _decide(
+    async def _cancel(
         self,
         session: Session,
+        seen: SeenSession,
         session_token: str,
         user_id: str,
-        identity: MessengerIdentity | None,
         now: int,
         *,
         as_cancelled: CountedDecision = "cancelled",
     ) -> SeenSession:
-        """Confirm a session for `identity`, or cancel it; only the first decision counts."""
-        if identity is not None:
-            return await self._confirm(session, session_token, identity, now)
-        if seen_by(session, user_id, now).outcome not in {"opened", "returning"}:
-            return seen_by(session, user_id, now)
+        """Cancel a pending session, which the user sees as `seen`; only the first decision counts."""
         event = self._events.cancelled(session, session_token, now)
-        if not await self._storage.sessions.cancel_session(session.key, user_id, now, event):
-            return seen_by(await self._read(session.key), user_id, now)
+        cancelled = await self._storage.sessions.cancel_session(session.key, user_id, now, event)
+        if not cancelled:
+            return seen_by(await self._as_found(session, cancelled), user_id, now)
         self._announce(session.key, as_cancelled)
-        decided = dataclasses.replace(session, status="cancelled", cancelled_at=now)
-        return dataclasses.replace(seen_by(decided, user_id, now), changed=True)
+        return dataclasses.replace(seen, outcome="cancelled", decided_at=now, changed=True)
 
     async def _confirm(
-        self, session: Session, session_token: str, identity: MessengerIdentity, now: int
+        self, session: Session, seen: SeenSession, session_token: str, identity: MessengerIdentity, now: int
     ) -> SeenSession:
-        """Confirm a session, or let it wait for its return code."""
-        key, user_id, phone = session.key, identity.messenger_id, identity.messenger_phone
-        if seen_by(session, user_id, now).outcome != "opened":
-            return await self._seen_again(session, user_id, now)
-        encrypted_phone = None
-        if phone is not None:
-            encrypted_phone = self._encryptor.encrypt(phone, associated_data_of("phone", session.id), self._entropy)
+        """Confirm a session, which the user sees as `seen`, or let it wait for its return code."""
+        key, number = session.key, identity.messenger_phone
+        encrypted = None
+        if number is not None:
+            encrypted = self._encryptor.encrypt(number, associated_data_of("phone", session.id), self._entropy)
         code = new_return_code(self._entropy)
         details = session.prompt or PromptDetails()
         if details.return_required:
-            changed = await self._storage.sessions.await_return(
-                key, identity, now, return_code_hash(code), encrypted_phone
-            )
+            confirmed = await self._storage.sessions.await_return(key, identity, now, return_code_hash(code), encrypted)
         else:
-            event = self._events.confirmed(session.project_id, session_token, identity, now)
-            changed = await self._storage.sessions.confirm_session(key, identity, now, event, encrypted_phone)
-        if not changed:
-            current = await self._read(key)
-            collects = current is not None and current.prompt is not None and current.prompt.collect_phone
-            if current is None or collects or phone is None:
-                # The session may have expired since `now`.
-                return await self._seen_again(current, user_id, self._clock())
-            # The developer's plan or the project has just stopped collecting phone numbers.
-            without = dataclasses.replace(identity, messenger_phone=None)
-            return await self._confirm(current, session_token, without, now)
+            about = (session.project_id, session_token)
+            event = self._events.confirmed(*about, dataclasses.replace(identity, messenger_phone=None), now)
+            phone = None
+            if encrypted is not None:
+                with_number = self._events.confirmed(*about, identity, now, event.id)
+                phone = NewPhone(encrypted, with_number.encrypted_body)
+            confirmed = await self._storage.sessions.confirm_session(key, identity, now, event, phone)
+        if not confirmed:
+            # The session may have expired since `now`.
+            found = await self._as_found(session, confirmed)
+            return await self._seen_again(found, identity.messenger_id, self._clock())
         link = None if details.return_url is None else return_link(details.return_url, code)
         if details.return_required:
             self._signals.hint_changed(key, "return")
-            return dataclasses.replace(seen_as("returning", session), changed=True, return_link=link)
+            return dataclasses.replace(seen, outcome="returning", changed=True, return_link=link)
         self._announce(key, "confirmed")
-        decided = dataclasses.replace(session, status="confirmed", confirmed_at=now, identity=identity)
-        return dataclasses.replace(seen_by(decided, user_id, now), changed=True, return_link=link)
+        return dataclasses.replace(seen, outcome="confirmed", decided_at=now, changed=True, return_link=link)
+
+    async def _as_found(self, session: Session, refused: Refused) -> Session | None:
+        """Return a session as the statement that changed nothing found it. An overdue one is expired first."""
+        found = refused.found
+        if found is None:
+            return None
+        if found.status == "pending" and found.expires_at <= self._clock():
+            return await self._read(session.key)
+        is_returning = found.status == "pending" and found.confirmed_at is not None
+        return dataclasses.replace(
+            session,
+            status=found.status,
+            opener_id=found.opener_id,
+            expires_at=found.expires_at,
+            confirmed_at=None if is_returning else found.confirmed_at,
+            cancelled_at=found.cancelled_at,
+            withdrawn=bool(found.withdrawn),
+            prompt=(session.prompt or PromptDetails())._replace(is_returning=is_returning),
+        )
 
     def _announce(self, key: SessionKey, decision: CountedDecision) -> None:
         self._signals.decided(key)

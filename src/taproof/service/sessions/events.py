@@ -1,13 +1,14 @@
 """The webhook events of sessions, with the bodies that contract.md, Webhooks, and docs/reference/events.md define."""
 
+import json
 from functools import partial
 
 from taproof.core.clock import iso8601
-from taproof.core.deliveries import Event
-from taproof.core.encryption import Encryptor
+from taproof.core.deliveries import Event, EventType
+from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
+from taproof.core.identifiers import new_event_id
 from taproof.core.model import ExpiredSession, MessengerIdentity, Session
-from taproof.service.webhooks import new_event
 
 
 class SessionEvents:
@@ -21,13 +22,16 @@ class SessionEvents:
         named = {"session_token": session_token, "cancelled_at": iso8601(now)}
         return self._create(now, "auth.cancelled", session.project_id, **named)
 
-    def confirmed(self, project_id: str, session_token: str, identity: MessengerIdentity, now: int) -> Event:
-        """Return the auth.confirmed event of a session that is confirmed at `now`."""
+    def confirmed(
+        self, project_id: str, session_token: str, identity: MessengerIdentity, now: int, event_id: str | None = None
+    ) -> Event:
+        """Return the auth.confirmed event of a session that is confirmed at `now`, with this id or a new one."""
         phone = {} if identity.messenger_phone is None else {"messenger_phone": identity.messenger_phone}
         return self._create(
             now,
             "auth.confirmed",
             project_id,
+            event_id=event_id,
             session_token=session_token,
             messenger_id=identity.messenger_id,
             messenger_name=identity.messenger_name,
@@ -64,3 +68,28 @@ class SessionEvents:
             created_at=iso8601(session.created_at),
             expired_at=iso8601(session.expires_at),
         )
+
+
+def new_event(
+    encryptor: Encryptor,
+    entropy: Entropy,
+    now: int,
+    event_type: EventType,
+    project_id: str,
+    *,
+    event_id: str | None = None,
+    **fields: str | bool | None,
+) -> Event:
+    """Return an event created at this time (ms). Its encrypted body contains the common fields and `fields`.
+
+    Without `event_id`, it has a new id.
+    """
+    event_id = event_id or new_event_id(now, entropy)
+    body = event_body(event_id, event_type, project_id, **fields)
+    encrypted = encryptor.encrypt(body, associated_data_of("event_body", event_id), entropy)
+    return Event(event_id, event_type, project_id, encrypted, now)
+
+
+def event_body(event_id: str, event_type: EventType, project_id: str, **fields: str | bool | None) -> str:
+    """Return the body of an event: JSON with the common fields and `fields`."""
+    return json.dumps({"id": event_id, "event": event_type, "project_id": project_id, **fields}, ensure_ascii=False)

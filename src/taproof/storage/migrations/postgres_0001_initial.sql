@@ -495,7 +495,8 @@ BEGIN
   ) AS person;
 END $$;
 
--- Move sessions from pending to confirmed, with their counts, users and events; return those that were moved.
+-- Move sessions from pending to confirmed, with their counts, users and events. Return each session, whether it was
+-- moved and, if not, the state that was the reason. The lock keeps that state until the end of the transaction.
 -- With a return hash, a session must wait for this return code; without one, it must not require a code.
 -- `planned_days` names each day once, so that a statement is planned for the partitions of these days only. All other
 -- arrays have one element for each session. `storage/postgres/` explains LATERAL and `status || ''`. Each statement sees
@@ -504,8 +505,9 @@ END $$;
 CREATE FUNCTION confirm_sessions(
   planned_days INTEGER[], of_days INTEGER[], hashes BYTEA[], confirmed_times BIGINT[], people TEXT[], names TEXT[],
   usernames TEXT[], deadlines BIGINT[], event_ids TEXT[], event_types TEXT[], event_bodies BYTEA[],
-  event_times BIGINT[], event_projects TEXT[], phones BYTEA[], return_hashes BYTEA[]
-) RETURNS TABLE (moved_day INTEGER, moved_hash BYTEA) LANGUAGE plpgsql
+  event_times BIGINT[], event_projects TEXT[], phones BYTEA[], phone_bodies BYTEA[], return_hashes BYTEA[]
+) RETURNS TABLE (found_day INTEGER, found_hash BYTEA, is_moved BOOLEAN, found_status TEXT, found_opener TEXT,
+  found_expiry BIGINT, found_confirmed BIGINT, found_cancelled BIGINT, found_withdrawn INTEGER) LANGUAGE plpgsql
 -- The quoted statements are planned at each call, for the partitions of their days. All others are planned once, which
 -- halves the total time, and use the primary keys, however small the tables are when they are planned.
 SET plan_cache_mode = force_generic_plan SET enable_seqscan = off
@@ -513,6 +515,15 @@ AS $$
 DECLARE
   of_day INTEGER;
   locked_hashes BYTEA[];
+  kept INTEGER[];
+  kept_hashes BYTEA[];
+  kept_projects TEXT[];
+  kept_statuses TEXT[];
+  kept_openers TEXT[];
+  kept_expiries BIGINT[];
+  kept_confirmed BIGINT[];
+  kept_cancelled BIGINT[];
+  kept_withdrawn INTEGER[];
   moved_days INTEGER[];
   moved_hashes BYTEA[];
   moved_ids TEXT[];
@@ -522,19 +533,39 @@ DECLARE
   moved_names TEXT[];
   moved_usernames TEXT[];
   moved_times BIGINT[];
+  moved_phones BOOLEAN[];
 BEGIN
   EXECUTE $q$
-    SELECT array_agg(a.token_hash) FROM (
-      SELECT * FROM unnest($2, $3, $4, $5, $6) AS each (day, token_hash, messenger_id, deadline, return_hash)
-      ORDER BY day, token_hash
-    ) AS a CROSS JOIN LATERAL (
-      SELECT FROM sessions s
-      WHERE s.day = ANY ($1) AND s.day = a.day AND s.token_hash = a.token_hash
-        AND s.status || '' = 'pending' AND COALESCE(s.opener_id, '') = a.messenger_id AND s.expires_at > a.deadline
-        AND CASE WHEN a.return_hash IS NULL THEN s.return_required = 0 ELSE s.return_hash = a.return_hash END
-      LIMIT 1 FOR UPDATE
-    ) AS s
-  $q$ INTO locked_hashes USING planned_days, of_days, hashes, people, deadlines, return_hashes;
+    WITH held AS MATERIALIZED (
+      SELECT a.*, s.*, (s.status = 'pending' AND COALESCE(s.opener_id, '') = a.messenger_id AND s.expires_at > a.deadline
+        AND CASE WHEN a.return_hash IS NULL THEN s.return_required = 0 ELSE s.code_hash = a.return_hash END) IS TRUE
+        AS is_due
+      FROM (
+        SELECT * FROM unnest($2, $3, $4, $5, $6) AS each (day, token_hash, messenger_id, deadline, return_hash)
+        ORDER BY day, token_hash
+      ) AS a CROSS JOIN LATERAL (
+        SELECT s.status, s.opener_id, s.expires_at, s.confirmed_at, s.cancelled_at, s.withdrawn, s.project_id,
+          s.return_required, s.return_hash AS code_hash
+        FROM sessions s WHERE s.day = ANY ($1) AND s.day = a.day AND s.token_hash = a.token_hash
+        LIMIT 1 FOR UPDATE
+      ) AS s
+    )
+    SELECT array_agg(h.token_hash) FILTER (WHERE h.is_due), array_agg(h.day) FILTER (WHERE NOT h.is_due),
+      array_agg(h.token_hash) FILTER (WHERE NOT h.is_due), array_agg(h.project_id) FILTER (WHERE NOT h.is_due),
+      array_agg(h.status) FILTER (WHERE NOT h.is_due), array_agg(h.opener_id) FILTER (WHERE NOT h.is_due),
+      array_agg(h.expires_at) FILTER (WHERE NOT h.is_due), array_agg(h.confirmed_at) FILTER (WHERE NOT h.is_due),
+      array_agg(h.cancelled_at) FILTER (WHERE NOT h.is_due), array_agg(h.withdrawn) FILTER (WHERE NOT h.is_due)
+    FROM held h
+  $q$ INTO locked_hashes, kept, kept_hashes, kept_projects, kept_statuses, kept_openers, kept_expiries,
+    kept_confirmed, kept_cancelled, kept_withdrawn
+  USING planned_days, of_days, hashes, people, deadlines, return_hashes;
+  IF kept IS NOT NULL THEN
+    RETURN QUERY SELECT k.day, k.token_hash, FALSE, k.status, k.opener, k.expiry, k.confirmed, k.cancelled, k.withdrawn
+    FROM unnest(kept, kept_hashes, kept_projects, kept_statuses, kept_openers, kept_expiries, kept_confirmed,
+      kept_cancelled, kept_withdrawn)
+      AS k (day, token_hash, project, status, opener, expiry, confirmed, cancelled, withdrawn)
+    JOIN projects p ON p.id = k.project;
+  END IF;
   IF locked_hashes IS NULL THEN
     RETURN;
   END IF;
@@ -546,23 +577,24 @@ BEGIN
         messenger_id = CASE WHEN a.return_hash IS NULL THEN a.messenger_id ELSE s.messenger_id END,
         messenger_name = CASE WHEN a.return_hash IS NULL THEN a.messenger_name ELSE s.messenger_name END,
         messenger_username = CASE WHEN a.return_hash IS NULL THEN a.messenger_username ELSE s.messenger_username END,
-        encrypted_phone = CASE WHEN a.return_hash IS NULL THEN a.encrypted_phone ELSE s.encrypted_phone END
+        -- A phone number is stored only if project and plan still allow it.
+        encrypted_phone = CASE WHEN a.return_hash IS NOT NULL THEN s.encrypted_phone
+          WHEN a.encrypted_phone IS NOT NULL AND p.collect_phone = 1
+            AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')
+          THEN a.encrypted_phone END
       FROM unnest($2, $3, $4, $5, $6, $7, $9, $10) AS a (
         day, token_hash, confirmed_at, messenger_id, messenger_name, messenger_username, encrypted_phone, return_hash),
         projects p
       WHERE s.day = ANY ($1) AND a.token_hash = ANY ($8)
         AND a.day = s.day AND a.token_hash = s.token_hash AND p.id = s.project_id
-        -- A phone number is stored only if project and plan still allow it.
-        AND (a.encrypted_phone IS NULL OR a.return_hash IS NOT NULL OR (p.collect_phone = 1
-          AND EXISTS (SELECT FROM developers d WHERE d.id = p.developer_id AND d.plan <> 'free')))
       RETURNING s.day, s.token_hash, s.id, s.project_id, p.creator_id AS developer_id, s.messenger_id, s.messenger_name,
-        s.messenger_username, s.confirmed_at
+        s.messenger_username, s.confirmed_at, s.encrypted_phone IS NOT NULL AND a.return_hash IS NULL AS has_phone
     )
     SELECT array_agg(m.day), array_agg(m.token_hash), array_agg(m.id), array_agg(m.project_id),
       array_agg(m.developer_id), array_agg(m.messenger_id), array_agg(m.messenger_name),
-      array_agg(m.messenger_username), array_agg(m.confirmed_at) FROM moved m
+      array_agg(m.messenger_username), array_agg(m.confirmed_at), array_agg(m.has_phone) FROM moved m
   $q$ INTO moved_days, moved_hashes, moved_ids, moved_projects, moved_developers, moved_people, moved_names,
-    moved_usernames, moved_times
+    moved_usernames, moved_times, moved_phones
   USING planned_days, of_days, hashes, confirmed_times, people, names, usernames, locked_hashes, phones,
     return_hashes;
   IF moved_days IS NULL THEN
@@ -656,13 +688,16 @@ BEGIN
   PERFORM p.id FROM projects p WHERE p.id = ANY (moved_projects) AND p.webhook_url <> '' ORDER BY p.id FOR SHARE;
   INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
-  SELECT e.id, e.type, e.encrypted_body, e.created_at, 'due', e.created_at, 0, 0, p.id, m.session_id
-  FROM unnest(hashes, event_ids, event_types, event_bodies, event_times, event_projects)
-    AS e (token_hash, id, type, encrypted_body, created_at, project_id)
-  JOIN unnest(moved_hashes, moved_ids) AS m (token_hash, session_id) ON m.token_hash = e.token_hash
+  SELECT e.id, e.type, CASE WHEN m.has_phone THEN e.phone_body ELSE e.encrypted_body END, e.created_at, 'due',
+    e.created_at, 0, 0, p.id, m.session_id
+  FROM unnest(hashes, event_ids, event_types, event_bodies, phone_bodies, event_times, event_projects)
+    AS e (token_hash, id, type, encrypted_body, phone_body, created_at, project_id)
+  JOIN unnest(moved_hashes, moved_ids, moved_phones) AS m (token_hash, session_id, has_phone)
+    ON m.token_hash = e.token_hash
   JOIN projects p ON p.id = e.project_id AND p.webhook_url <> '' AND p.webhook_events LIKE '%' || e.type || '%';
 
-  RETURN QUERY SELECT * FROM unnest(moved_days, moved_hashes);
+  RETURN QUERY SELECT d.day, d.token_hash, TRUE, NULL, NULL, NULL::BIGINT, NULL::BIGINT, NULL::BIGINT, NULL::INTEGER
+  FROM unnest(moved_days, moved_hashes) AS d (day, token_hash);
 END $$;
 
 -- Take at most `count_limit` user days of a deleted project out of its creator's counts; return how many. A plan counts

@@ -4,8 +4,8 @@ from typing import Final
 
 from taproof.storage.batcher import Batcher
 from taproof.storage.postgres.database import PostgresDatabase
-from taproof.storage.protocol.bots import UpdateClaim
 from taproof.storage.queries import bots as queries
+from taproof.storage.queries.bots import UpdateClaim
 from taproof.storage.rows import columns
 
 CLAIM_UPDATES: Final = """
@@ -35,8 +35,10 @@ _Claim = tuple[int, int, int, int]
 """The arguments of a `claim_update` call."""
 
 
-class PostgresBots(queries.BotQueries[PostgresDatabase]):
-    """See `storage.protocol.BotStorage`."""
+class PostgresBots(queries.BotQueries):
+    """See `storage.queries.bots.BotQueries`."""
+
+    _database: PostgresDatabase
 
     def __init__(self, database: PostgresDatabase) -> None:
         super().__init__(database)

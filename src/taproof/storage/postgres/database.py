@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from functools import partial
 from typing import Any, Final, Self, TypeVar
 
 import asyncpg
@@ -15,7 +16,7 @@ from taproof.storage.postgres.connection import APPLICATION_NAME, Connection, Ho
 from taproof.storage.postgres.connection_errors import AWAY, UNDONE, explain_errors
 from taproof.storage.postgres.pooler import Pooling
 from taproof.storage.postgres.transaction import PostgresTransaction, has_nul
-from taproof.storage.queries.database import Purge
+from taproof.storage.queries.database import Model, PointRead, Purge
 from taproof.storage.queries.transaction import Transaction
 
 T = TypeVar("T")
@@ -33,6 +34,7 @@ _RELEASE_PATIENCE: Final = 2.0
 _CLOSE_PATIENCE: Final = 5.0
 _CONNECTIONS: Final = (2, 10)
 _ATTEMPTS: Final = 4
+_READS: Final = 512
 _SETTINGS: Final = {
     "application_name": APPLICATION_NAME,
     # A plan must contain the days, so that it locks and reads only their partitions. A generic plan covers all
@@ -78,6 +80,7 @@ class PostgresDatabase:
             **self._options,
         )
         self._replications = Batcher[None, None](self._replicate, limit=sys.maxsize)
+        self._finds: dict[str, Batcher[str | bytes, Any]] = {}
         self._checks: asyncio.Task[None] | None = None
         self._closed = False
         self._under_way = 0
@@ -98,6 +101,8 @@ class PostgresDatabase:
 
     async def close(self) -> None:
         """Finish the current calls, then close all connections."""
+        for finds in self._finds.values():
+            await finds.close()
         await self._replications.close()
         self._closed = True
         if self._checks is not None:
@@ -170,6 +175,18 @@ class PostgresDatabase:
 
     async def read(self, statement: str, *values: Any) -> list[asyncpg.Record]:
         return [] if has_nul(*values) else await self.fetch(statement, *values)
+
+    async def find(self, read: PointRead[Model], key: str | bytes) -> Model | None:
+        if has_nul(key):
+            return None
+        if read.many not in self._finds:
+            self._finds[read.many] = Batcher(partial(self._find, read), limit=_READS)
+        found: Model | None = await self._finds[read.many].run(key)
+        return found
+
+    async def _find(self, read: PointRead[Model], keys: list[str | bytes]) -> list[Model | None]:
+        found = {key: read.model(row) for key, *row in await self.fetch(read.many, keys)}
+        return [found.get(each) for each in keys]
 
     look_up = read
 

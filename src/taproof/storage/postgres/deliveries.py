@@ -126,8 +126,10 @@ class _Finish(NamedTuple):
     reached: bool
 
 
-class PostgresDeliveries(queries.DeliveryQueries[PostgresDatabase]):
+class PostgresDeliveries(queries.DeliveryQueries):
     """See `storage.protocol.DeliveryStorage`."""
+
+    _database: PostgresDatabase
 
     def __init__(self, database: PostgresDatabase) -> None:
         super().__init__(database)

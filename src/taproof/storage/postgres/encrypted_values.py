@@ -6,8 +6,8 @@ from typing import Final
 
 from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.postgres.partitions import Partitions
-from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedPage, Replacement, RowKey
 from taproof.storage.queries import encrypted_values as queries
+from taproof.storage.queries.encrypted_values import EncryptedKind, EncryptedPage, Replacement, RowKey
 
 _AT_ONCE: Final = 4
 """The number of values replaced concurrently, each in its own transaction. The other connections remain free."""
@@ -17,8 +17,10 @@ WHERE day = $1 AND token_hash > $2 ORDER BY token_hash LIMIT $3"""
 """Lists one day at a time, so that only one partition is planned for and read. Its key begins with the hash."""
 
 
-class PostgresEncryptedValues(queries.EncryptedValueQueries[PostgresDatabase]):
-    """See `storage.protocol.EncryptedValueStorage`."""
+class PostgresEncryptedValues(queries.EncryptedValueQueries):
+    """See `storage.queries.encrypted_values.EncryptedValueQueries`."""
+
+    _database: PostgresDatabase
 
     def __init__(self, database: PostgresDatabase, partitions: Partitions) -> None:
         super().__init__(database)

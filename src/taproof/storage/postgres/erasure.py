@@ -7,9 +7,8 @@ from typing import Final
 
 import asyncpg
 
-from taproof.storage.postgres.database import PostgresDatabase
-from taproof.storage.protocol.erasure import Row, Rows
 from taproof.storage.queries import erasure as queries
+from taproof.storage.queries.erasure import Row, Rows
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import columns
 
@@ -49,8 +48,8 @@ _EXPORT_PHONE_REQUESTS: Final = f"SELECT {queries.columns_of('phone_requests')} 
 _EXPORT_PROMPTS: Final = f"SELECT {queries.columns_of('prompts')} FROM prompts {_BY_KEY}"
 
 
-class PostgresErasure(queries.ErasureQueries[PostgresDatabase]):
-    """See `storage.protocol.ErasureStorage`."""
+class PostgresErasure(queries.ErasureQueries):
+    """See `storage.queries.erasure.ErasureQueries`."""
 
     _export_page = EXPORT_SESSIONS
 

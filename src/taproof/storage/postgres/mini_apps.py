@@ -61,7 +61,7 @@ class PostgresMiniApps:
         if session.expires_at <= deadline:
             return None
         created = (*opened_values(session, identity, now), *admitted_values(session, public=public))
-        confirmed = columns([(*key, now, deadline, *identity_values(identity), *event_values(event), None, None)])
+        confirmed = columns([(*key, now, deadline, *identity_values(identity), *event_values(event), None, None, None)])
 
         async def sign_in(transaction: Transaction) -> ConsumedSession | None:
             if not await transaction.add(CREATE_OPENED_SESSION, *created):

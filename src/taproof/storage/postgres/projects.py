@@ -1,32 +1,18 @@
 """Projects on PostgreSQL."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import asyncpg
 
-from taproof.core.model import EncryptedWebhookSecrets, Project, SignInProject
-from taproof.storage.batcher import Batcher
+from taproof.core.model import Project
 from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import projects as queries
 from taproof.storage.queries import users as user_queries
-from taproof.storage.rows import Model, Row, project_from, sign_in_project_from
+from taproof.storage.rows import project_from
 
-READ_WEBHOOK_SECRETS: Final = """
-SELECT encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at, id
-FROM projects WHERE id = ANY ($1::TEXT[])"""
-READ_SIGN_IN_PROJECTS: Final = """
-SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
-  p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at,
-  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END,
-  p.same_device, p.return_urls, p.id
-FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = ANY ($1::TEXT[])"""
-READ_PROJECTS_BY_SECRET_KEY: Final = queries.READ_PROJECT_BY_SECRET_KEY.replace(
-    " FROM projects p WHERE p.secret_key_hash = $1",
-    ", p.secret_key_hash FROM projects p WHERE p.secret_key_hash = ANY ($1::BYTEA[])",
-)
 READ_PROJECTS: Final = queries.READ_PROJECTS.replace("IN (SELECT value FROM json_each($2))", "= ANY ($2::TEXT[])")
 _SETTLED: Final = "deleted_at < clock_timestamp() - INTERVAL '60 seconds'"
 """After this time, no statement that began before the deletion is still running, because each ends within seconds."""
@@ -41,37 +27,12 @@ WITH old AS MATERIALIZED
   (SELECT token_hash FROM sessions WHERE day = $1 AND project_id = $2 LIMIT $3 FOR UPDATE SKIP LOCKED)
 DELETE FROM sessions s USING old WHERE s.day = $1 AND s.token_hash = old.token_hash RETURNING s.day"""
 ERASE_PEOPLE: Final = "SELECT erase_people($1, $2, $3, $4)"
-_READS: Final = 512
 
 
-class PostgresProjects(queries.ProjectQueries[PostgresDatabase]):
-    """See `storage.protocol.ProjectStorage`."""
+class PostgresProjects(queries.ProjectQueries):
+    """See `storage.queries.projects.ProjectQueries`."""
 
-    def __init__(self, database: PostgresDatabase) -> None:
-        super().__init__(database)
-        self._secrets = self._reader(READ_WEBHOOK_SECRETS, lambda row: EncryptedWebhookSecrets(*row))
-        self._sign_in_projects = self._reader(READ_SIGN_IN_PROJECTS, sign_in_project_from)
-        self._keys = self._reader(READ_PROJECTS_BY_SECRET_KEY, project_from)
-
-    def _reader(self, statement: str, model: Callable[[Row], Model]) -> Batcher[str | bytes, Model | None]:
-        """Return a batcher that reads models. The statement's last column is the requested value."""
-
-        async def read(asked: list[str | bytes]) -> list[Model | None]:
-            found = {key: model(row) for *row, key in await self._database.fetch(statement, asked)}
-            return [found.get(each) for each in asked]
-
-        return Batcher(read, limit=_READS)
-
-    async def close(self) -> None:
-        """Finish the waiting calls."""
-        for each in (self._secrets, self._sign_in_projects, self._keys):
-            await each.close()
-
-    async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
-        return None if "\0" in project_id else await self._secrets.run(project_id)
-
-    async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
-        return await self._keys.run(secret_key_hash)
+    _database: PostgresDatabase
 
     async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
         found = await self._database.read(READ_PROJECTS, developer_id, storable(project_ids))
@@ -90,9 +51,6 @@ class PostgresProjects(queries.ProjectQueries[PostgresDatabase]):
             return 0 if project is None else await _erase_project(connection, project, limit)
 
         return await self._database.transact(purge)
-
-    async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
-        return None if "\0" in project_id else await self._sign_in_projects.run(project_id)
 
 
 async def _erase_project(connection: asyncpg.Connection, project: asyncpg.Record, limit: int) -> int:

@@ -52,8 +52,10 @@ UPDATE prompts q SET leased_until = $1 FROM due d WHERE q.day = d.day AND q.toke
 RETURNING q.day, q.token_hash, q.bot_id, q.messenger_id, q.message_id, q.language, q.leased_until"""
 
 
-class PostgresPrompts(queries.PromptQueries[PostgresDatabase]):
-    """See `storage.protocol.PromptStorage`."""
+class PostgresPrompts(queries.PromptQueries):
+    """See `storage.queries.prompts.PromptQueries`."""
+
+    _database: PostgresDatabase
 
     def __init__(self, database: PostgresDatabase, announcer: Announcer) -> None:
         super().__init__(database, self._announce_hints)

@@ -3,7 +3,7 @@
 import asyncio
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, get_args
 
 import asyncpg
 
@@ -14,10 +14,13 @@ from taproof.core.model import (
     ExpiredSession,
     Hint,
     MessengerIdentity,
+    NewPhone,
     NewSession,
     PageCursor,
     PolledSession,
+    Refused,
     ReturningUser,
+    ReturnPolicy,
     Session,
     SessionKey,
     Status,
@@ -28,9 +31,9 @@ from taproof.storage.postgres.database import PostgresDatabase, storable
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.prompts import END_PROMPTS
-from taproof.storage.protocol.users import PROJECTS_OF_USER
 from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.listing import session_walks
+from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
     Values,
     columns,
@@ -70,7 +73,7 @@ class _Expiry(NamedTuple):
     event_of: Callable[[ExpiredSession], Event]
 
 
-class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
+class PostgresSessions(queries.SessionQueries):
     """See `storage.protocol.SessionStorage`.
 
     Args:
@@ -81,6 +84,8 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         hears: true to receive decisions of other nodes. LISTEN needs a separate connection to the server, so
             it does not work behind a PgBouncer in transaction mode.
     """
+
+    _database: PostgresDatabase
 
     def __init__(
         self,
@@ -97,7 +102,7 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         self._announcer = announcer
         self._looked_back: int | None = None
         self._overlooked: list[int] = []
-        self._creations = Batcher[tuple[NewSession, bool], bool](self._create, limit=_WRITES)
+        self._creations = Batcher[tuple[NewSession, bool], ReturnPolicy | str](self._create, limit=_WRITES)
         self._polls = Batcher[SessionKey, PolledSession | None](self._poll, limit=_READS)
         self._reads = Batcher[tuple[SessionKey, str], Session | None](self._read, limit=_READS)
         self._openings = self._changes(statements.OPEN_SESSIONS)
@@ -118,10 +123,13 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         await self._consumptions.close()
         await self._announcer.close()
 
-    async def create_session(self, session: NewSession, *, public: bool) -> bool:
-        return await self._creations.run((session, public))
+    async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
+        created = await self._creations.run((session, public))
+        if isinstance(created, str):
+            raise queries.REFUSALS[created]
+        return created
 
-    async def _create(self, items: list[tuple[NewSession, bool]]) -> list[bool]:
+    async def _create(self, items: list[tuple[NewSession, bool]]) -> list[ReturnPolicy | str]:
         values = columns(new_session_values(each, public=public) for each, public in items)
         try:
             made = await self._database.fetch(statements.CREATE_SESSIONS, *values)
@@ -129,7 +137,8 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
             # One of these days has no partition; the statement has changed nothing.
             await self._partitions.prepare(set(values[0]))
             made = await self._database.fetch(statements.CREATE_SESSIONS, *values)
-        return _are_in(made, [each.key for each, _ in items])
+        created = {(row[0], row[1]): row[2] or queries.return_policy(row[3], row[4]) for row in made}
+        return [created[each.key] for each, _ in items]
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
         found = await self._polls.run(key)
@@ -162,20 +171,24 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         found = {(row[0], row[1], viewer): session_from(row) for *row, viewer in rows}
         return [found.get((*key, viewer)) for key, viewer in items]
 
-    def _changes(self, statement: str) -> Batcher[_Change, bool]:
+    def _changes(self, statement: str) -> Batcher[_Change, Literal[True] | Refused]:
         """Return a batcher for changes. It announces the sessions that a batch changed."""
 
-        async def change(items: list[_Change]) -> list[bool]:
+        async def change(items: list[_Change]) -> list[Literal[True] | Refused]:
             values = columns((*each.key, each.now, self._deadline(each.now), *each.values) for each in items)
-            keys = [each.key for each in items]
-            changed = _are_in(await self._database.fetch(statement, set(values[0]), *values), keys)
-            self._announcer.tell((each.key, each.hint) for each in itertools.compress(items, changed))
-            return changed
+            done: dict[tuple[int, bytes], Literal[True] | Refused] = {}
+            for day, token_hash, is_moved, *state in await self._database.fetch(statement, set(values[0]), *values):
+                done[day, token_hash] = True if is_moved else queries.refused([state])
+            outcomes = [done.get(each.key, Refused(None)) for each in items]
+            self._announcer.tell((each.key, each.hint) for each in itertools.compress(items, outcomes))
+            return outcomes
 
         # A single statement cannot order two calls for the same session.
         return Batcher(change, limit=_WRITES, key=lambda each: each.key)
 
-    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
+    async def open_session(
+        self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
+    ) -> Literal[True] | Refused:
         return await self._openings.run(_Change(key, now, (opener_id, hint), hint))
 
     async def set_hint(self, key: SessionKey, hint: Hint) -> bool:
@@ -185,9 +198,9 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         return bool(changed)
 
     async def confirm_session(
-        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
-    ) -> bool:
-        values = (*identity_values(identity), *event_values(event), encrypted_phone, None)
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None = None
+    ) -> Literal[True] | Refused:
+        values = (*identity_values(identity), *event_values(event), *(phone or (None, None)), None)
         return await self._confirmations.run(_Change(key, now, values))
 
     async def await_return(
@@ -197,20 +210,22 @@ class PostgresSessions(queries.SessionQueries[PostgresDatabase]):
         now: int,
         return_hash: bytes,
         encrypted_phone: bytes | None = None,
-    ) -> bool:
+    ) -> Literal[True] | Refused:
         values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
-        changed = await self._database.change(queries.AWAIT_RETURN, *values)
-        if changed:
+        for is_moved, *state in await self._database.change(statements.AWAIT_RETURN, *values):
+            if not is_moved:
+                return queries.refused([state])
             self._announcer.tell([(key, "return")])
-        return bool(changed)
+            return True
+        return Refused(None)
 
     async def return_session(
         self, key: SessionKey, return_hash: bytes, user: ReturningUser, now: int, event: Event
     ) -> bool:
-        values = (*identity_values(user.identity), *event_values(event), user.encrypted_phone, return_hash)
-        return await self._confirmations.run(_Change(key, now, values))
+        values = (*identity_values(user.identity), *event_values(event), None, None, return_hash)
+        return bool(await self._confirmations.run(_Change(key, now, values)))
 
-    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
         return await self._cancellations.run(_Change(key, now, (opener_id, *event_values(event))))
 
     async def withdraw_session(self, key: SessionKey, now: int) -> bool:

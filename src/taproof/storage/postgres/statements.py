@@ -17,6 +17,23 @@ def _locked(condition: str) -> str:
 )"""
 
 
+_STATE: Final = "status, owner_id, expires_at, confirmed_at, ended_at, withdrawn"
+_HELD: Final = """held AS MATERIALIZED (
+  SELECT a.*, s.* FROM (SELECT * FROM asked ORDER BY day, token_hash) AS a CROSS JOIN LATERAL (
+    SELECT s.status, s.opener_id AS owner_id, s.expires_at, s.confirmed_at, s.cancelled_at AS ended_at, s.withdrawn,
+      s.project_id AS found_project
+    FROM sessions s WHERE s.day = ANY ($1::INTEGER[]) AND s.day = a.day AND s.token_hash = a.token_hash
+    LIMIT 1 FOR UPDATE
+  ) AS s
+)"""
+"""The part of a statement that locks, in one order, the requested sessions, and reads their states after waiting. The
+lock keeps the state that a refusal returns, so it is the reason of the refusal."""
+_OUTCOME: Final = f"""
+SELECT h.day, h.token_hash, m.day IS NOT NULL, {", ".join(f"h.{each}" for each in _STATE.split(", "))}
+FROM held h JOIN projects p ON p.id = h.found_project
+LEFT JOIN moved m ON m.day = h.day AND m.token_hash = h.token_hash"""
+
+
 def _counted(counter: str) -> str:
     """Return the part of a statement that counts the changed sessions in `moved`."""
     return f"""counted AS (
@@ -27,21 +44,24 @@ def _counted(counter: str) -> str:
 
 
 CREATE_SESSIONS: Final = f"""
-WITH moved AS (
+WITH asked AS MATERIALIZED (
+  SELECT a.*, {queries.RETURN_URL.format(url="a.url")} AS return_url,
+    CASE p.same_device WHEN 'require' THEN 1 ELSE 0 END AS return_required,
+    {queries.CREATION_REFUSAL.format(public="a.is_public", url="a.url", challenge="a.code_challenge")} AS refusal
+  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::BIGINT[],
+    $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::TEXT[], $13::INTEGER[])
+    AS a (day, token_hash, id, created_at, expires_at, code_challenge, bot_id, context, match_code, match_choices, url,
+      project_id, is_public)
+  LEFT JOIN projects p ON p.id = a.project_id
+), moved AS (
   INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context,
     match_code, match_choices, return_url, return_required, project_id)
   SELECT a.day, a.token_hash, a.id, 'pending', a.created_at, a.expires_at, a.code_challenge, a.bot_id, a.context,
-    a.match_code, a.match_choices, a.return_url, a.return_required, p.id
-  FROM unnest($1::INTEGER[], $2::BYTEA[], $3::TEXT[], $4::BIGINT[], $5::BIGINT[], $6::BYTEA[], $7::BIGINT[],
-    $8::TEXT[], $9::TEXT[], $10::TEXT[], $11::TEXT[], $12::INTEGER[], $13::TEXT[], $14::INTEGER[])
-    AS a (day, token_hash, id, created_at, expires_at, code_challenge, bot_id, context, match_code, match_choices,
-      return_url, return_required, project_id, is_public)
-  JOIN projects p ON p.id = a.project_id
-  WHERE p.is_active = 1 AND (p.public_access = 1 OR a.is_public = 0)
-    AND (p.same_device <> 'require' OR a.return_required = 1)
+    a.match_code, a.match_choices, a.return_url, a.return_required, a.project_id
+  FROM asked a WHERE a.refusal IS NULL
   RETURNING day, token_hash, project_id
 ), {_counted("requested")}
-SELECT day, token_hash FROM moved"""
+SELECT day, token_hash, refusal, return_required, return_url IS NOT NULL FROM asked"""
 _FOUND: Final = """CROSS JOIN LATERAL (
   SELECT * FROM sessions x
   WHERE x.day = ANY ($1::INTEGER[]) AND x.day = a.day AND x.token_hash = a.token_hash LIMIT 1
@@ -61,24 +81,34 @@ OPEN_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[])
     AS a (day, token_hash, opened_at, deadline, opener_id, hint)
-), {_locked("s.status || '' = 'pending' AND s.opener_id IS NULL AND s.expires_at > a.deadline")}, moved AS (
-  UPDATE sessions s SET opened_at = l.opened_at, opener_id = l.opener_id, hint = l.hint FROM locked l
-  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash
+), {_HELD}, moved AS (
+  UPDATE sessions s SET opened_at = h.opened_at, opener_id = h.opener_id, hint = h.hint FROM held h
+  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = h.day AND s.token_hash = h.token_hash
+    AND h.status = 'pending' AND h.owner_id IS NULL AND h.expires_at > h.deadline
   RETURNING s.day, s.token_hash, s.project_id
-), {_counted("opened")}
-SELECT day, token_hash FROM moved"""
+), {_counted("opened")} {_OUTCOME}"""
 CONFIRM_SESSIONS: Final = """
-SELECT * FROM confirm_sessions($1, $2, $3, $4, $6, $7, $8, $5, $9, $10, $11, $12, $13, $14, $15)"""
+SELECT * FROM confirm_sessions($1, $2, $3, $4, $6, $7, $8, $5, $9, $10, $11, $12, $13, $14, $15, $16)"""
+# The state is read first and kept by its lock, as in `_HELD`.
+AWAIT_RETURN: Final = f"""
+WITH held AS MATERIALIZED (
+  {queries.FIND_STATE.replace("$1", "$8").replace("$2", "$9")} FOR UPDATE OF s
+), moved AS ({
+    queries.AWAIT_RETURN.replace("THEN $7", "THEN $7::BYTEA").replace(
+        "RETURNING", "AND EXISTS (SELECT FROM held) RETURNING"
+    )
+})
+SELECT EXISTS (SELECT FROM moved), h.* FROM held h"""
 CANCEL_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[], $8::TEXT[],
     $9::BYTEA[], $10::BIGINT[], $11::TEXT[])
     AS a (day, token_hash, cancelled_at, deadline, opener_id, event_id, type, encrypted_body, created_at, project_id)
-), {_locked("s.status || '' = 'pending' AND COALESCE(s.opener_id, '') = a.opener_id AND s.expires_at > a.deadline")},
-moved AS (
-  UPDATE sessions s SET status = 'cancelled', cancelled_at = l.cancelled_at, context = NULL, {queries.FORGET_RETURN}
-  FROM locked l, projects p
-  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = l.day AND s.token_hash = l.token_hash AND p.id = s.project_id
+), {_HELD}, moved AS (
+  UPDATE sessions s SET status = 'cancelled', cancelled_at = h.cancelled_at, context = NULL, {queries.FORGET_RETURN}
+  FROM held h, projects p
+  WHERE s.day = ANY ($1::INTEGER[]) AND s.day = h.day AND s.token_hash = h.token_hash AND p.id = s.project_id
+    AND h.status = 'pending' AND h.owner_id = h.opener_id AND h.expires_at > h.deadline
   RETURNING s.day, s.token_hash, s.id, s.project_id
 ), {_counted("cancelled")}, hooked AS MATERIALIZED (
   SELECT p.id, p.webhook_events FROM projects p
@@ -90,8 +120,7 @@ moved AS (
   SELECT a.event_id, a.type, a.encrypted_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
   FROM asked a JOIN moved m ON m.day = a.day AND m.token_hash = a.token_hash
   JOIN hooked h ON h.id = a.project_id AND h.webhook_events LIKE '%' || a.type || '%'
-)
-SELECT day, token_hash FROM moved"""
+) {_OUTCOME}"""
 WITHDRAW_SESSIONS: Final = f"""
 WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[])

@@ -12,7 +12,6 @@ from taproof.storage.postgres.erasure import PostgresErasure
 from taproof.storage.postgres.mini_apps import PostgresMiniApps
 from taproof.storage.postgres.notify import Announcer
 from taproof.storage.postgres.oidc.authorizations import PostgresAuthorizations
-from taproof.storage.postgres.oidc.clients import PostgresOidcClients
 from taproof.storage.postgres.partitions import Partitions
 from taproof.storage.postgres.pooler import Pooling, find_pooler
 from taproof.storage.postgres.projects import PostgresProjects
@@ -26,6 +25,7 @@ from taproof.storage.queries.developers import DeveloperQueries
 from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.members import MemberQueries
 from taproof.storage.queries.metadata import MetadataQueries
+from taproof.storage.queries.oidc.clients import OidcClientQueries
 from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
 from taproof.storage.queries.users import UserQueries
@@ -45,15 +45,13 @@ class PostgresStorage(Storage):
         announcer = Announcer(database)
         prompts = PostgresPrompts(database, announcer)
         sessions = PostgresSessions(database, partitions, announcer, clock, hears=pooling != "transaction")
-        projects = PostgresProjects(database)
-        clients = PostgresOidcClients(database)
         bots = PostgresBots(database)
         deliveries = PostgresDeliveries(database)
-        self._batching = (prompts, sessions, projects, clients, bots, deliveries)
+        self._batching = (prompts, sessions, bots, deliveries)
         self.sessions = sessions
         self.mini_apps = PostgresMiniApps(database, partitions, clock)
-        self.projects = projects
-        self.oidc_clients = clients
+        self.projects = PostgresProjects(database)
+        self.oidc_clients = OidcClientQueries(database)
         self.bots = bots
         self.users = UserQueries(database)
         self.prompts = prompts

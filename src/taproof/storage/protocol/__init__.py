@@ -1,6 +1,9 @@
 """The interface of a store. Each method is one atomic operation, and a write is durable when it returns.
 
-A store is composed of parts (`store.sessions`, `store.projects`, …), one Protocol each. Any method may raise
+A store is composed of parts (`store.sessions`, `store.projects`, …). A part that each database implements in its own
+way is a Protocol of this package. The others are the classes in `queries/`, of which a database overrides few methods.
+
+Any method may raise
 `StoreUnavailable` if the database is locked, full, read-only or unreachable; nothing is changed in this case. Times are
 milliseconds since the epoch. If a method that makes a change returns False, None or an empty result, nothing was
 changed.
@@ -16,26 +19,26 @@ A method named `purge_…` erases in bounded steps and returns the number of era
 
 from typing import Literal, NamedTuple, Protocol
 
-from taproof.storage.protocol.audit import AuditStorage
-from taproof.storage.protocol.bots import BotStorage
-from taproof.storage.protocol.counts import CountStorage
-from taproof.storage.protocol.credentials import CredentialStorage
 from taproof.storage.protocol.deliveries import DeliveryStorage
-from taproof.storage.protocol.developers import DeveloperStorage
-from taproof.storage.protocol.encrypted_values import EncryptedValueStorage
-from taproof.storage.protocol.erasure import ErasureStorage
-from taproof.storage.protocol.leases import LeaseStorage
-from taproof.storage.protocol.members import MemberStorage
-from taproof.storage.protocol.metadata import MetadataStorage
 from taproof.storage.protocol.mini_apps import MiniAppStorage
-from taproof.storage.protocol.oidc.authorizations import AuthorizationStorage
-from taproof.storage.protocol.oidc.clients import OidcClientStorage
-from taproof.storage.protocol.oidc.signing_keys import SigningKeyStorage
-from taproof.storage.protocol.plans import PlanStorage
-from taproof.storage.protocol.projects import ProjectStorage
-from taproof.storage.protocol.prompts import PromptStorage
 from taproof.storage.protocol.sessions import SessionStorage
-from taproof.storage.protocol.users import UserStorage
+from taproof.storage.queries.audit import AuditQueries
+from taproof.storage.queries.bots import BotQueries
+from taproof.storage.queries.counts import CountQueries
+from taproof.storage.queries.credentials import CredentialQueries
+from taproof.storage.queries.developers import DeveloperQueries
+from taproof.storage.queries.encrypted_values import EncryptedValueQueries
+from taproof.storage.queries.erasure import ErasureQueries
+from taproof.storage.queries.leases import LeaseQueries
+from taproof.storage.queries.members import MemberQueries
+from taproof.storage.queries.metadata import MetadataQueries
+from taproof.storage.queries.oidc.authorizations import AuthorizationQueries
+from taproof.storage.queries.oidc.clients import OidcClientQueries
+from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
+from taproof.storage.queries.plans import PlanQueries
+from taproof.storage.queries.projects import ProjectQueries
+from taproof.storage.queries.prompts import PromptQueries
+from taproof.storage.queries.users import UserQueries
 
 
 class DatabaseFacts(NamedTuple):
@@ -52,24 +55,24 @@ class Storage(Protocol):
 
     sessions: SessionStorage
     mini_apps: MiniAppStorage
-    projects: ProjectStorage
-    oidc_clients: OidcClientStorage
-    bots: BotStorage
-    users: UserStorage
-    prompts: PromptStorage
+    projects: ProjectQueries
+    oidc_clients: OidcClientQueries
+    bots: BotQueries
+    users: UserQueries
+    prompts: PromptQueries
     deliveries: DeliveryStorage
-    developers: DeveloperStorage
-    credentials: CredentialStorage
-    members: MemberStorage
-    audit: AuditStorage
-    plans: PlanStorage
-    counts: CountStorage
-    erasure: ErasureStorage
-    authorizations: AuthorizationStorage
-    signing_keys: SigningKeyStorage
-    encrypted_values: EncryptedValueStorage
-    leases: LeaseStorage
-    metadata: MetadataStorage
+    developers: DeveloperQueries
+    credentials: CredentialQueries
+    members: MemberQueries
+    audit: AuditQueries
+    plans: PlanQueries
+    counts: CountQueries
+    erasure: ErasureQueries
+    authorizations: AuthorizationQueries
+    signing_keys: SigningKeyQueries
+    encrypted_values: EncryptedValueQueries
+    leases: LeaseQueries
+    metadata: MetadataQueries
 
     async def close(self) -> None:
         """Close the database after finishing the writes in progress."""

@@ -1,7 +1,7 @@
 """The interface of `store.deliveries`."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import (
@@ -16,10 +16,6 @@ from taproof.core.deliveries import (
     PassedOver,
 )
 from taproof.core.model import PageCursor, TurnOffReason
-
-ENDED_AT_ONCE: Final = 200
-"""The maximum number of due deliveries that end in the transaction that removes their webhook. Ending 100,000 at once
-would block all other writers for seconds."""
 
 
 class DeliveryStorage(Protocol):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from taproof.core.deliveries import Event
 from taproof.core.model import (
@@ -10,10 +10,13 @@ from taproof.core.model import (
     ExpiredSession,
     Hint,
     MessengerIdentity,
+    NewPhone,
     NewSession,
     PageCursor,
     PolledSession,
+    Refused,
     ReturningUser,
+    ReturnPolicy,
     Session,
     SessionKey,
     Status,
@@ -21,13 +24,20 @@ from taproof.core.model import (
 
 
 class SessionStorage(Protocol):
-    """Sessions. Each change of a session's state is one guarded statement: only one of concurrent callers succeeds."""
+    """Sessions. Each change of a session's state is one guarded statement: only one of concurrent callers succeeds.
 
-    async def create_session(self, session: NewSession, *, public: bool) -> bool:
-        """Store a pending session and count it.
+    `Refused` has the state in which the statement that changed nothing found the session.
+    """
 
-        Return False if the project does not exist, is paused or, with `public`, has no public access. Also return False
-        if the project's `same_device` is "require" and the session does not require a return code.
+    async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
+        """Store a pending session and count it. The project's `same_device` decides whether it requires a return code.
+
+        The `return_url` of `session` is not stored if `same_device` is "off".
+
+        Raises:
+            ProjectNotFound, PublicAccessDisabled, ProjectPaused: the project gets no new session. Only a call with
+                `public` needs public access.
+            SameDeviceRequired: `same_device` is "require", and the session has no code challenge or no `return_url`.
         """
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
@@ -39,8 +49,10 @@ class SessionStorage(Protocol):
         `viewer` is the account for which `PromptDetails.is_blocked` is set.
         """
 
-    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
-        """Make `opener_id` the owner of a pending session that was not opened before; return whether this succeeded.
+    async def open_session(
+        self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
+    ) -> Literal[True] | Refused:
+        """Make `opener_id` the owner of a pending session that was not opened before.
 
         `hint` becomes the session's hint.
         """
@@ -49,13 +61,13 @@ class SessionStorage(Protocol):
         """Change the hint of a session whose status is pending; return whether it has changed."""
 
     async def confirm_session(
-        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
-    ) -> bool:
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None = None
+    ) -> Literal[True] | Refused:
         """Move a session from pending to confirmed if `identity` opened it, and store the identity.
 
-        `event` is recorded if the project has a webhook. With `encrypted_phone`, nothing changes unless the project
-        collects phone numbers and its developer's plan is not "free". A session with a required return code does not
-        change: see `await_return`.
+        `event` is recorded if the project has a webhook. `phone` is stored, and the event gets its body, only if the
+        project still collects phone numbers and its developer's plan is not "free". A session with a required return
+        code does not change: see `await_return`.
         """
 
     async def await_return(
@@ -65,12 +77,12 @@ class SessionStorage(Protocol):
         now: int,
         return_hash: bytes,
         encrypted_phone: bytes | None = None,
-    ) -> bool:
+    ) -> Literal[True] | Refused:
         """Store the identity and the hash of a return code with a pending session, if `identity` opened it.
 
         The session stays pending, and expires after `RETURN_LIFETIME`. Until `return_session`, no other method returns
-        the identity. This changes only a session with a required return code, once. See `confirm_session` for
-        `encrypted_phone`.
+        the identity. This changes only a session with a required return code, once. `encrypted_phone` is stored only if
+        the project still collects phone numbers and its developer's plan is not "free".
         """
 
     async def renew_return(self, key: SessionKey, opener_id: str, now: int, return_hash: bytes) -> bool:
@@ -87,7 +99,7 @@ class SessionStorage(Protocol):
         `user` is the result of `read_returning_user`, from which the caller makes `event`.
         """
 
-    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
         """Move a session from pending to cancelled if `opener_id` opened it; record `event` if a webhook is set.
 
         A session that waits for its return code loses the identity. So it does when it is reported or expires.

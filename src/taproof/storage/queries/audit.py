@@ -5,7 +5,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry, AuditPurge
 from taproof.core.model import PageCursor
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start
 
@@ -34,25 +34,34 @@ ON CONFLICT (developer_id) DO UPDATE SET entries = audit_purges.entries + exclud
 ERASE_AUDIT_ENTRY: Final = "DELETE FROM audit_entries WHERE developer_id = $1 AND created_at = $2 AND id = $3"
 
 
-class AuditQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.AuditStorage`."""
+class AuditQueries(Queries):
+    """The audit log."""
 
     async def add_audit_entry(self, entry: AuditEntry) -> None:
+        """Add an entry for an action that changed nothing in the store, such as revealing a secret."""
         await self._database.in_transaction(lambda transaction: transaction.add_entry(entry))
 
     async def list_audit_entries(self, developer_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
+        """Return entries of a developer's audit log, newest first, strictly after `before`."""
         found = await self._database.read(LIST_AUDIT_ENTRIES, developer_id, *page_start(before), limit)
         return [AuditEntry(*row) for row in found]
 
     async def list_project_entries(self, project_id: str, before: PageCursor | None, limit: int) -> list[AuditEntry]:
+        """Return the entries of all developers about a project, newest first, strictly after `before`."""
         found = await self._database.read(LIST_AUDIT_ENTRIES_OF_PROJECT, project_id, *page_start(before), limit)
         return [AuditEntry(*row) for row in found]
 
     async def read_audit_purge(self, developer_id: str) -> AuditPurge | None:
+        """Return the erased part of a developer's log; None if nothing was erased."""
         found = await self._database.read(READ_AUDIT_PURGE, developer_id)
         return AuditPurge(*found[0]) if found else None
 
     async def purge_audit_entries(self, before: int, now: int, limit: int) -> int:
+        """Erase at most `limit` entries made before `before` (ms); return their number. Record the erasure in each log.
+
+        Once any entry of a log is erased, none of the log's entries made before `before` is listed.
+        """
+
         async def purge(transaction: Transaction) -> int:
             found = await transaction.lock(FIND_OLD_ENTRIES, before, limit, mode="FOR UPDATE SKIP LOCKED")
             # Iterate in the order of developers, which is the lock order of `audit_purges`. Each statement sees the

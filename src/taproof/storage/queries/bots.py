@@ -1,11 +1,10 @@
 """Project bots, and the updates that bots receive."""
 
-from typing import Final
+from typing import Final, Literal
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.project_bots import BotChange, ProjectBot
-from taproof.storage.protocol.bots import UpdateClaim
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 
 _BOT: Final = "SELECT id, bot_id, bot_username, encrypted_bot_token, bot_broken_at FROM projects"
@@ -40,25 +39,42 @@ UPDATE bot_updates SET claimed_at = 0 WHERE bot_id = $1 AND update_id = $2 AND d
 PURGE_UPDATES: Final = Purge("bot_updates", "bot_id, update_id", "claimed_at < $1")
 
 
-class BotQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.BotStorage`."""
+UpdateClaim = Literal["claimed", "in_progress", "done"]
+
+
+class BotQueries(Queries):
+    """Project bots, and the updates that bots receive."""
 
     async def list_project_bots(self) -> list[ProjectBot]:
+        """Return the bots of all projects, broken or not, ordered by id."""
         return [ProjectBot(*row) for row in await self._database.read(LIST_PROJECT_BOTS)]
 
     async def read_project_bot(self, bot_id: int) -> ProjectBot | None:
+        """Return the bot with this id and its project; None if no project has this bot."""
         found = await self._database.read(READ_PROJECT_BOT, bot_id)
         return ProjectBot(*found[0]) if found else None
 
     async def mark_bot_broken(
         self, project_id: str, encrypted_token: bytes, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
+        """Record that the messenger has refused this token since `now`. Setting another token clears the mark.
+
+        Return False if the project now has another token, or if the bot is already marked.
+        """
         return bool(await self._database.change(MARK_BOT_BROKEN, now, project_id, encrypted_token, entry=entry))
 
     async def rename_bot(self, bot_id: int, username: str) -> bool:
+        """Store a bot's username; False if it has not changed, or if no project has this bot."""
         return bool(await self._database.change(RENAME_BOT, username, bot_id))
 
     async def claim_update(self, bot_id: int, update_id: int, now: int, stale_before: int) -> UpdateClaim:
+        """Claim a bot update. Only the caller that gets "claimed" handles it, and then calls `finish_update`.
+
+        "in_progress": another caller claimed it after `stale_before`, so the messenger must deliver it again. With the
+        time of the caller's own claim as `stale_before`, the call renews that claim, unless another caller has the
+        update by now.
+        """
+
         async def claim(transaction: Transaction) -> UpdateClaim:
             if await transaction.fetch(CLAIM_UPDATE, bot_id, update_id, now, stale_before):
                 return "claimed"
@@ -68,12 +84,18 @@ class BotQueries(Queries[AnyDatabase]):
         return await self._database.in_transaction(claim)
 
     async def finish_update(self, bot_id: int, update_id: int) -> None:
+        """Record that an update was completely handled."""
         await self._database.change(FINISH_UPDATE, bot_id, update_id)
 
     async def release_update(self, bot_id: int, update_id: int, claimed_at: int) -> None:
+        """Release the claim made at `claimed_at`, so that the update can immediately be claimed again.
+
+        A finished update remains finished, and a later claim of another caller remains.
+        """
         await self._database.change(RELEASE_UPDATE, bot_id, update_id, claimed_at)
 
     async def purge_updates(self, claimed_before: int, limit: int) -> int:
+        """Erase at most `limit` updates claimed before `claimed_before`; return their number."""
         return await self._database.purge(PURGE_UPDATES, claimed_before, limit)
 
 

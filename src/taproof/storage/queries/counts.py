@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from taproof.core.counts import DailyCounts, DailyUsers
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
+from taproof.storage.queries.plans import REMEMBER_USAGE
+from taproof.storage.queries.transaction import Transaction
 
 COUNT: Final = """
 INSERT INTO daily_counts (project_id, day, requested, opened, confirmed, used, cancelled)
@@ -69,10 +71,11 @@ has left a created project, the user counts once in each project."""
 PURGE_USER_DAYS: Final = Purge("user_days", "developer_id, messenger_id, day, project_id", "day < $1")
 
 
-class CountQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.CountStorage`."""
+class CountQueries(Queries):
+    """Counts of sessions and of distinct users."""
 
     async def read_daily_counts(self, project_ids: Sequence[str], first_day: int) -> list[DailyCounts]:
+        """Return the counts of each project and day from `first_day` on. Days without counts are omitted."""
         return [
             DailyCounts(*row)
             for project_id in project_ids
@@ -80,11 +83,35 @@ class CountQueries(Queries[AnyDatabase]):
         ]
 
     async def read_daily_totals(self, developer_id: str, first_day: int) -> list[DailyCounts]:
+        """Return the counts of each day over all projects of a developer, without distinct users or a `project_id`."""
         found = await self._database.look_up(READ_DAILY_TOTALS, developer_id, first_day)
         return [DailyCounts("", *row) for row in found]
 
     async def read_daily_users(self, developer_id: str, first_day: int) -> list[DailyUsers]:
+        """Return distinct users per day over all projects of a developer, from `first_day` on."""
         return [DailyUsers(*row) for row in await self._database.look_up(READ_DAILY_USERS, developer_id, first_day)]
 
     async def purge_user_days(self, before_day: int, limit: int) -> int:
+        """Erase at most `limit` users of days before `before_day`. Counts since any later day remain exact."""
         return await self._database.purge(PURGE_USER_DAYS, before_day, limit)
+
+
+async def remove_user_days(transaction: Transaction, creator_id: str, project_id: str, plan_id: str, limit: int) -> int:
+    """Remove at most `limit` person-days of a deleted project from its creator's counts; return their number.
+
+    They still count towards the usage of the plan of the developer `plan_id`.
+    """
+    found = await transaction.fetch(NEXT_USER_DAYS, project_id, limit)
+    for messenger_id, day in found:
+        await transaction.fetch(ERASE_USER_DAY, creator_id, messenger_id, day, project_id)
+        _, last, _, in_developer = (await transaction.fetch(READ_USER_DAYS, project_id, day, creator_id, messenger_id))[
+            0
+        ]
+        if in_developer:
+            continue
+        was_latest = last is None or last < day
+        await transaction.fetch(COUNT_DEVELOPER_USERS, creator_id, day, -1, -int(was_latest))
+        await transaction.fetch(REMEMBER_USAGE, plan_id, day)
+        if was_latest and last is not None:
+            await transaction.fetch(COUNT_DEVELOPER_USERS, creator_id, last, 0, 1)
+    return len(found)

@@ -1,12 +1,15 @@
 """The database interface that the parts of a store use, for single statements and for transactions."""
 
+import sys
 from collections.abc import Callable, Coroutine
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from taproof.core.accounts import AuditEntry
 from taproof.storage.queries.transaction import Transaction
 
+NO_LIMIT: Final = sys.maxsize
 T = TypeVar("T")
+Model = TypeVar("Model")
 
 
 class Purge(NamedTuple):
@@ -41,15 +44,40 @@ class Purge(NamedTuple):
         return f"WITH old AS MATERIALIZED ({old}) DELETE FROM {self.table} t USING old o WHERE {same} RETURNING 1"
 
 
+class PointRead(NamedTuple, Generic[Model]):
+    """A read of one row by a unique key, for `Database.find`. See `point_read`.
+
+    Args:
+        one: the statement with one key.
+        many: the statement with an array of keys. Its first column is the key.
+        model: converts the other columns.
+    """
+
+    one: str
+    many: str
+    model: Callable[[Any], Model]
+
+
+def point_read(
+    model: Callable[[Any], Model], columns: str, source: str, key: str, key_type: str = "TEXT"
+) -> PointRead[Model]:
+    """Return the read of these columns by the column `key`, whose type is `key_type` on PostgreSQL."""
+    one = f"SELECT {columns} FROM {source} WHERE {key} = $1"
+    return PointRead(one, f"SELECT {key}, {columns} FROM {source} WHERE {key} = ANY ($1::{key_type}[])", model)
+
+
 class Database(Protocol):
     """Runs single statements, each in its own transaction, and whole transactions.
 
-    PostgreSQL cannot store a NUL in a text. With such a value, `read`, `look_up` and `change` find no rows on
+    PostgreSQL cannot store a NUL in a text. With such a value, `read`, `find`, `look_up` and `change` find no rows on
     PostgreSQL.
     """
 
     async def read(self, statement: str, *values: Any) -> list[Any]:
         """Return the rows that a statement finds."""
+
+    async def find(self, read: PointRead[Model], key: str | bytes) -> Model | None:
+        """Return the row with this key; None if there is none. PostgreSQL reads for concurrent calls at once."""
 
     async def look_up(self, statement: str, *values: Any) -> list[Any]:
         """Do the same as `read`, for statements whose cost grows with a developer's data."""
@@ -76,11 +104,8 @@ class Database(Protocol):
         """Erase at most `limit` old rows; return their number."""
 
 
-AnyDatabase = TypeVar("AnyDatabase", bound=Database)
+class Queries:
+    """Methods of one part of a store, written once for both databases. A driver overrides the few that must differ."""
 
-
-class Queries(Generic[AnyDatabase]):
-    """The methods of one part of a store that are the same on both databases."""
-
-    def __init__(self, database: AnyDatabase) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database

@@ -5,12 +5,14 @@ from typing import Any, Final
 from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import Attempt, DeliveryCounts, DeliveryState, Event
 from taproof.core.model import TurnOffReason
-from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.rights import require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import attempt_values, recorded_values
 
+ENDED_AT_ONCE: Final = 200
+"""The maximum number of due deliveries that end in the transaction that removes their webhook. Ending 100,000 at once
+would block all other writers for seconds."""
 RECORD_EVENT: Final = """
 INSERT INTO webhook_events (session_id, id, type, encrypted_body, created_at, state, due_at, leased_until, attempts,
   project_id)
@@ -120,7 +122,7 @@ class _NotFailing(Exception):
     """Rolls back the transaction of `turn_off_webhook`."""
 
 
-class DeliveryQueries(Queries[AnyDatabase]):
+class DeliveryQueries(Queries):
     """See `storage.protocol.DeliveryStorage`."""
 
     async def read_oldest_due(self, now: int) -> int | None:

@@ -1,5 +1,6 @@
 """Developers and invitations."""
 
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from taproof.core.accounts import (
@@ -15,14 +16,13 @@ from taproof.core.accounts import (
 from taproof.core.errors import ProjectsNeedOwner
 from taproof.core.model import DeveloperSignIn
 from taproof.core.roles import Role
-from taproof.storage.protocol.developers import DescribeEnded, DescribeRemoved
 from taproof.storage.queries.credentials import (
     DELETE_ACCESS_TOKENS,
     DELETE_ACCESS_TOKENS_OF_SIGN_IN,
     DEVELOPER_COLUMNS,
     end_console_sessions,
 )
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 from taproof.storage.queries.members import settle_plans
 from taproof.storage.queries.projects import NAME_PROJECTS, erase_project
 from taproof.storage.queries.rights import FIND_DEVELOPER, SET_OWNER, end_membership, lock_members, require_sign_in
@@ -138,19 +138,32 @@ WHERE inviter_id = $1"""
 DELETE_DEVELOPER: Final = "DELETE FROM developers WHERE id = $1"
 
 
-class DeveloperQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.DeveloperStorage`."""
+DescribeEnded = Callable[[EndedRights], Sequence[AuditEntry]]
+"""Returns the audit entries for the rights that a report ended. A driver may call it more than once, so it must have no
+side effects."""
+
+
+DescribeRemoved = Callable[[RemovedDeveloper], Sequence[AuditEntry]]
+"""Returns the audit entries for the removal of a developer, with the same rules as `DescribeEnded`."""
+
+
+class DeveloperQueries(Queries):
+    """Developers and invitations."""
 
     async def create_developer(self, developer: Developer, *, entry: AuditEntry | None = None) -> bool:
+        """Store a developer; False if the e-mail address is taken (compared without case)."""
         return bool(await self._database.add(CREATE_DEVELOPER, *developer_values(developer), entry=entry))
 
     async def read_developer(self, email: str) -> Developer | None:
+        """Return the developer with this e-mail address (compared without case)."""
         return await self._find(READ_DEVELOPER, email.lower())
 
     async def read_developer_by_messenger_id(self, messenger_id: str) -> Developer | None:
+        """Return the developer to whom this messenger account is linked."""
         return await self._find(READ_DEVELOPER_BY_MESSENGER_ID, messenger_id)
 
     async def read_developer_of_sign_in(self, messenger_id: str, sign_in: str) -> Developer | None:
+        """Return the developer whose rights derive from a sign-in; otherwise the one to whom this account is linked."""
         return await self._find(FIND_DEVELOPER_OF_SIGN_IN, sign_in, messenger_id)
 
     async def _find(self, statement: str, *values: str) -> Developer | None:
@@ -158,11 +171,14 @@ class DeveloperQueries(Queries[AnyDatabase]):
         return developer_from(found[0]) if found else None
 
     async def list_developers(self) -> list[Developer]:
+        """Return all developers, oldest first."""
         return [developer_from(row) for row in await self._database.read(LIST_DEVELOPERS)]
 
     async def create_invitation(
         self, invitation: Invitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> None:
+        """Store an invitation, which replaces all others for the same developer or address (compared without case)."""
+
         async def create(transaction: Transaction) -> None:
             # With this lock, only one of two concurrent invitations remains, and none remains if another one is
             # accepted concurrently.
@@ -175,13 +191,16 @@ class DeveloperQueries(Queries[AnyDatabase]):
         await self._database.in_transaction(create)
 
     async def read_invitation(self, code_hash: bytes, now: int) -> Invitation | None:
+        """Return the invitation whose code has this SHA-256; None if there is none or it has expired at `now`."""
         found = await self._database.read(READ_INVITATION, code_hash, now)
         return invitation_from(found[0]) if found else None
 
     async def list_invitations(self, now: int) -> list[Invitation]:
+        """Return the invitations with an e-mail address that have not expired at `now`, newest first."""
         return [invitation_from(row) for row in await self._database.read(LIST_INVITATIONS, now)]
 
     async def delete_invitation(self, invitation_id: str, *, entry: AuditEntry | None = None) -> bool:
+        """Revoke an invitation; False if there is none."""
         return bool(await self._database.change(DELETE_INVITATION, invitation_id, entry=entry))
 
     async def accept_invitation(
@@ -193,6 +212,18 @@ class DeveloperQueries(Queries[AnyDatabase]):
         sign_in: DeveloperSignIn | None = None,
         entry: AuditEntry | None = None,
     ) -> InvitationOutcome:
+        """Accept an invitation: store `developer`, or link its messenger account to the existing developer.
+
+        Exactly one of several concurrent callers gets "accepted". This also deletes all other invitations for that
+        developer or that address, and those for the first developer. So no older link can link another account later.
+        With any other outcome, nothing is changed, and the invitation can be tried again. "not_first": the invitation
+        is for the first developer, but a developer exists. "email_taken" and "identity_taken": another developer has
+        that address or that messenger account. Linking another account to a developer ends that developer's console
+        sessions.
+
+        For an invitation with a `developer_id`, `developer` is the existing developer with the messenger account to
+        link. `sign_in` is the sign-in that confirmed this account.
+        """
         judged = (developer.email.lower(), developer.messenger_id, code_hash, now)
 
         async def accept(transaction: Transaction) -> InvitationOutcome:
@@ -226,6 +257,20 @@ class DeveloperQueries(Queries[AnyDatabase]):
         return await self._database.in_transaction(accept)
 
     async def end_sign_in(self, developer_id: str, sign_in: str, *, describe: DescribeEnded) -> EndedRights:
+        """End, in one transaction, all credentials and rights that derive from a developer's reported sign-in.
+
+        The sign-in must be reported before this call. The transaction ends:
+
+        - all console sessions of the developer;
+        - all access tokens that derive, directly or indirectly, from this sign-in or a later one;
+        - the invitations that derive from this sign-in or, if it linked the account, also from a later one;
+        - the memberships in projects of those who accepted one of these, and of those whom they invited in turn.
+
+        Developers who accepted one of these invitations can no longer sign in, and the credentials that they created
+        end too. A project that loses its last owner gets this developer as its owner. A messenger account that the
+        sign-in linked is unlinked. No such credential can be created meanwhile,
+        so none remains. Repeating the call is safe.
+        """
         values = (developer_id, sign_in)
 
         async def end(transaction: Transaction) -> EndedRights:
@@ -275,6 +320,15 @@ class DeveloperQueries(Queries[AnyDatabase]):
         delete_projects: bool = False,
         describe: DescribeRemoved = lambda _: (),
     ) -> RemovedDeveloper | None:
+        """Erase a developer's account with its credentials, memberships and invitations, in one transaction.
+
+        The projects of which the developer is the only owner pass to `successor_id`, or are deleted with
+        `delete_projects`. Return None if one of the two developers does not exist; nothing is changed.
+
+        Raises:
+            ProjectsNeedOwner: there are such projects, and neither is given.
+        """
+
         async def remove(transaction: Transaction) -> RemovedDeveloper | None:
             # These locks prevent creating and accepting invitations, and creating credentials.
             await transaction.lock_developers()

@@ -1,11 +1,52 @@
 """The columns of all encrypted values, and the statements that list and replace them when the master key rotates."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
-from taproof.storage.protocol.encrypted_values import EncryptedKind, EncryptedPage, EncryptedRow, Replacement, RowKey
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 from taproof.storage.queries.transaction import Transaction
+
+EncryptedKind = Literal[
+    "webhook_secret",
+    "next_webhook_secret",
+    "bot_token",
+    "event_body",
+    "webhook_answer",
+    "phone",
+    "phone_request",
+    "oidc_session",
+    "signing_key",
+    "mark",
+]
+"""A kind of encrypted value. Each kind is one column of one table: see `ENCRYPTED_COLUMNS`."""
+RowKey = tuple[str | int | bytes, ...]
+"""The primary key of a row."""
+
+
+class EncryptedRow(NamedTuple):
+    """An encrypted value. `name` is the id of the project, event or session, or the name of the metadata entry."""
+
+    key: RowKey
+    name: str
+    encrypted: bytes
+
+
+class EncryptedPage(NamedTuple):
+    """A page of encrypted values in the order of their keys.
+
+    `after` is the start of the next page, None after the last page. A page may be empty without being the last.
+    """
+
+    rows: list[EncryptedRow]
+    after: RowKey | None
+
+
+class Replacement(NamedTuple):
+    """A new encrypted value and the old one that it replaces. Nothing changes if the row no longer contains `old`."""
+
+    key: RowKey
+    old: bytes
+    new: bytes
 
 
 class EncryptedColumn(NamedTuple):
@@ -69,14 +110,17 @@ def encrypted_page(rows: list[Any], limit: int) -> EncryptedPage:
     return EncryptedPage([each for each in found if each.encrypted], found[-1].key if len(rows) == limit else None)
 
 
-class EncryptedValueQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.EncryptedValueStorage`."""
+class EncryptedValueQueries(Queries):
+    """All encrypted values, for the rotation of the master key."""
 
     async def list_encrypted_values(self, kind: EncryptedKind, after: RowKey | None, limit: int) -> EncryptedPage:
+        """Return the next encrypted values of a kind, from at most `limit` rows. Rows added meanwhile may be missed."""
         start = ENCRYPTED_COLUMNS[kind].before_all if after is None else after
         return encrypted_page(await self._database.read(LIST_ENCRYPTED[kind], *start, limit), limit)
 
     async def replace_encrypted_values(self, kind: EncryptedKind, replacements: Sequence[Replacement]) -> int:
+        """Replace each value that has not changed since it was read; return the number of replaced values."""
+
         async def replace(transaction: Transaction) -> int:
             statement = REPLACE_ENCRYPTED[kind]
             return sum(

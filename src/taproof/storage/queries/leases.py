@@ -3,7 +3,7 @@
 from typing import Final
 
 from taproof.core.leases import Lease
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 
 HOLD_LEASE: Final = """
 INSERT INTO leases (name, holder, held_until) VALUES ($1, $2, $3)
@@ -14,14 +14,17 @@ RELEASE_LEASE: Final = "DELETE FROM leases WHERE name = $1 AND holder = $2"
 LIST_LEASES: Final = "SELECT name, holder, held_until FROM leases ORDER BY name"
 
 
-class LeaseQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.LeaseStorage`."""
+class LeaseQueries(Queries):
+    """Leases, with which the processes on one store elect a leader."""
 
     async def hold_lease(self, name: str, holder: str, now: int, until: int) -> bool:
+        """Take or renew the lease `name` for `holder`; False while another process holds it and it has not expired."""
         return bool(await self._database.add(HOLD_LEASE, name, holder, until, now))
 
     async def release_lease(self, name: str, holder: str) -> None:
+        """Release a lease, so that another process can take it. Do nothing if `holder` does not hold it."""
         await self._database.change(RELEASE_LEASE, name, holder)
 
     async def list_leases(self) -> list[Lease]:
+        """Return all leases, also expired ones, ordered by name."""
         return [Lease(*row) for row in await self._database.read(LIST_LEASES)]

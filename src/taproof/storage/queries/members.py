@@ -1,12 +1,11 @@
 """The members of projects, and the invitations that add members."""
 
-from typing import Final
+from typing import Final, Literal
 
 from taproof.core.accounts import AuditEntry, Member, MemberInvitation
 from taproof.core.errors import LastOwner
 from taproof.core.roles import PERMITTED, Role, require_action
-from taproof.storage.protocol.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT, JoinOutcome
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries
 from taproof.storage.queries.plans import STOP_COLLECTING_IN_PROJECT
 from taproof.storage.queries.projects import COUNT_PROJECTS
 from taproof.storage.queries.rights import (
@@ -62,22 +61,49 @@ SELECT o.project_id, $1, o.inviter_id, o.sign_in FROM member_origins o WHERE o.p
 ON CONFLICT DO NOTHING"""
 
 
-class MemberQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.MemberStorage`."""
+MEMBER_LIMIT: Final = 100
+"""The maximum number of a project's members, and of its open invitations."""
+MEMBERSHIP_LIMIT: Final = 2000
+"""The maximum number of projects of which a developer becomes a member: calls across all projects read them all."""
+JoinOutcome = Literal["joined", "gone", "already_member", "full", "too_many"]
+"""The result of accepting an invitation. "gone": it does not exist, was used or revoked, or has expired."""
+
+
+class MemberQueries(Queries):
+    """The members of projects, and the invitations that add members.
+
+    Each project has an owner at any time. The plan of the owner `Project.developer_id` counts. If that developer is no
+    longer an owner, the project moves to the plan of the owner who joined first. It stops collecting phone numbers if
+    that plan is "free".
+
+    A change for a developer checks their role in the same transaction. It raises InsufficientRole if the role does not
+    permit the change.
+    """
 
     async def read_role(self, developer_id: str, project_id: str) -> Role | None:
+        """Return a developer's role in a project; None if they are no member."""
         found = await self._database.read(FIND_ROLE, project_id, developer_id)
         return found[0][0] if found else None
 
     async def read_roles(self, developer_id: str) -> set[Role]:
+        """Return the roles that a developer has in any project."""
         return {row[0] for row in await self._database.read(READ_ROLES, developer_id)}
 
     async def list_members(self, project_id: str) -> list[Member]:
+        """Return the members of a project, in the order in which they joined."""
         return [Member(*row) for row in await self._database.read(LIST_MEMBERS, project_id)]
 
     async def update_role(
         self, developer_id: str, project_id: str, member_id: str, role: Role, *, entry: AuditEntry | None = None
     ) -> Role | None:
+        """Give a member another role on behalf of `developer_id`; return the previous one.
+
+        Return None if one of the two is no member. The open invitations of a member who may no longer invite end.
+
+        Raises:
+            LastOwner: the member is the only owner.
+        """
+
         async def update(transaction: Transaction) -> Role | None:
             await transaction.lock(FIND_OWNERS, project_id, mode="FOR SHARE")
             roles = await lock_members(transaction, project_id)
@@ -100,6 +126,14 @@ class MemberQueries(Queries[AnyDatabase]):
     async def delete_member(
         self, developer_id: str, project_id: str, member_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
+        """Remove a member on behalf of `developer_id`; False if one of the two is no member. Anyone may leave.
+
+        The open invitations of the removed member end. Once this returns, no change that the member began is made.
+
+        Raises:
+            LastOwner: the member is the only owner.
+        """
+
         async def delete(transaction: Transaction) -> bool:
             await transaction.lock(FIND_OWNERS, project_id, mode="FOR SHARE")
             roles = await lock_members(transaction, project_id)
@@ -120,6 +154,7 @@ class MemberQueries(Queries[AnyDatabase]):
     async def create_member_invitation(
         self, invitation: MemberInvitation, code_hash: bytes, *, entry: AuditEntry | None = None
     ) -> bool:
+        """Store an invitation; False if its inviter is no member, or if the project has `MEMBER_LIMIT` open ones."""
         values = (*member_invitation_values(invitation, code_hash), MEMBER_LIMIT)
 
         async def create(transaction: Transaction) -> bool:
@@ -139,16 +174,20 @@ class MemberQueries(Queries[AnyDatabase]):
         return await self._database.in_transaction(create)
 
     async def read_member_invitation(self, code_hash: bytes, now: int) -> MemberInvitation | None:
+        """Return the invitation whose code has this SHA-256; None if there is none or it has expired at `now`."""
         found = await self._database.read(READ_MEMBER_INVITATION, code_hash, now)
         return MemberInvitation(*found[0]) if found else None
 
     async def list_member_invitations(self, project_id: str, now: int) -> list[MemberInvitation]:
+        """Return the invitations of a project that have not expired at `now`, newest first."""
         found = await self._database.read(LIST_MEMBER_INVITATIONS, project_id, now)
         return [MemberInvitation(*row) for row in found]
 
     async def delete_member_invitation(
         self, developer_id: str, project_id: str, invitation_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
+        """Revoke an invitation on behalf of `developer_id`; False if they are no member, or there is none."""
+
         async def delete(transaction: Transaction) -> bool:
             roles = await lock_members(transaction, project_id)
             if developer_id not in roles:
@@ -164,6 +203,12 @@ class MemberQueries(Queries[AnyDatabase]):
     async def accept_member_invitation(
         self, code_hash: bytes, developer_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> JoinOutcome:
+        """Make a developer a member, and end the invitation. Exactly one of several callers gets "joined".
+
+        With any other outcome, nothing is changed, and the invitation can be tried again. "full": the project has
+        `MEMBER_LIMIT` members. "too_many": the developer is a member of `MEMBERSHIP_LIMIT` projects.
+        """
+
         async def accept(transaction: Transaction) -> JoinOutcome:
             found = await transaction.fetch(READ_MEMBER_INVITATION, code_hash, now)
             if not found:

@@ -1,10 +1,9 @@
 """Developers' plans and their usage."""
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from taproof.core.accounts import AuditEntry, Plan
-from taproof.storage.protocol.plans import Used
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 
 UPDATE_PLAN: Final = "UPDATE developers SET plan = $1 WHERE id = $2 AND plan <> $1 RETURNING id"
@@ -29,10 +28,25 @@ ON CONFLICT (developer_id, day) DO UPDATE SET confirmed = removed_usage.confirme
 PURGE_REMOVED_USAGE: Final = Purge("removed_usage", "developer_id, day", "day < $1")
 
 
-class PlanQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.PlanStorage`."""
+class Used(NamedTuple):
+    """The usage of a developer's plan: the number of projects, and of sign-ins confirmed since a given day.
+
+    A user counts once a day, even if they sign in several times or to several projects of the developer.
+    """
+
+    projects: int
+    sign_ins: int
+
+
+class PlanQueries(Queries):
+    """Developers' plans and their usage."""
 
     async def update_plan(self, developer_id: str, plan: Plan, *, entry: AuditEntry | None = None) -> bool:
+        """Change a developer's plan; False if there is no such developer, or if they are already on this plan.
+
+        With "free", all their projects stop collecting phone numbers, and no concurrent change can turn it on again.
+        """
+
         async def update(transaction: Transaction) -> bool:
             # Lock the developer before any project, as every change of `collect_phone` does.
             if not await transaction.fetch(UPDATE_PLAN, plan, developer_id):
@@ -46,8 +60,10 @@ class PlanQueries(Queries[AnyDatabase]):
         return await self._database.in_transaction(update)
 
     async def read_used(self, developer_id: str, first_day: int) -> Used:
+        """Return a developer's usage since `first_day`, by session day, including users of deleted projects."""
         found = await self._database.read(READ_USED, developer_id, first_day)
         return Used(*found[0]) if found else Used(0, 0)
 
     async def purge_removed_usage(self, before_day: int, limit: int) -> int:
+        """Erase deleted projects' usage before `before_day`; return the number of erased days, at most `limit`."""
         return await self._database.purge(PURGE_REMOVED_USAGE, before_day, limit)

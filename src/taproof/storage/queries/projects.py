@@ -1,18 +1,32 @@
 """Projects and their secrets."""
 
+import json
+from collections.abc import Sequence
 from typing import Final, Literal
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import BotTaken
-from taproof.core.model import PROJECT_FLAGS, NamedProject, Project, ProjectChanges
+from taproof.core.model import (
+    PROJECT_FLAGS,
+    EncryptedWebhookSecrets,
+    NamedProject,
+    Project,
+    ProjectChanges,
+    SignInProject,
+)
 from taproof.core.project_bots import BotChange
 from taproof.core.return_url import lacks_return_page
 from taproof.core.roles import require_action
-from taproof.storage.protocol.deliveries import ENDED_AT_ONCE
-from taproof.storage.protocol.projects import NO_LIMIT
 from taproof.storage.queries.bots import is_taken, write_bot
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
-from taproof.storage.queries.deliveries import FIND_ENDED_WEBHOOK, FORGET_ENDPOINT, begin_ending, continue_ending
+from taproof.storage.queries.counts import ERASE_DAILY_COUNTS, remove_user_days
+from taproof.storage.queries.database import NO_LIMIT, Purge, Queries, point_read
+from taproof.storage.queries.deliveries import (
+    ENDED_AT_ONCE,
+    FIND_ENDED_WEBHOOK,
+    FORGET_ENDPOINT,
+    begin_ending,
+    continue_ending,
+)
 from taproof.storage.queries.oidc.clients import DELETE_CLIENTS
 from taproof.storage.queries.rights import (
     ADD_MEMBER,
@@ -25,7 +39,8 @@ from taproof.storage.queries.rights import (
     require_role,
 )
 from taproof.storage.queries.transaction import Transaction
-from taproof.storage.rows import change_values, project_from, project_values
+from taproof.storage.queries.users import ERASE_BLOCKS
+from taproof.storage.rows import change_values, project_from, project_values, sign_in_project_from
 
 _SETTINGS: Final = (
     *PROJECT_FLAGS,
@@ -46,10 +61,10 @@ INSERT INTO projects ({", ".join(_COLUMNS)}, creator_id)
 SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 1))}, $2
 WHERE (SELECT COUNT(*) FROM projects WHERE developer_id = $2) < ${len(_COLUMNS) + 1}
   AND ({_COLLECT} = 0 OR EXISTS (SELECT 1 FROM developers d WHERE d.id = $2 AND d.plan <> 'free')) RETURNING id"""
-_PROJECT: Final = f"""
-SELECT p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url, p.created_at,
-  {", ".join(f"p.{flag}" for flag in PROJECT_FLAGS)}"""
-_COUNTED: Final = f"""{_PROJECT},
+_PROJECT: Final = f"""p.id, p.developer_id, p.name, p.secret_key_preview, p.encrypted_webhook_secret, p.webhook_url,
+  p.created_at, {", ".join(f"p.{flag}" for flag in PROJECT_FLAGS)}"""
+_COUNTED: Final = f"""
+SELECT {_PROJECT},
   (SELECT COALESCE(SUM(c.requested), 0) FROM daily_counts c WHERE c.project_id = p.id),
   (SELECT COALESCE(SUM(c.confirmed), 0) FROM daily_counts c WHERE c.project_id = p.id),
   p.encrypted_next_webhook_secret, p.next_webhook_secret_at, w.failing_since, w.off_at, w.off_reason, w.off_url,
@@ -68,15 +83,21 @@ SELECT p.id, p.name FROM project_members m JOIN projects p ON p.id = m.project_i
 WHERE m.developer_id = $1 ORDER BY p.created_at, p.id"""
 READ_PROJECTS: Final = f"""{_MEMBER_PROJECT}
 WHERE m.developer_id = $1 AND m.project_id IN (SELECT value FROM json_each($2)) ORDER BY p.created_at, p.id"""
-READ_PROJECT_BY_SECRET_KEY: Final = f"{_PROJECT} FROM projects p WHERE p.secret_key_hash = $1"
-READ_WEBHOOK_SECRETS: Final = """
-SELECT encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at FROM projects WHERE id = $1"""
-READ_SIGN_IN_PROJECT: Final = """
-SELECT p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
+READ_PROJECT_BY_SECRET_KEY: Final = point_read(project_from, _PROJECT, "projects p", "p.secret_key_hash", "BYTEA")
+READ_WEBHOOK_SECRETS: Final = point_read(
+    lambda row: EncryptedWebhookSecrets(*row),
+    "encrypted_webhook_secret, encrypted_next_webhook_secret, next_webhook_secret_at",
+    "projects",
+    "id",
+)
+READ_SIGN_IN_PROJECT: Final = point_read(
+    sign_in_project_from,
+    """p.developer_id, COALESCE(d.plan, 'free'), p.is_active, p.public_access, p.show_context, p.match_code,
   p.allowed_origins, p.bot_id, p.bot_username, p.bot_broken_at,
-  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END,
-  p.same_device, p.return_urls
-FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = $1"""
+  CASE WHEN d.plan <> 'free' THEN p.collect_phone * p.phone_required ELSE 0 END, p.same_device, p.return_urls""",
+    "projects p LEFT JOIN developers d ON d.id = p.developer_id",
+    "p.id",
+)
 _CHANGED: Final = ("name", "webhook_url", *_SETTINGS)
 LOCK_PROJECTS: Final = "SELECT id FROM projects WHERE id = $1 OR id = $2 ORDER BY id"
 FIND_DEVELOPER_OF_PROJECT: Final = """
@@ -111,8 +132,12 @@ ERASE_SESSIONS: Final = Purge("sessions", "day, token_hash", "project_id = $1")
 ERASE_EVENTS: Final = Purge("webhook_events", "id", "project_id = $1")
 
 
-class ProjectQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.ProjectStorage`."""
+class ProjectQueries(Queries):
+    """Projects and their secrets.
+
+    A developer's projects are those of which they are a member. A method that changes a project for a developer checks
+    their role in the same transaction. It raises InsufficientRole if the role does not permit the change.
+    """
 
     async def create_project(
         self,
@@ -123,6 +148,13 @@ class ProjectQueries(Queries[AnyDatabase]):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> bool:
+        """Store a project with its developer as the owner, together with its bot if `bot` is given.
+
+        Return False if the developer has `limit` projects, or if the project collects phone numbers on the plan "free".
+
+        Raises:
+            BotTaken: the bot serves another project, and this change does not take it away.
+        """
         creator = (project.id, project.developer_id, "owner", project.created_at, "")
 
         async def create(transaction: Transaction) -> bool | Literal["taken"]:
@@ -142,22 +174,44 @@ class ProjectQueries(Queries[AnyDatabase]):
         return created
 
     async def read_project(self, project_id: str) -> Project | None:
+        """Return a project with its counts."""
         found = await self._database.read(READ_PROJECT, project_id)
         return project_from(found[0]) if found else None
 
     async def read_member_project(self, developer_id: str, project_id: str) -> Project | None:
+        """Return a project with its counts, its plan and the developer's role; None if they are no member."""
         found = await self._database.read(READ_MEMBER_PROJECT, developer_id, project_id)
         return project_from(found[0]) if found else None
 
+    async def read_webhook_secrets(self, project_id: str) -> EncryptedWebhookSecrets | None:
+        """Return a project's webhook secrets in their stored form."""
+        return await self._database.find(READ_WEBHOOK_SECRETS, project_id)
+
+    async def read_project_by_secret_key(self, secret_key_hash: bytes) -> Project | None:
+        """Return the project whose current secret key has this hash. Its counts are 0."""
+        return await self._database.find(READ_PROJECT_BY_SECRET_KEY, secret_key_hash)
+
     async def list_projects(self, developer_id: str) -> list[Project]:
+        """Return a developer's projects with their counts, oldest first."""
         return [project_from(row) for row in await self._database.look_up(LIST_PROJECTS, developer_id)]
 
     async def count_projects(self, developer_id: str) -> int:
+        """Return the number of a developer's projects."""
         found = await self._database.read(COUNT_PROJECTS, developer_id)
         return int(found[0][0]) if found else 0
 
     async def name_projects(self, developer_id: str) -> list[NamedProject]:
+        """Return the id and name of each of a developer's projects, oldest first. This is cheaper than with counts."""
         return [NamedProject(*row) for row in await self._database.look_up(NAME_PROJECTS, developer_id)]
+
+    async def read_projects(self, developer_id: str, project_ids: Sequence[str]) -> list[Project]:
+        """Return the projects with these ids that belong to this developer, with their counts, oldest first."""
+        found = await self._database.look_up(READ_PROJECTS, developer_id, json.dumps(list(project_ids)))
+        return [project_from(row) for row in found]
+
+    async def read_sign_in_project(self, project_id: str) -> SignInProject | None:
+        """Return the project settings that apply to a new session."""
+        return await self._database.find(READ_SIGN_IN_PROJECT, project_id)
 
     async def update_project(
         self,
@@ -169,6 +223,20 @@ class ProjectQueries(Queries[AnyDatabase]):
         entry: AuditEntry | None = None,
         bot: BotChange | None = None,
     ) -> Project | None:
+        """Change the fields that are not None, and the bot if `bot` is given. Either all changes are made or none.
+
+        Return None if this developer has no such project, if the change starts to collect phone numbers on the plan
+        "free", or if it leaves a policy other than "off" without a page to return to: an allowed origin or return URL
+        that the messenger opens, or the page of the sign-ins of an OpenID Connect client.
+
+        Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them immediately, and the rest in
+        `end_deliveries`. Until then, the rest are shown as due, but no worker can claim them. A new webhook URL is set
+        only after the last of them has ended. Setting a webhook URL, even the same one, resets the endpoint's state:
+        since when it has been failing, and whether it was turned off.
+
+        Raises:
+            BotTaken: the bot serves another project, and this change does not take it away.
+        """
         # A change of only the bot has no entry but that of `bot`.
         changed = entry if changes != ProjectChanges() else None
 
@@ -208,6 +276,7 @@ class ProjectQueries(Queries[AnyDatabase]):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
+        """Replace both secrets, and end a rotation in progress. Return False if this developer has no such project."""
         member = (developer_id, project_id)
         values = (secret_key_hash, secret_key_preview, encrypted_webhook_secret, project_id)
         changed = await change_as_member(
@@ -225,6 +294,10 @@ class ProjectQueries(Queries[AnyDatabase]):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
+        """Store a webhook secret that replaces the current one at `next_at`.
+
+        Return False if this developer has no such project, or if another rotation is in progress at `now`.
+        """
         member, values = (developer_id, project_id), (encrypted_next_secret, next_at, project_id, now)
         changed = await change_as_member(self._database, member, "secrets", ROTATE_WEBHOOK_SECRET, *values, entry=entry)
         return bool(changed)
@@ -232,6 +305,7 @@ class ProjectQueries(Queries[AnyDatabase]):
     async def promote_webhook_secret(
         self, developer_id: str, project_id: str, now: int, *, entry: AuditEntry | None = None
     ) -> bool:
+        """Make the next webhook secret the current one; False if no rotation is in progress at `now`."""
         member, values = (developer_id, project_id), (project_id, now)
         changed = await change_as_member(
             self._database, member, "secrets", PROMOTE_WEBHOOK_SECRET, *values, entry=entry
@@ -239,6 +313,11 @@ class ProjectQueries(Queries[AnyDatabase]):
         return bool(changed)
 
     async def delete_project(self, developer_id: str, project_id: str, *, entry: AuditEntry | None = None) -> bool:
+        """Delete a project. From then on, no method finds its data, but `read_used` still counts its users.
+
+        `purge_deleted_projects` erases the remaining rows, and removes the project's users from `read_daily_users`.
+        """
+
         async def delete(transaction: Transaction) -> bool:
             roles = await lock_members(transaction, project_id)
             if developer_id not in roles:
@@ -249,6 +328,25 @@ class ProjectQueries(Queries[AnyDatabase]):
             return True
 
         return await self._database.in_transaction(delete)
+
+    async def purge_deleted_projects(self, limit: int) -> int:
+        """Erase at most about `limit` rows of deleted projects; return their number (0: none is left)."""
+
+        async def purge(transaction: Transaction) -> int:
+            found = await transaction.fetch(NEXT_DELETED_PROJECT)
+            if not found:
+                return 0
+            project_id, plan_id, creator_id = found[0]
+            erased = len(await transaction.fetch(ERASE_SESSIONS.sqlite, project_id, limit))
+            erased += len(await transaction.fetch(ERASE_EVENTS.sqlite, project_id, limit))
+            erased += await remove_user_days(transaction, creator_id, project_id, plan_id, limit // 5 + 1)
+            if erased == 0:
+                for statement in (ERASE_DAILY_COUNTS, FORGET_ENDPOINT, ERASE_BLOCKS, FORGET_DELETED_PROJECT):
+                    await transaction.fetch(statement, project_id)
+                erased = 1
+            return erased
+
+        return await self._database.in_transaction(purge) if await self._database.read(NEXT_DELETED_PROJECT) else 0
 
 
 async def erase_project(transaction: Transaction, project_id: str) -> None:

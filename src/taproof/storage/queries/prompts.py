@@ -6,7 +6,7 @@ from typing import Any, Final
 from taproof.core.clock import HOUR
 from taproof.core.model import EndedPrompt, Hint, Renewal, SessionKey, ShownPrompt
 from taproof.core.return_code import RETURN_LIFETIME
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Database, Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 
 REPLACE_PROMPT: Final = """
@@ -65,14 +65,29 @@ Announce = Callable[[Sequence[tuple[SessionKey, Hint]]], Awaitable[None]]
 """Announces new hints to the other processes."""
 
 
-class PromptQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.PromptStorage`."""
+class PromptQueries(Queries):
+    """The messages that show sessions to their owners."""
 
-    def __init__(self, database: AnyDatabase, announce: Announce) -> None:
+    def __init__(self, database: Database, announce: Announce) -> None:
         super().__init__(database)
         self._announce = announce
 
+    async def record_prompt(self, prompt: ShownPrompt) -> Hint | None:
+        """Record which message shows a session, instead of an earlier one; return the session's hint.
+
+        If the application has cancelled the session, the message must be edited. Return None and record nothing if the
+        session does not belong to this account.
+        """
+        key, *shown = prompt
+        found = await self._database.change(RECORD_PROMPT, *shown, *key)
+        return found[0][0] if found else None
+
     async def renew_prompt(self, prompt: ShownPrompt, tap_id: str, now: int, limit: int, pause: int) -> Renewal:
+        """Begin to replace the message that shows a session by a fresh one, because of the tap `tap_id`.
+
+        `record_prompt` ends it. A session has at most `limit` fresh messages, and at most one within `pause` ms. Of
+        several taps at the same time, one begins. The same tap begins again until the message is recorded.
+        """
         key, bot_id, messenger_id, _, language = prompt
         found = await self._database.read(READ_RENEWAL, *key, messenger_id)
         if not found:
@@ -90,10 +105,13 @@ class PromptQueries(Queries[AnyDatabase]):
         return Renewal("begun", message_id)
 
     async def find_message(self, key: SessionKey, bot_id: int, messenger_id: str) -> int | None:
+        """Return the id of this bot's message that shows a session to this account; None if none is recorded."""
         found = await self._database.read(FIND_MESSAGE, *key, bot_id, messenger_id)
         return found[0][0] if found else None
 
     async def mark_unreachable(self, bot_id: int, messenger_id: str, now: int) -> Sequence[SessionKey]:
+        """Give the account's pending sessions with this bot the hint "unreachable"; return the changed ones."""
+
         async def mark(transaction: Transaction) -> list[SessionKey]:
             changed: list[SessionKey] = []
             for *key, _, _ in await transaction.fetch(FIND_PROMPTS, messenger_id, bot_id, now):
@@ -110,6 +128,11 @@ class PromptQueries(Queries[AnyDatabase]):
         return changed
 
     async def mark_reachable(self, bot_id: int, messenger_id: str, now: int) -> Sequence[tuple[SessionKey, Hint]]:
+        """Give these sessions their earlier hints again; return the changed ones with their hints.
+
+        A session whose prompt was never delivered gets the hint "waiting".
+        """
+
         async def mark(transaction: Transaction) -> list[tuple[SessionKey, Hint]]:
             changed: list[tuple[SessionKey, Hint]] = []
             for *key, message_id, hint in await transaction.fetch(FIND_PROMPTS, messenger_id, bot_id, now):
@@ -125,13 +148,26 @@ class PromptQueries(Queries[AnyDatabase]):
         await self._announce(changed)
         return changed
 
+    async def claim_ended_prompts(self, now: int, leased_until: int, limit: int) -> list[EndedPrompt]:
+        """Claim messages that must be edited and that no other process holds at `now`. Claims end at `leased_until`."""
+        # A write waits for the disk, so start one only if there is something to claim.
+        if not await self._database.read(ANY_DUE_PROMPT, now):
+            return []
+        return [ended_prompt_from(row) for row in await self._database.change(CLAIM_PROMPTS, leased_until, now, limit)]
+
     async def finish_prompt(self, ended: EndedPrompt) -> bool:
+        """Erase a claimed prompt, because its message needs no edit any more; False if the claim was lost."""
         return bool(await self._database.change(FINISH_PROMPT, *ended.prompt.key, ended.leased_until))
 
     async def postpone_prompt(self, ended: EndedPrompt, until: int) -> bool:
+        """Give up a claim, so that the message is claimed again from `until` on; False if the claim was lost."""
         return bool(await self._database.change(POSTPONE_PROMPT, until, *ended.prompt.key, ended.leased_until))
 
     async def purge_prompts(self, now: int, limit: int) -> int:
+        """Erase at most `limit` prompts whose sessions have expired, at the latest; return their number.
+
+        A message that must still be edited is kept for another hour.
+        """
         # `expires_at` is the session's when the prompt was sent. Confirm may postpone it by up to `RETURN_LIFETIME`.
         return await self._database.purge(PURGE_PROMPTS, now - RETURN_LIFETIME, limit)
 

@@ -1,20 +1,50 @@
 """Sessions and their changes of state."""
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from taproof.core.clock import Clock
-from taproof.core.model import ConsumedSession, MessengerIdentity, ReturningUser, SessionKey
+from taproof.core.errors import (
+    ProjectNotFound,
+    ProjectPaused,
+    PublicAccessDisabled,
+    SameDeviceRequired,
+    TaproofError,
+)
+from taproof.core.model import (
+    ConsumedSession,
+    FoundState,
+    MessengerIdentity,
+    Refused,
+    ReturningUser,
+    ReturnPolicy,
+    SessionKey,
+)
 from taproof.core.session_state import next_expiry
-from taproof.storage.queries.database import AnyDatabase, Queries
-from taproof.storage.rows import Values, consumed_from, identity_values, returning_user_from
+from taproof.storage.queries.database import Database, Queries
+from taproof.storage.rows import Row, Values, consumed_from, identity_values, returning_user_from
 
-CREATE_SESSION: Final = """
+CREATION_REFUSAL: Final = """CASE WHEN p.id IS NULL THEN 'no_project'
+  WHEN p.public_access = 0 AND {public} = 1 THEN 'no_public_access'
+  WHEN p.same_device = 'require' AND ({url} IS NULL OR {challenge} IS NULL) THEN 'no_return'
+  WHEN p.is_active = 0 THEN 'paused' END"""
+"""The reason why a project gets no new session; null if it gets one."""
+REFUSALS: Final[Mapping[str, type[TaproofError]]] = {
+    "no_project": ProjectNotFound,
+    "no_public_access": PublicAccessDisabled,
+    "no_return": SameDeviceRequired,
+    "paused": ProjectPaused,
+}
+RETURN_URL: Final = "CASE p.same_device WHEN 'off' THEN NULL ELSE {url} END"
+CREATE_SESSION: Final = f"""
 INSERT INTO sessions (day, token_hash, id, status, created_at, expires_at, code_challenge, bot_id, context, match_code,
   match_choices, return_url, return_required, project_id)
-SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, $11, $12, p.id FROM projects p
-WHERE p.id = $13 AND p.is_active = 1 AND (p.public_access = 1 OR $14 = 0)
-  AND (p.same_device <> 'require' OR $12 = 1)
-RETURNING id"""
+SELECT $1, $2, $3, 'pending', $4, $5, $6, $7, $8, $9, $10, {RETURN_URL.format(url="$11")},
+  CASE p.same_device WHEN 'require' THEN 1 ELSE 0 END, p.id
+FROM projects p WHERE p.id = $12 AND {CREATION_REFUSAL.format(public="$13", url="$11", challenge="$6")} IS NULL
+RETURNING return_required, return_url IS NOT NULL"""
+EXPLAIN_CREATION: Final = f"""
+SELECT {CREATION_REFUSAL.format(public="$1", url="$2", challenge="$3")} FROM projects p WHERE p.id = $4"""
 POLL_SESSION: Final = """
 SELECT s.project_id, p.public_access, s.status, s.expires_at, s.code_challenge, s.encrypted_phone, s.hint,
   s.return_required, s.return_hash, CASE s.status WHEN 'confirmed' THEN p.encrypted_webhook_secret END,
@@ -33,6 +63,10 @@ PROMPT_COLUMNS: Final = """
 READ_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS}, {PROMPT_COLUMNS.format(viewer="$1")}
 {OF_SESSIONS} LEFT JOIN developers d ON d.id = p.developer_id WHERE s.day = $2 AND s.token_hash = $3"""
+FIND_STATE: Final = f"""
+SELECT s.status, s.opener_id, s.expires_at, s.confirmed_at, s.cancelled_at, s.withdrawn {OF_SESSIONS}
+WHERE s.day = $1 AND s.token_hash = $2"""
+"""Finds the reason why a guarded statement changed nothing, in the transaction of that statement."""
 OPEN_SESSION: Final = """
 UPDATE sessions SET opened_at = $1, opener_id = $2, hint = $3
 WHERE day = $4 AND token_hash = $5 AND status = 'pending' AND opener_id IS NULL AND expires_at > $6
@@ -41,23 +75,26 @@ SET_HINT: Final = """
 UPDATE sessions SET hint = $1
 WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NULL
   AND (hint IS NULL OR hint <> $1) RETURNING project_id"""
-CONFIRM_SESSION: Final = """
+_COLLECTS: Final = """EXISTS (SELECT 1 FROM projects p JOIN developers d ON d.id = p.developer_id
+  WHERE p.id = sessions.project_id AND p.collect_phone = 1 AND d.plan <> 'free')"""
+"""Whether the project still collects phone numbers, and its plan still allows it."""
+CONFIRM_SESSION: Final = f"""
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, messenger_id = $2, messenger_name = $3,
-  messenger_username = $4, encrypted_phone = $5, context = NULL, return_url = NULL
+  messenger_username = $4, encrypted_phone = CASE WHEN $5 IS NOT NULL AND {_COLLECTS} THEN $5 END, context = NULL,
+  return_url = NULL
 WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND return_required = 0 AND opener_id = $2
-  AND expires_at > $8
-  AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
-    AND ($5 IS NULL OR (p.collect_phone = 1 AND d.plan <> 'free')))
-RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id"""
+  AND expires_at > $8 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id,
+  encrypted_phone IS NOT NULL"""
 # A pending session with `confirmed_at` waits for its return code: see "returning" in `core/session_state.py`.
 # PostgreSQL runs the next three statements too. `storage/postgres/` explains `status || ''` and `COALESCE(…, '')`.
-AWAIT_RETURN: Final = """
+AWAIT_RETURN: Final = f"""
 UPDATE sessions SET confirmed_at = $1, expires_at = $2, messenger_id = $3, messenger_name = $4,
-  messenger_username = $5, return_hash = $6, encrypted_phone = $7, context = NULL, hint = 'return'
+  messenger_username = $5, return_hash = $6, encrypted_phone = CASE WHEN {_COLLECTS} THEN $7 END,
+  context = NULL, hint = 'return'
 WHERE day = $8 AND token_hash = $9 AND status || '' = 'pending' AND return_required = 1 AND confirmed_at IS NULL
   AND COALESCE(opener_id, '') = $3 AND expires_at > $10
-  AND EXISTS (SELECT 1 FROM projects p LEFT JOIN developers d ON d.id = p.developer_id WHERE p.id = sessions.project_id
-    AND ($11 = 0 OR (p.collect_phone = 1 AND d.plan <> 'free')))
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING id"""
 RENEW_RETURN: Final = """
 UPDATE sessions SET return_hash = $1
@@ -70,7 +107,7 @@ RETURN_SESSION: Final = """
 UPDATE sessions SET status = 'confirmed', confirmed_at = $1, return_url = NULL
 WHERE day = $2 AND token_hash = $3 AND status = 'pending' AND return_hash = $4 AND expires_at > $5
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
-RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id"""
+RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id, 0"""
 OF_RETURN: Final = (
     *("confirmed_at", "messenger_id", "messenger_name", "messenger_username", "encrypted_phone", "return_hash"),
 )
@@ -142,12 +179,22 @@ SELECT id FROM projects
 WHERE id IN (SELECT value FROM json_each($1)) AND webhook_url <> '' AND webhook_events LIKE '%auth.expired%'"""
 
 
+def return_policy(required: int, has_url: int) -> ReturnPolicy:
+    """Return the policy of a row of `CREATE_SESSION`."""
+    return ReturnPolicy(bool(required), offered=bool(has_url) and not required)
+
+
+def refused(rows: Sequence[Row]) -> Refused:
+    """Return the refusal with the state in the first row, if there is one."""
+    return Refused(FoundState(*rows[0]) if rows else None)
+
+
 def write_time(clock: Clock | None, now: int) -> int:
     """Return the time that a write compares with deadlines: no reader may see "expired" before a decision."""
     return now if clock is None else max(now, clock())
 
 
-class SessionQueries(Queries[AnyDatabase]):
+class SessionQueries(Queries):
     """See `storage.protocol.SessionStorage`.
 
     Args:
@@ -156,7 +203,7 @@ class SessionQueries(Queries[AnyDatabase]):
             Without it, the `now` of the decision counts.
     """
 
-    def __init__(self, database: AnyDatabase, clock: Clock | None) -> None:
+    def __init__(self, database: Database, clock: Clock | None) -> None:
         super().__init__(database)
         self._clock = clock
 
@@ -176,7 +223,7 @@ class SessionQueries(Queries[AnyDatabase]):
         encrypted_phone: bytes | None,
     ) -> Values:
         confirmed = (now, next_expiry("await_return", 0, now), *identity_values(identity), return_hash, encrypted_phone)
-        return (*confirmed, *key, self._deadline(now), int(encrypted_phone is not None))
+        return (*confirmed, *key, self._deadline(now))
 
     async def read_returning_user(self, key: SessionKey, return_hash: bytes) -> ReturningUser | None:
         found = await self._database.read(READ_RETURNING_USER, *key, return_hash)

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.counts import ProjectUser
 from taproof.core.model import NamedProject, PageCursor, PhoneRequest, SessionKey
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import page_start, phone_request_from, phone_request_values
 
@@ -51,18 +51,30 @@ WHERE u.developer_id = (SELECT p.creator_id FROM projects p WHERE p.id = $1)
   AND u.messenger_id = $2 AND u.project_id = $1 AND u.last_at IS NOT NULL"""
 
 
-class UserQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.UserStorage`."""
+PROJECTS_OF_USER: Final = 200
+"""The maximum number of projects searched for an account's sign-ins. The cost of a list depends only on this number."""
+
+
+class UserQueries(Queries):
+    """The users of projects, requests for their phone numbers, and the projects that they have blocked."""
 
     async def list_users(self, project_id: str, before: PageCursor | None, limit: int) -> list[ProjectUser]:
+        """Return the users who signed in to a project, the latest first. A position has `last_at` and the account."""
         found = await self._database.look_up(LIST_USERS, project_id, *page_start(before), limit)
         return [ProjectUser(*row) for row in found]
 
     async def read_user(self, project_id: str, messenger_id: str) -> ProjectUser | None:
+        """Return a user of a project; None if the account has not signed in to it, or was erased."""
         found = await self._database.read(READ_USER, project_id, messenger_id)
         return ProjectUser(*found[0]) if found else None
 
     async def ask_for_phone(self, request: PhoneRequest) -> None:
+        """Record that a user was asked for their contact. Repeating the call is safe.
+
+        Without the session, which an erasure may have deleted meanwhile, nothing is recorded.
+        The stored `asked_at` is later than that of any other request of this bot to this user.
+        """
+
         async def ask(transaction: Transaction) -> None:
             # An erasure deletes the session first. A request that it did not see would be left without a session.
             if await transaction.lock(HOLD_SESSION, *request.key, mode="FOR SHARE"):
@@ -71,24 +83,34 @@ class UserQueries(Queries[AnyDatabase]):
         await self._database.in_transaction(ask)
 
     async def read_phone_request(self, key: SessionKey) -> PhoneRequest | None:
+        """Return the request for a contact that belongs to this session; None if there is none."""
         found = await self._database.read(READ_PHONE_REQUEST, *key)
         return phone_request_from(found[0]) if found else None
 
     async def find_phone_request(self, messenger_id: str, bot_id: int) -> PhoneRequest | None:
+        """Return the latest request of this bot to this user, which is the one that a contact answers.
+
+        Its session may be decided or expired: a contact that is sent twice gets the same response twice.
+        """
         found = await self._database.read(FIND_PHONE_REQUEST, messenger_id, bot_id)
         return phone_request_from(found[0]) if found else None
 
     async def purge_phone_requests(self, expired_before: int, limit: int) -> int:
+        """Erase at most `limit` requests that expired at or before `expired_before`; return their number."""
         return await self._database.purge(PURGE_PHONE_REQUESTS, expired_before, limit)
 
     async def block_project(self, messenger_id: str, project_id: str, now: int) -> bool:
+        """Block a project for an account; False if it is already blocked, or if the project does not exist."""
         return bool(await self._database.change(BLOCK_PROJECT, messenger_id, project_id, now))
 
     async def unblock_project(self, messenger_id: str, project_id: str) -> bool:
+        """Remove a block; False if there is none."""
         return bool(await self._database.change(UNBLOCK_PROJECT, messenger_id, project_id))
 
     async def is_blocked(self, messenger_id: str, project_id: str) -> bool:
+        """Return whether an account has blocked a project."""
         return bool(await self._database.read(IS_BLOCKED, messenger_id, project_id))
 
     async def list_blocks(self, messenger_id: str, limit: int, *, project_id: str | None = None) -> list[NamedProject]:
+        """Return the projects that an account has blocked, most recent first; with `project_id`, only that project."""
         return [NamedProject(*row) for row in await self._database.read(LIST_BLOCKS, messenger_id, project_id, limit)]

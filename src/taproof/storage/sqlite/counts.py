@@ -12,7 +12,6 @@ import apsw
 
 from taproof.core.model import MessengerIdentity
 from taproof.storage.queries import counts as queries
-from taproof.storage.queries import plans as plan_queries
 from taproof.storage.sqlite.group_commit import rows
 
 Counted = Literal["requested", "opened", "confirmed", "used", "cancelled"]
@@ -77,24 +76,3 @@ def count_user(  # noqa: PLR0917 — the values of one row.
     connection.execute(queries.COUNT_DEVELOPER_USERS, (creator_id, day, 1, int(is_latest)))
     if is_latest and developer_last is not None:
         connection.execute(queries.COUNT_DEVELOPER_USERS, (creator_id, developer_last, 0, -1))
-
-
-def remove_user_days(connection: apsw.Connection, creator_id: str, project_id: str, plan_id: str, limit: int) -> int:
-    """Remove at most `limit` person-days of a deleted project from its creator's counts; return their number.
-
-    They still count towards the usage of the plan of the developer `plan_id`.
-    """
-    found = rows(connection, queries.NEXT_USER_DAYS, (project_id, limit))
-    for messenger_id, day in found:
-        connection.execute(queries.ERASE_USER_DAY, (creator_id, messenger_id, day, project_id))
-        _, last, _, in_developer = rows(
-            connection, queries.READ_USER_DAYS, (project_id, day, creator_id, messenger_id)
-        )[0]
-        if in_developer:
-            continue
-        was_latest = last is None or last < day
-        connection.execute(queries.COUNT_DEVELOPER_USERS, (creator_id, day, -1, -int(was_latest)))
-        connection.execute(plan_queries.REMEMBER_USAGE, (plan_id, day))
-        if was_latest and last is not None:
-            connection.execute(queries.COUNT_DEVELOPER_USERS, (creator_id, last, 0, 1))
-    return len(found)

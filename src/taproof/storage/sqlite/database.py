@@ -13,7 +13,7 @@ import apsw
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.errors import StoreUnavailable
-from taproof.storage.queries.database import Purge
+from taproof.storage.queries.database import Model, PointRead, Purge
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.sqlite.group_commit import GroupCommit
 from taproof.storage.sqlite.transaction import SqliteTransaction, finish
@@ -74,6 +74,10 @@ class SqliteDatabase:
 
     async def read(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return self.rows(statement, values)
+
+    async def find(self, read: PointRead[Model], key: str | bytes) -> Model | None:
+        found = self.rows(read.one, (key,))
+        return read.model(found[0]) if found else None
 
     async def look_up(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         return await self.in_snapshot(lambda read: read(statement, values))

@@ -25,8 +25,10 @@ from taproof.storage.sqlite.database import Read, SqliteDatabase
 from taproof.storage.sqlite.group_commit import rows
 
 
-class SqliteDeliveries(queries.DeliveryQueries[SqliteDatabase]):
+class SqliteDeliveries(queries.DeliveryQueries):
     """See `storage.protocol.DeliveryStorage`."""
+
+    _database: SqliteDatabase
 
     async def claim_deliveries(
         self, now: int, leased_until: int, limit: int, passed_over: PassedOver = NOBODY

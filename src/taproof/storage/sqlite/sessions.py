@@ -1,10 +1,11 @@
 """Sessions on SQLite."""
 
 import asyncio
+import dataclasses
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import apsw
 
@@ -15,15 +16,17 @@ from taproof.core.model import (
     ExpiredSession,
     Hint,
     MessengerIdentity,
+    NewPhone,
     NewSession,
     PageCursor,
     PolledSession,
+    Refused,
     ReturningUser,
+    ReturnPolicy,
     Session,
     SessionKey,
     Status,
 )
-from taproof.storage.protocol.users import PROJECTS_OF_USER
 from taproof.storage.queries import counts as count_queries
 from taproof.storage.queries import deliveries as delivery_queries
 from taproof.storage.queries import listing as listing_queries
@@ -31,6 +34,7 @@ from taproof.storage.queries import sessions as queries
 from taproof.storage.queries.database import Purge
 from taproof.storage.queries.listing import session_walks
 from taproof.storage.queries.prompts import END_PROMPT
+from taproof.storage.queries.users import PROJECTS_OF_USER
 from taproof.storage.rows import (
     Values,
     consumed_from,
@@ -49,7 +53,7 @@ from taproof.storage.sqlite.group_commit import rows
 _PURGE: Purge = Purge("sessions", "day, token_hash", "day < $1")
 
 
-class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
+class SqliteSessions(queries.SessionQueries):
     """See `storage.protocol.SessionStorage`.
 
     Args:
@@ -58,20 +62,27 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         clock: see `SessionQueries`.
     """
 
+    _database: SqliteDatabase
+
     def __init__(self, database: SqliteDatabase, counters: Counters, clock: Clock | None) -> None:
         super().__init__(database, clock)
         self._counters = counters
 
-    async def create_session(self, session: NewSession, *, public: bool) -> bool:
+    async def create_session(self, session: NewSession, *, public: bool) -> ReturnPolicy:
         values = new_session_values(session, public=public)
+        asked = (public, session.return_url, session.code_challenge, session.project_id)
 
-        def write(connection: apsw.Connection) -> bool:
-            if not rows(connection, queries.CREATE_SESSION, values):
-                return False
-            self._counters.add("requested", session.project_id, session.key.day)
-            return True
+        def write(connection: apsw.Connection) -> ReturnPolicy | str:
+            for created in rows(connection, queries.CREATE_SESSION, values):
+                self._counters.add("requested", session.project_id, session.key.day)
+                return queries.return_policy(*created)
+            found = rows(connection, queries.EXPLAIN_CREATION, asked)
+            return found[0][0] if found else "no_project"
 
-        return await self._database.writer.run(write)
+        created = await self._database.writer.run(write)
+        if isinstance(created, str):
+            raise queries.REFUSALS[created]
+        return created
 
     async def poll_session(self, key: SessionKey) -> PolledSession | None:
         found = self._database.rows(queries.POLL_SESSION, key)
@@ -81,13 +92,17 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         found = self._database.rows(queries.READ_SESSION, (viewer, *key))
         return session_from(found[0]) if found else None
 
-    async def open_session(self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened") -> bool:
-        def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, queries.OPEN_SESSION, (now, opener_id, hint, *key, self._deadline(now)))
-            for (project_id,) in found:
+    async def open_session(
+        self, key: SessionKey, opener_id: str, now: int, hint: Hint = "opened"
+    ) -> Literal[True] | Refused:
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
+            for (project_id,) in rows(
+                connection, queries.OPEN_SESSION, (now, opener_id, hint, *key, self._deadline(now))
+            ):
                 self._counters.add("opened", project_id, key.day)
                 notify.record(connection, key, hint)
-            return bool(found)
+                return True
+            return queries.refused(rows(connection, queries.FIND_STATE, key))
 
         return await self._database.writer.run(write)
 
@@ -101,14 +116,14 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         return await self._database.writer.run(write)
 
     async def confirm_session(
-        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, encrypted_phone: bytes | None = None
-    ) -> bool:
-        values = (now, *identity_values(identity), encrypted_phone, *key)
+        self, key: SessionKey, identity: MessengerIdentity, now: int, event: Event, phone: NewPhone | None = None
+    ) -> Literal[True] | Refused:
+        values = (now, *identity_values(identity), None if phone is None else phone.encrypted, *key)
 
-        def write(connection: apsw.Connection) -> bool:
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
             found = rows(connection, queries.CONFIRM_SESSION, (*values, self._deadline(now)))
-            self._confirmed(connection, key, found, identity, now=now, event=event)
-            return bool(found)
+            self._confirmed(connection, key, found, identity, now=now, event=event, phone=phone)
+            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
 
         return await self._database.writer.run(write)
 
@@ -119,14 +134,14 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         now: int,
         return_hash: bytes,
         encrypted_phone: bytes | None = None,
-    ) -> bool:
+    ) -> Literal[True] | Refused:
         values = self._await_return_values(key, identity, now, return_hash, encrypted_phone)
 
-        def write(connection: apsw.Connection) -> bool:
-            found = rows(connection, queries.AWAIT_RETURN, values)
-            if found:
-                notify.record(connection, key, "return")
-            return bool(found)
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
+            if not rows(connection, queries.AWAIT_RETURN, values):
+                return queries.refused(rows(connection, queries.FIND_STATE, key))
+            notify.record(connection, key, "return")
+            return True
 
         return await self._database.writer.run(write)
 
@@ -135,7 +150,7 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
     ) -> bool:
         def write(connection: apsw.Connection) -> bool:
             found = rows(connection, queries.RETURN_SESSION, (now, *key, return_hash, self._deadline(now)))
-            self._confirmed(connection, key, found, user.identity, now=now, event=event)
+            self._confirmed(connection, key, found, user.identity, now=now, event=event, phone=None)
             return bool(found)
 
         return await self._database.writer.run(write)
@@ -149,22 +164,25 @@ class SqliteSessions(queries.SessionQueries[SqliteDatabase]):
         *,
         now: int,
         event: Event,
+        phone: NewPhone | None,
     ) -> None:
         """Count a session that was just confirmed, announce it, and record its event."""
-        for project_id, creator_id, session_id in found:
+        for project_id, creator_id, session_id, has_phone in found:
+            if has_phone and phone is not None:
+                event = dataclasses.replace(event, encrypted_body=phone.event_body)
             self._counters.add("confirmed", project_id, key.day)
             notify.record(connection, key)
             count_user(connection, creator_id, project_id, identity, key.day, now)
             connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
 
-    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> bool:
-        def write(connection: apsw.Connection) -> bool:
+    async def cancel_session(self, key: SessionKey, opener_id: str, now: int, event: Event) -> Literal[True] | Refused:
+        def write(connection: apsw.Connection) -> Literal[True] | Refused:
             found = rows(connection, queries.CANCEL_SESSION, (now, *key, opener_id, self._deadline(now)))
             for project_id, session_id in found:
                 self._counters.add("cancelled", project_id, key.day)
                 notify.record(connection, key)
                 connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
-            return bool(found)
+            return True if found else queries.refused(rows(connection, queries.FIND_STATE, key))
 
         return await self._database.writer.run(write)
 

@@ -15,9 +15,11 @@ from taproof.storage.queries.erasure import ErasureQueries
 from taproof.storage.queries.leases import LeaseQueries
 from taproof.storage.queries.members import MemberQueries
 from taproof.storage.queries.metadata import MetadataQueries
+from taproof.storage.queries.oidc.authorizations import AuthorizationQueries
 from taproof.storage.queries.oidc.clients import OidcClientQueries
 from taproof.storage.queries.oidc.signing_keys import SigningKeyQueries
 from taproof.storage.queries.plans import PlanQueries
+from taproof.storage.queries.projects import ProjectQueries
 from taproof.storage.queries.users import UserQueries
 from taproof.storage.sqlite.connection import migrate_database, open_connections
 from taproof.storage.sqlite.counts import Counters
@@ -25,8 +27,6 @@ from taproof.storage.sqlite.database import SqliteDatabase
 from taproof.storage.sqlite.deliveries import SqliteDeliveries
 from taproof.storage.sqlite.group_commit import GroupCommit
 from taproof.storage.sqlite.mini_apps import SqliteMiniApps
-from taproof.storage.sqlite.oidc.authorizations import SqliteAuthorizations
-from taproof.storage.sqlite.projects import SqliteProjects
 from taproof.storage.sqlite.prompts import SqlitePrompts
 from taproof.storage.sqlite.sessions import SqliteSessions
 
@@ -43,7 +43,7 @@ class SqliteStorage(Storage):
         self.database = database
         self.sessions = SqliteSessions(database, counters, clock)
         self.mini_apps = SqliteMiniApps(database, counters, clock)
-        self.projects = SqliteProjects(database)
+        self.projects = ProjectQueries(database)
         self.oidc_clients = OidcClientQueries(database)
         self.bots = BotQueries(database)
         self.users = UserQueries(database)
@@ -56,7 +56,7 @@ class SqliteStorage(Storage):
         self.plans = PlanQueries(database)
         self.counts = CountQueries(database)
         self.erasure = ErasureQueries(database)
-        self.authorizations = SqliteAuthorizations(database, counters)
+        self.authorizations = AuthorizationQueries(database)
         self.signing_keys = SigningKeyQueries(database)
         self.encrypted_values = EncryptedValueQueries(database)
         self.leases = LeaseQueries(database)

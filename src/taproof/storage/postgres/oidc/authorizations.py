@@ -4,7 +4,6 @@ from typing import Final
 
 from taproof.core.model import SessionKey
 from taproof.core.oidc.model import NewCode, NewTokens
-from taproof.storage.postgres.database import PostgresDatabase
 from taproof.storage.queries.oidc import authorizations as queries
 
 # The session is locked first: see `postgres/__init__.py`.
@@ -25,8 +24,8 @@ WITH locked AS MATERIALIZED (
 SELECT 1 FROM moved"""
 
 
-class PostgresAuthorizations(queries.AuthorizationQueries[PostgresDatabase]):
-    """See `storage.protocol.AuthorizationStorage`."""
+class PostgresAuthorizations(queries.AuthorizationQueries):
+    """See `storage.queries.oidc.authorizations.AuthorizationQueries`."""
 
     async def finish_authorization(
         self, authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens

@@ -1,10 +1,12 @@
-"""Sign-ins through the OpenID provider. Only the statement that finishes one differs between the databases."""
+"""Sign-ins through the OpenID provider."""
 
 from typing import Any, Final
 
 from taproof.core.model import SessionKey
 from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.counts import COUNT
+from taproof.storage.queries.database import Purge, Queries
+from taproof.storage.queries.sessions import CONSUME_SESSION
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Row, Values
 
@@ -60,6 +62,11 @@ FINISHED: Final = f"""code_hash = $1, code_expires_at = $2, access_token_hash = 
   redeemed_at = $5, kept_until = $6
 WHERE id = $7 AND session_hash = $8 AND expires_at > $9 AND {_OPEN} AND {_GRANTED}"""
 """The changes that finish a sign-in, with the values of `finish_values`."""
+FINISH_AUTHORIZATION: Final = f"""
+UPDATE oidc_authorizations SET {FINISHED}
+  AND EXISTS (SELECT 1 FROM sessions s JOIN projects p ON p.id = s.project_id
+    WHERE s.day = $10 AND s.token_hash = $8 AND s.status = 'confirmed')
+RETURNING id"""
 
 
 def finish_values(authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens) -> Values:
@@ -70,25 +77,30 @@ def finish_values(authorization_id: str, session: SessionKey, now: int, given: N
     return (None, None, *given, now, given.access_expires_at, *found)
 
 
-class AuthorizationQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.AuthorizationStorage`."""
+class AuthorizationQueries(Queries):
+    """Sign-ins through the OpenID provider, and pushed authorization requests."""
 
     async def create_authorization(self, authorization: NewAuthorization) -> bool:
+        """Store a sign-in. Return False if its user code is taken."""
         new = authorization
         named = (new.id, new.client_id, new.project_id, new.request, new.created_at, new.expires_at, new.browser_hash)
         values = (*named, *(new.session or (None, None)), new.encrypted_session, new.device_code_hash, new.user_code)
         return bool(await self._database.add(CREATE_AUTHORIZATION, *values))
 
     async def read_authorization(self, authorization_id: str) -> Authorization | None:
+        """Return the sign-in with this id."""
         return await self._find(READ_AUTHORIZATION, authorization_id)
 
     async def read_authorization_by_code(self, code_hash: bytes) -> Authorization | None:
+        """Return the sign-in with this authorization code, redeemed or not."""
         return await self._find(READ_AUTHORIZATION_BY_CODE, code_hash)
 
     async def read_authorization_by_access_token(self, access_token_hash: bytes) -> Authorization | None:
+        """Return the sign-in with this access token, expired or not."""
         return await self._find(READ_AUTHORIZATION_BY_ACCESS_TOKEN, access_token_hash)
 
     async def read_authorization_by_user_code(self, user_code: str, now: int) -> Authorization | None:
+        """Return the sign-in with this user code, if it has not expired at `now` and no browser is bound to it."""
         return await self._find(READ_AUTHORIZATION_BY_USER_CODE, user_code, now)
 
     async def _find(self, statement: str, *values: Any) -> Authorization | None:
@@ -98,6 +110,8 @@ class AuthorizationQueries(Queries[AnyDatabase]):
     async def poll_authorization(
         self, device_code_hash: bytes, now: int, since: int
     ) -> tuple[Authorization, bool] | None:
+        """Return the sign-in of a device, and whether the device has polled after `since`. Record the poll at `now`."""
+
         async def poll(transaction: Transaction) -> tuple[Authorization, bool] | None:
             found = await transaction.lock(LOCK_AUTHORIZATION_BY_DEVICE_CODE, device_code_hash)
             if not found:
@@ -109,6 +123,7 @@ class AuthorizationQueries(Queries[AnyDatabase]):
         return await self._database.in_transaction(poll)
 
     async def bind_browser(self, authorization_id: str, browser_hash: bytes, now: int) -> bool:
+        """Bind a device's sign-in to a browser. Return False if it is bound already, has ended or has expired."""
         return bool(await self._database.change(BIND_BROWSER, browser_hash, authorization_id, now))
 
     async def replace_session(
@@ -119,30 +134,65 @@ class AuthorizationQueries(Queries[AnyDatabase]):
         encrypted_session: bytes,
         now: int,
     ) -> bool:
+        """Give a sign-in another session.
+
+        Return False if the current one is not `previous`, or if the sign-in is finished, has ended or has expired.
+        """
         before = b"" if previous is None else previous.token_hash
         values = (*session, encrypted_session, authorization_id, before, now)
         return bool(await self._database.change(REPLACE_SESSION, *values))
 
     async def end_authorization(self, authorization_id: str, now: int) -> bool:
+        """End a sign-in that is not finished. Return False if it is finished or has ended."""
         return bool(await self._database.change(END_AUTHORIZATION, now, authorization_id))
 
+    async def finish_authorization(
+        self, authorization_id: str, session: SessionKey, now: int, given: NewCode | NewTokens
+    ) -> bool:
+        """Consume a confirmed session and store the code, or the tokens, that it gives, in one transaction.
+
+        Return False if the session is not the sign-in's current one, or is not confirmed. Also return False if the
+        sign-in is finished, has ended or has expired, or if its client has lost the grant. Of concurrent calls, only
+        one succeeds.
+        """
+        values = (*finish_values(authorization_id, session, now, given), session.day)
+
+        async def finish(transaction: Transaction) -> bool:
+            if not await transaction.fetch(FINISH_AUTHORIZATION, *values):
+                return False
+            ((project_id, *_),) = await transaction.fetch(CONSUME_SESSION, now, *session)
+            await transaction.fetch(COUNT, project_id, session.day, 0, 0, 0, 1, 0)
+            return True
+
+        return await self._database.in_transaction(finish)
+
     async def redeem_code(self, code_hash: bytes, tokens: NewTokens, now: int) -> bool:
+        """Store the tokens that a code gives. Of concurrent calls, only one succeeds.
+
+        An expired code gives none. Nor does one whose session was reported or erased, or whose client has lost the
+        grant.
+        """
         return bool(await self._database.change(REDEEM_CODE, now, *tokens, code_hash))
 
     async def revoke_tokens(self, authorization_id: str, now: int) -> bool:
+        """Revoke the tokens of a sign-in. Return False if it has none, or if they were revoked before."""
         return bool(await self._database.change(REVOKE_TOKENS, now, authorization_id))
 
     async def purge_authorizations(self, ended_before: int, limit: int) -> int:
+        """Erase at most `limit` sign-ins that had expired, with their access tokens, at `ended_before` (ms)."""
         return await self._database.purge(PURGE_AUTHORIZATIONS, ended_before, limit)
 
     async def create_pushed_request(self, uri_hash: bytes, client_id: str, parameters: str, expires_at: int) -> None:
+        """Store an authorization request that a client pushed (RFC 9126)."""
         await self._database.add(CREATE_PUSHED_REQUEST, uri_hash, client_id, parameters, expires_at)
 
     async def take_pushed_request(self, uri_hash: bytes, client_id: str, now: int) -> str | None:
+        """Return and erase the parameters of a client's pushed request. Of concurrent calls, only one gets them."""
         found = await self._database.change(TAKE_PUSHED_REQUEST, uri_hash, client_id, now)
         return found[0][0] if found else None
 
     async def purge_pushed_requests(self, now: int, limit: int) -> int:
+        """Erase at most `limit` pushed requests that have expired."""
         return await self._database.purge(PURGE_PUSHED_REQUESTS, now, limit)
 
 

@@ -4,7 +4,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, ClientSecret, OidcClient, SignInClient
-from taproof.storage.queries.database import AnyDatabase, Queries
+from taproof.storage.queries.database import Queries, point_read
 from taproof.storage.queries.rights import change_as_member, require_role
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import client_change_values, client_from, client_values, sign_in_client_from
@@ -13,18 +13,22 @@ _COLUMNS: Final = (
     *("id", "project_id", "name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime"),
     *("grant_types", "secret_preview", "created_at"),
 )
-_CLIENT: Final = f"SELECT {', '.join(f'c.{name}' for name in _COLUMNS)}"
+_CLIENT: Final = ", ".join(f"c.{name}" for name in _COLUMNS)
 # The lock makes a second call count after the first commits, and a deletion of the project find the new client.
 FIND_PROJECT: Final = "SELECT 1 FROM projects WHERE id = $1"
 CREATE_CLIENT: Final = f"""
 INSERT INTO oidc_clients ({", ".join(_COLUMNS)}, secret_hash, devices_since)
 SELECT {", ".join(f"${index}" for index in range(1, len(_COLUMNS) + 3))}
 WHERE (SELECT COUNT(*) FROM oidc_clients WHERE project_id = $2) < ${len(_COLUMNS) + 3} RETURNING id"""
-SIGN_IN_CLIENT: Final = f"""{_CLIENT}, c.secret_hash, c.devices_since, p.developer_id, p.name, p.is_active,
-  p.public_access, p.same_device, p.texts, p.logo_url
-FROM oidc_clients c JOIN projects p ON p.id = c.project_id"""
-READ_CLIENT: Final = f"{SIGN_IN_CLIENT} WHERE c.id = $1"
-LIST_CLIENTS: Final = f"""{_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
+READ_CLIENT: Final = point_read(
+    sign_in_client_from,
+    f"""{_CLIENT}, c.secret_hash, c.devices_since, p.developer_id, p.name, p.is_active, p.public_access, p.same_device,
+  p.texts, p.logo_url""",
+    "oidc_clients c JOIN projects p ON p.id = c.project_id",
+    "c.id",
+)
+LIST_CLIENTS: Final = f"""
+SELECT {_CLIENT} FROM oidc_clients c JOIN project_members m ON m.project_id = c.project_id
 WHERE m.developer_id = $1 AND c.project_id = $2 ORDER BY c.created_at, c.id"""
 _CHANGED: Final = ("name", "redirect_uris", "auth_method", "signing_alg", "email", "id_token_lifetime", "grant_types")
 _METHOD: Final = f"COALESCE(${_CHANGED.index('auth_method') + 1}, auth_method)"
@@ -45,8 +49,8 @@ UPDATE oidc_clients SET secret_hash = $1, secret_preview = $2
 WHERE id = $3 AND project_id = $4 AND auth_method <> 'none' RETURNING id"""
 
 
-class OidcClientQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.OidcClientStorage`."""
+class OidcClientQueries(Queries):
+    """The OpenID Connect clients of projects. Deleting a project deletes its clients."""
 
     async def create_client(
         self,
@@ -57,6 +61,8 @@ class OidcClientQueries(Queries[AnyDatabase]):
         limit: int = CLIENT_LIMIT,
         entry: AuditEntry | None = None,
     ) -> bool:
+        """Store a client. Return False if this developer has no such project, or if it has `limit` clients."""
+
         async def create(transaction: Transaction) -> bool:
             if not await require_role(transaction, developer_id, client.project_id, "write"):
                 return False
@@ -71,10 +77,11 @@ class OidcClientQueries(Queries[AnyDatabase]):
         return await self._database.in_transaction(create)
 
     async def read_client(self, client_id: str) -> SignInClient | None:
-        found = await self._database.read(READ_CLIENT, client_id)
-        return sign_in_client_from(found[0]) if found else None
+        """Return a client with its secret's hash and the data of its project. Every sign-in needs this read."""
+        return await self._database.find(READ_CLIENT, client_id)
 
     async def list_clients(self, developer_id: str, project_id: str) -> list[OidcClient]:
+        """Return the clients of a developer's project, oldest first."""
         return [client_from(row) for row in await self._database.read(LIST_CLIENTS, developer_id, project_id)]
 
     async def update_client(
@@ -88,6 +95,13 @@ class OidcClientQueries(Queries[AnyDatabase]):
         secret: ClientSecret | None = None,
         entry: AuditEntry | None = None,
     ) -> OidcClient | None:
+        """Change the fields that are not None. Return None if this developer's project has no such client.
+
+        If the new `auth_method` is "none", the client's secret is erased. Otherwise, a client that has no secret gets
+        `secret`. A change to an `auth_method` with a secret must give one, because the client may have none.
+
+        Sign-ins of devices that began before `now` (ms) end if the change takes the grant `device_code` or gives it.
+        """
         member = (developer_id, project_id)
         values = (*client_change_values(changes), *(secret or (None, None)), now, client_id, project_id)
         changed = await change_as_member(self._database, member, "write", UPDATE_CLIENT, *values, entry=entry)
@@ -96,6 +110,7 @@ class OidcClientQueries(Queries[AnyDatabase]):
     async def delete_client(
         self, developer_id: str, project_id: str, client_id: str, *, entry: AuditEntry | None = None
     ) -> bool:
+        """Delete a client. Return False if this developer's project has no such client."""
         member, values = (developer_id, project_id), (client_id, project_id)
         return bool(await change_as_member(self._database, member, "write", DELETE_CLIENT, *values, entry=entry))
 
@@ -108,6 +123,7 @@ class OidcClientQueries(Queries[AnyDatabase]):
         *,
         entry: AuditEntry | None = None,
     ) -> bool:
+        """Replace a client's secret. Return False if this developer's project has no such client with a secret."""
         member, values = (developer_id, project_id), (*secret, client_id, project_id)
         changed = await change_as_member(self._database, member, "write", REPLACE_CLIENT_SECRET, *values, entry=entry)
         return bool(changed)

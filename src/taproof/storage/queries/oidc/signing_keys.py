@@ -5,7 +5,7 @@ from typing import Final
 
 from taproof.core.accounts import AuditEntry
 from taproof.core.oidc.model import SigningKey
-from taproof.storage.queries.database import AnyDatabase, Purge, Queries
+from taproof.storage.queries.database import Purge, Queries
 from taproof.storage.queries.transaction import Transaction
 from taproof.storage.rows import Values
 
@@ -31,19 +31,28 @@ PURGE_SIGNING_KEYS: Final = Purge(
 )
 
 
-class SigningKeyQueries(Queries[AnyDatabase]):
-    """See `storage.protocol.SigningKeyStorage`."""
+class SigningKeyQueries(Queries):
+    """The keys that sign ID tokens."""
 
     async def list_signing_keys(self) -> list[SigningKey]:
+        """Return all keys, ordered by algorithm and generation."""
         return [SigningKey(*row) for row in await self._database.read(LIST_SIGNING_KEYS)]
 
     async def create_signing_key(self, key: SigningKey) -> bool:
+        """Store a key. Return False if its algorithm has a key of this generation: another node was faster."""
         return bool(await self._database.add(CREATE_SIGNING_KEY, *_values(key, key.generation)))
 
     async def advance_signing_key(self, kid: str, signs_from: int) -> bool:
+        """Make a key sign from an earlier time on. Return False if it already signs from then or earlier."""
         return bool(await self._database.change(ADVANCE_SIGNING_KEY, signs_from, kid))
 
     async def replace_signing_keys(self, keys: Sequence[SigningKey], entries: Sequence[AuditEntry]) -> None:
+        """Erase all keys, store these instead and add `entries` to the audit log, in one transaction.
+
+        Each key gets the generation after the last one of its algorithm. A key that another node stores at the same
+        time may stay: it is as new as these.
+        """
+
         async def replace(transaction: Transaction) -> None:
             found = await transaction.lock(LIST_SIGNING_KEYS)
             await transaction.fetch(DELETE_SIGNING_KEYS)
@@ -56,6 +65,7 @@ class SigningKeyQueries(Queries[AnyDatabase]):
         await self._database.in_transaction(replace)
 
     async def purge_signing_keys(self, replaced_before: int, limit: int) -> int:
+        """Erase at most `limit` keys whose successors have signed since `replaced_before` (ms)."""
         return await self._database.purge(PURGE_SIGNING_KEYS, replaced_before, limit)
 
 

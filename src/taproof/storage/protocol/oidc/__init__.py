@@ -1,1 +1,0 @@
-"""The store's part for the OpenID provider."""

@@ -1,1 +1,0 @@
-"""The OpenID provider on SQLite."""
