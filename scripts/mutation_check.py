@@ -58,8 +58,8 @@ DEFECTS: Final = (
     Defect(
         "session guard pg",
         "storage/postgres/statements.py",
-        "s.status || '' = 'pending' AND s.opener_id IS NULL AND s.expires_at > a.deadline",
-        "s.status || '' = 'pending' AND s.expires_at > a.deadline",
+        "h.status = 'pending' AND h.owner_id IS NULL AND h.expires_at > h.deadline",
+        "h.status = 'pending' AND h.expires_at > h.deadline",
     ),
     Defect(
         "report",

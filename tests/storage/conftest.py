@@ -195,18 +195,20 @@ class Seed:
         )
 
     async def report(self, key: SessionKey, user: str, at: int, store: Storage | None = None) -> Status | None:
-        """Report a session in the state that it is in, as the service does."""
+        """Report a session in any state, as the service does."""
         store = store or self.storage
-        while True:
-            found = await store.sessions.read_session(key)
-            status = found.status if found else "pending"
-            kinds: list[EventType] = ["auth.cancelled", "auth.reported"] if status == "pending" else ["auth.reported"]
-            project_id = found.project_id if found else "proj_none"
-            events = [Event(self.name("evt"), kind, project_id, b"encrypted", at) for kind in kinds]
-            moved_to = await store.sessions.report_session(key, user, at, status, events)
-            now_is = await store.sessions.read_session(key)
-            if moved_to or now_is is None or now_is.status == status:
-                return moved_to
+        found = await store.sessions.read_session(key)
+        project_id = found.project_id if found else "proj_none"
+
+        def event(kind: EventType) -> Event:
+            return Event(self.name("evt"), kind, project_id, b"encrypted", at)
+
+        events: dict[Status, list[Event]] = {
+            "pending": [event("auth.cancelled"), event("auth.reported")],
+            "confirmed": [event("auth.reported")],
+            "used": [event("auth.reported")],
+        }
+        return await store.sessions.report_session(key, user, at, events)
 
     @staticmethod
     def identity(user: str) -> MessengerIdentity:

@@ -34,7 +34,7 @@ from taproof.core.errors import (
     TaproofError,
 )
 from taproof.core.identifiers import new_id
-from taproof.core.model import MessengerIdentity, ProjectChanges, ReturningUser
+from taproof.core.model import MessengerIdentity, ProjectChanges, ReturningUser, Status
 from taproof.core.return_code import SameDevice, new_return_code, return_code_hash
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
@@ -359,11 +359,13 @@ class SessionLife(RuleBasedStateMachine):
 
     @rule(node=NODES, session=sessions, user=USERS)
     def report_in_store(self, node: int, session: ModelSession, user: str) -> None:
-        before = session.seen(0)  # As it is written down.
         expected = session.seen(0) if session.reported_by(user, self.now) else None
-        kinds: list[EventType] = ["auth.cancelled", "auth.reported"] if before == "pending" else ["auth.reported"]
-        events = [self.event(session, kind) for kind in kinds]
-        report = self.stores[node].sessions.report_session(session.key, user, self.now, before, events)
+        events: dict[Status, list[Event]] = {
+            "pending": [self.event(session, "auth.cancelled"), self.event(session, "auth.reported")],
+            "confirmed": [self.event(session, "auth.reported")],
+            "used": [self.event(session, "auth.reported")],
+        }
+        report = self.stores[node].sessions.report_session(session.key, user, self.now, events)
         assert self.run(report) == expected
 
     def event(self, session: ModelSession, kind: EventType) -> Event:

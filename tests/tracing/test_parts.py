@@ -65,9 +65,9 @@ async def test_events_in_a_list_join_the_trace(
     storage = traced.storage(SqliteStorage.open(tmp_path / "taproof.db", system_clock()))
     events = [Event(f"evt_{number}", "auth.reported", "proj_1", b"", 1) for number in range(3)]
     key = SessionKey(1, b"hash")
-    await storage.sessions.report_session(key, "1", 1, "pending", events[2:])
+    await storage.sessions.report_session(key, "1", 1, {"pending": events[2:]})
     with tracer.start_as_current_span("request"):
-        await storage.sessions.report_session(key, "1", 1, "pending", events[:2])
+        await storage.sessions.report_session(key, "1", 1, {"pending": events[:2]})
     [span] = [each for each in exporter.get_finished_spans() if each.name == "report_session"]
     contexts = [traced.events.take(each.id) for each in events]
     assert [found and get_current_span(found).get_span_context() for found in contexts] == [*[span.context] * 2, None]

@@ -1,12 +1,16 @@
 """Developers, their credentials and their audit log, as frozen values. Times are as in `model.py`."""
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from taproof.core.rights import FULL, SCOPES, AccessScope, Grant
 from taproof.core.roles import Role
 
 Plan = Literal["free", "pro", "business"]
+NO_PHONES: Final = (
+    "collect_phone is available on the pro and business plans, and this account is on the free plan. Keep it false, "
+    "or ask the operator of this service for another plan."
+)
 
 Via = Literal["access_token", "console", "login", "invitation", "command_line", "service"]
 """How an action was made: through the API, in the console, with `taproof login` (in a terminal, using only the

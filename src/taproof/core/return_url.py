@@ -14,6 +14,11 @@ RETURN_URLS_LIMIT: Final = 10
 """The maximum number of entries in a project's return_urls."""
 ENTRY_LENGTH: Final = 300
 """The maximum number of characters in such an entry, so that all fit into a request and into the console's form."""
+NO_RETURN_PAGE: Final = (
+    "same_device cannot be offer or require without a page to return to. Add one to return_urls or, if it is empty, to "
+    "allowed_origins. Its host must have a dot, because Telegram opens no other. Or create an OpenID Connect client, "
+    "or set same_device to off."
+)
 _NOT_OPENABLE: Final = (
     "Telegram opens no page whose host has no dot, such as localhost. Open the page as http://127.0.0.1, with its port."
 )

@@ -2,9 +2,9 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, Final, get_args
+from typing import Any, get_args
 
-from taproof.core.accounts import Plan
+from taproof.core.accounts import NO_PHONES, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.deliveries import read_events
 from taproof.core.errors import InvalidRequest
@@ -16,16 +16,6 @@ from taproof.core.project_texts import NO_TEXTS, changed_texts, read_texts
 from taproof.core.return_code import SameDevice
 from taproof.core.return_url import read_return_urls
 from taproof.core.webhook_url import url_origin, webhook_url_problem
-
-NO_PHONES: Final = (
-    "collect_phone is available on the pro and business plans, and this account is on the free plan. Keep it false, "
-    "or ask the operator of this service for another plan."
-)
-NO_RETURN_PAGE: Final = (
-    "same_device cannot be offer or require without a page to return to. Add one to return_urls or, if it is empty, to "
-    "allowed_origins. Its host must have a dot, because Telegram opens no other. Or create an OpenID Connect client, "
-    "or set same_device to off."
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -31,13 +31,11 @@ from taproof.core.identifiers import (
 from taproof.core.model import PROJECT_DEFAULTS, NamedProject, Project, ProjectChanges
 from taproof.core.project_bots import BotChange, CheckedBot, ProjectBot, RemovedBot
 from taproof.core.proof import signing_secrets
-from taproof.core.return_url import lacks_return_page
+from taproof.core.return_url import NO_RETURN_PAGE, lacks_return_page
 from taproof.core.roles import ProjectAction
 from taproof.service.audit import audit_entry
 from taproof.service.project_access import as_seen, read_project_for
 from taproof.service.project_settings import (
-    NO_PHONES,
-    NO_RETURN_PAGE,
     SettingsRules,
     audit_details,
 )
@@ -155,12 +153,7 @@ class Projects:
         change = None if bot is None else self._bot_change(actor, project_id, bot)
         key = key_hash(secrets.secret_key)
         limit = min(PROJECT_LIMIT, self._limits.get(actor.developer.plan, PROJECT_LIMIT))
-        store = partial(self._storage.projects.create_project, project, key, limit=limit, entry=entry, bot=change)
-        is_stored = await store()
-        if not is_stored and project.collect_phone:
-            await self._require_phone_plan(actor.developer)
-            is_stored = await store()  # The plan may have changed for a moment; else the limit is reached.
-        if not is_stored:
+        if not await self._storage.projects.create_project(project, key, limit=limit, entry=entry, bot=change):
             raise TooManyProjects if limit == PROJECT_LIMIT else _no_room(actor.developer, limit)
         if bot is not None:
             project = dataclasses.replace(project, bot_id=bot.id, bot_username=bot.username)
@@ -217,16 +210,9 @@ class Projects:
             entry = audit_entry(actor, "project.updated", now, self._entropy, subject=project_id, details=details)
         change = None if bot is None else self._bot_change(actor, project_id, bot)
         member = (actor.developer.id, project_id)
-        store = partial(self._storage.projects.update_project, *member, changes, now, entry=entry, bot=change)
-        project = await store()
+        project = await self._storage.projects.update_project(*member, changes, now, entry=entry, bot=change)
         if project is None:
-            before = await read_project_for(self._storage, actor.developer, project_id)
-            if changes.collect_phone and before.plan == "free":
-                raise InvalidRequest(NO_PHONES)
-            project = await store()  # The reason for the refusal existed only for a moment.
-        if project is None:
-            before = await read_project_for(self._storage, actor.developer, project_id)
-            raise InvalidRequest(NO_RETURN_PAGE if lacks_return_page(before, changes) else NO_PHONES)
+            raise ProjectNotFound
         return project
 
     async def delete_project(self, actor: Actor, project_id: str) -> None:
@@ -340,12 +326,6 @@ class Projects:
         details = {"bot_id": bot.id, "bot_username": bot.username}
         given = ProjectBot(project_id, bot.id, bot.username, encrypted)
         return BotChange(given, entry(action="bot.set", details=details), bot.loss)
-
-    async def _require_phone_plan(self, developer: Developer) -> None:
-        """Raise InvalidRequest if the store refused because the developer's plan has just changed."""
-        current = await self._storage.developers.read_developer(developer.email)
-        if current is None or current.plan == "free":
-            raise InvalidRequest(NO_PHONES)
 
     def _new_secrets(self) -> ProjectSecrets:
         return ProjectSecrets(new_key("sk", self._entropy), new_webhook_secret(self._entropy))

@@ -61,9 +61,11 @@ class TracedStore:
 
 
 def _events_in(values: Iterable[object]) -> Iterator[Event]:
-    """Yield the events among the arguments of an operation, which may also be in a list."""
+    """Yield the events among the arguments of an operation, which may also be in a list or a mapping."""
     for value in values:
         if isinstance(value, Event):
             yield value
+        elif isinstance(value, dict):
+            yield from _events_in(value.values())
         elif isinstance(value, list):
             yield from _events_in(value)

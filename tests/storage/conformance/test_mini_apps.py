@@ -61,7 +61,7 @@ async def test_create_used_session_stores_all_steps_at_once(
     (due,) = await storage.deliveries.claim_deliveries(seed.now + DAY, seed.now + 2 * DAY, 10)
     assert due.event == event
     assert [each.id for each in await storage.sessions.list_sign_ins("1001", 0, 10, now)] == [new.id]
-    assert await storage.sessions.report_session(new.key, "1001", now + 1, "used", [seed.event(project)]) == "used"
+    assert await seed.report(new.key, "1001", now + 1) == "used"
 
 
 async def test_create_used_session_once_among_many(storage: Storage, other_node: Storage, seed: "Seed") -> None:

@@ -5,9 +5,11 @@ import itertools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from tests.databases import NOW
 
 from taproof.core.clock import DAY, day_number
+from taproof.core.errors import InvalidRequest
 from taproof.core.model import ProjectChanges
 from taproof.storage.protocol import Storage
 
@@ -49,7 +51,8 @@ async def test_update_project_collects_on_paid_plans_only(storage: Storage, seed
     ada = await seed.developer()
     project = await seed.project(ada)
     changes = ProjectChanges(name="Other", collect_phone=True)
-    assert await storage.projects.update_project(ada.id, project.id, changes, NOW, entry=seed.entry(ada.id)) is None
+    with pytest.raises(InvalidRequest, match="collect_phone"):
+        await storage.projects.update_project(ada.id, project.id, changes, NOW, entry=seed.entry(ada.id))
     assert await storage.projects.read_project(project.id) == project
     assert not await storage.audit.list_audit_entries(ada.id, None, 9)
     allowed = ProjectChanges(name="Other", collect_phone=False)
@@ -60,7 +63,8 @@ async def test_create_project_collects_on_paid_plans_only(storage: Storage, seed
     """And it is not made otherwise."""
     ada = await seed.developer()
     project = replace(await seed.project(ada), id="proj_other", collect_phone=True)
-    assert not await storage.projects.create_project(project, b"k" * 32)
+    with pytest.raises(InvalidRequest, match="collect_phone"):
+        await storage.projects.create_project(project, b"k" * 32)
     assert await storage.projects.read_project("proj_other") is None
     assert await storage.plans.update_plan(ada.id, "pro")
     assert await storage.projects.create_project(project, b"k" * 32)
@@ -80,8 +84,8 @@ async def test_update_plan_wins_over_whoever_sets_collecting_at_the_same_instant
         calls: list[Any] = [next(nodes).projects.update_project(ada.id, each.id, collect, NOW) for each in projects]
         calls += [next(nodes).projects.create_project(each, seed.key_hash(each)) for each in made]
         calls.insert(turn % len(calls), next(nodes).plans.update_plan(ada.id, "free"))
-        results = await asyncio.gather(*calls)
-        outcomes |= {bool(result) for result in results}
+        results = await asyncio.gather(*calls, return_exceptions=True)
+        outcomes |= {not isinstance(result, InvalidRequest) for result in results if result is not False}
         assert not [project for project in await storage.projects.list_projects(ada.id) if project.collect_phone]
         assert await storage.plans.update_plan(ada.id, "pro")
     assert outcomes == {True, False}

@@ -176,7 +176,7 @@ async def test_open_session_has_one_owner(storage: Storage, other_node: Storage,
 async def test_open_session_ends_at_the_edge(storage: Storage, seed: "Seed", late_by: int, works: bool) -> None:  # noqa: FBT001 — a table's column.
     """An expired link stops working, whether or not anything has written the expiry down."""
     new = await seed.session(await seed.project())
-    assert await storage.sessions.open_session(new.key, "1001", new.expires_at + late_by) is works
+    assert bool(await storage.sessions.open_session(new.key, "1001", new.expires_at + late_by)) is works
 
 
 @pytest.mark.parametrize(("late_by", "works"), [(-1, True), (0, False), (1, False)])
@@ -186,7 +186,8 @@ async def test_confirm_session_ends_at_the_edge(storage: Storage, seed: "Seed", 
     new = await seed.opened(project)
     event = seed.event(project)
     assert (
-        await storage.sessions.confirm_session(new.key, seed.identity("1001"), new.expires_at + late_by, event) is works
+        bool(await storage.sessions.confirm_session(new.key, seed.identity("1001"), new.expires_at + late_by, event))
+        is works
     )
     assert len(await storage.deliveries.claim_deliveries(seed.now + DAY, seed.now + 2 * DAY, 10)) == works
 
@@ -221,7 +222,8 @@ async def test_cancel_session_ends_at_the_edge(storage: Storage, seed: "Seed", l
     project = await seed.project()
     new = await seed.opened(project)
     assert (
-        await storage.sessions.cancel_session(new.key, "1001", new.expires_at + late_by, seed.event(project)) is works
+        bool(await storage.sessions.cancel_session(new.key, "1001", new.expires_at + late_by, seed.event(project)))
+        is works
     )
 
 

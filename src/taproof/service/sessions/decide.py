@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable
 
 from taproof.core.clock import Clock
+from taproof.core.deliveries import Event
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import session_key
@@ -228,7 +229,8 @@ class Decisions:
             return seen_by(session, user_id, now)
         # Block first: if this process ends in between, the repeated report completes the rest.
         await self._storage.users.block_project(user_id, session.project_id, now)
-        status = await self._record_report(session, session_token, user_id, now)
+        events = await self._reports(session, session_token, user_id, now)
+        status = await self._storage.sessions.report_session(key, user_id, now, events)
         if status == "cancelled":
             self._signals.decided(key)
         if status is not None:
@@ -248,21 +250,19 @@ class Decisions:
         )
         return await self._note_phone(session, seen)
 
-    async def _record_report(
+    async def _reports(
         self, session: Session, session_token: str | None, user_id: str, now: int
-    ) -> Status | None:
-        """Report a session, and return its new state; None if this user can no longer report it."""
-        while True:
-            events = [self._events.reported(session, now, was_shown=await self._was_shown(session))]
-            if session.status == "pending":
-                events.insert(0, self._events.cancelled(session, session_token or "", now))
-            found = (session.key, user_id, now, session.status)
-            moved_to = await self._storage.sessions.report_session(*found, events)
-            current = None if moved_to else await self._read(session.key)
-            # The events describe the state that was read. If it has changed since, describe the new one.
-            if current is None or current.status == session.status:
-                return moved_to
-            session = current
+    ) -> dict[Status, list[Event]]:
+        """Return the events of a report, by the status in which the report may find a session that was just read."""
+        shown_to = user_id if await self._was_shown(session) else None
+        events: dict[Status, list[Event]] = {
+            "confirmed": [self._events.reported(session, now, messenger_id=shown_to, was_used=False)],
+            "used": [self._events.reported(session, now, messenger_id=user_id, was_used=True)],
+        }
+        if session.status == "pending":
+            cancelled = self._events.cancelled(session, session_token or "", now)
+            events["pending"] = [cancelled, self._events.reported(session, now, messenger_id=None, was_used=False)]
+        return events
 
     async def _was_shown(self, session: Session) -> bool:
         """Return whether the application may know who confirmed, from verify or from a webhook without a response."""

@@ -40,11 +40,11 @@ class SessionEvents:
             confirmed_at=iso8601(now),
         )
 
-    def reported(self, session: Session, now: int, *, was_shown: bool) -> Event:
+    def reported(self, session: Session, now: int, *, messenger_id: str | None, was_used: bool) -> Event:
         """Return the auth.reported event of a session.
 
-        After the report, a project must not learn the account. So the event names it only if the project may know it
-        already (`was_shown`).
+        After the report, a project must not learn the account. So `messenger_id` is None unless the project may know it
+        already.
         """
         return self._create(
             now,
@@ -52,8 +52,8 @@ class SessionEvents:
             session.project_id,
             session_id=session.id,
             session_token_sha256=session.key.token_hash.hex(),
-            messenger_id=session.identity.messenger_id if was_shown and session.identity else None,
-            was_used=session.status == "used",
+            messenger_id=messenger_id,
+            was_used=was_used,
             reported_at=iso8601(now),
         )
 

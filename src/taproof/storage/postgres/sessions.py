@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 import asyncpg
@@ -263,11 +263,11 @@ class PostgresSessions(queries.SessionQueries):
         return [used.pop(key, None) for key, _ in items]
 
     async def report_session(
-        self, key: SessionKey, opener_id: str, now: int, status: Status, events: Sequence[Event]
+        self, key: SessionKey, opener_id: str, now: int, events: Mapping[Status, Sequence[Event]]
     ) -> Status | None:
-        recorded = columns(event_values(each)[:4] for each in events)
+        recorded = columns((status, *event_values(each)[:4]) for status in events for each in events[status])
         reported = await self._database.read(
-            statements.REPORT_SESSION, now, *key, opener_id, self._deadline(now), status, *recorded
+            statements.REPORT_SESSION, now, *key, opener_id, self._deadline(now), *recorded
         )
         if not reported:
             return None

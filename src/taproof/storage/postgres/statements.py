@@ -150,7 +150,6 @@ REPORT_SESSION: Final = f"""
 WITH held AS MATERIALIZED (
   SELECT s.day, s.token_hash, s.status FROM sessions s
   WHERE s.day = $2 AND s.token_hash = $3 AND COALESCE(s.opener_id, '') = $4 AND s.reported_at IS NULL
-    AND s.status || '' = $6
     AND (s.status || '' IN ('confirmed', 'used') OR (s.status || '' = 'pending' AND s.expires_at > $5))
   FOR UPDATE
 ), moved AS (
@@ -160,7 +159,7 @@ WITH held AS MATERIALIZED (
     {queries.FORGET_RETURN_IF_PENDING}
   FROM held h, projects p
   WHERE s.day = $2 AND s.token_hash = $3 AND p.id = s.project_id
-  RETURNING s.id, s.day, s.project_id, s.status, s.confirmed_at
+  RETURNING s.id, s.day, s.project_id, s.status, s.confirmed_at, h.status AS before
 ), counted AS (
   INSERT INTO daily_counts AS c (project_id, day, reported, cancelled)
   SELECT m.project_id, m.day, 1, CASE m.status WHEN 'cancelled' THEN 1 ELSE 0 END FROM moved m
@@ -174,8 +173,10 @@ WITH held AS MATERIALIZED (
   INSERT INTO webhook_events (id, type, encrypted_body, created_at, state, due_at, leased_until, attempts, project_id,
     session_id)
   SELECT a.id, a.type, a.encrypted_body, a.created_at, 'due', a.created_at, 0, 0, h.id, m.id
-  FROM unnest($7::TEXT[], $8::TEXT[], $9::BYTEA[], $10::BIGINT[]) AS a (id, type, encrypted_body, created_at)
-  JOIN hooked h ON h.webhook_events LIKE '%' || a.type || '%' JOIN moved m ON m.project_id = h.id
+  FROM unnest($6::TEXT[], $7::TEXT[], $8::TEXT[], $9::BYTEA[], $10::BIGINT[])
+    AS a (status, id, type, encrypted_body, created_at)
+  JOIN hooked h ON h.webhook_events LIKE '%' || a.type || '%'
+  JOIN moved m ON m.project_id = h.id AND m.before = a.status
 ), confirmed AS MATERIALIZED ( -- By id after it was waited for, as whoever sends it again moves it between states.
   SELECT x.id FROM moved m CROSS JOIN unnest(ARRAY['due', 'delivered', 'failed', 'ended']) AS s (state)
   CROSS JOIN LATERAL (

@@ -1,7 +1,7 @@
 """The interface of `store.sessions`."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, Protocol
 
 from taproof.core.deliveries import Event
@@ -122,17 +122,17 @@ class SessionStorage(Protocol):
         """
 
     async def report_session(
-        self, key: SessionKey, opener_id: str, now: int, status: Status, events: Sequence[Event]
+        self, key: SessionKey, opener_id: str, now: int, events: Mapping[Status, Sequence[Event]]
     ) -> Status | None:
-        """Record that the user of a session in `status` reports "This wasn't me", and return the new state.
+        """Record that the user of a session reports "This wasn't me", and return the new state.
 
-        A pending session becomes cancelled. A confirmed session becomes used, and its proof is never issued. Those of
-        `events` that the project has chosen are recorded, and the report is counted. If the session was confirmed or
+        A pending session becomes cancelled. A confirmed session becomes used, and its proof is never issued. `events`
+        has the events for each status in which the report may find the session. Those for the status that it finds are
+        recorded, if the project has chosen them, and the report is counted. If the session was confirmed or
         used, the body of its auth.confirmed event is erased, so that the event is not sent again. That event ends
         unless it was already delivered. An attempt in progress counts as interrupted.
 
-        Return None if the session is no longer in `status`, if `opener_id` did not open it, or if it has expired at
-        `now` or was cancelled or reported.
+        Return None if `opener_id` did not open the session, or if it has expired at `now` or was cancelled or reported.
         """
 
     async def expire_sessions(self, now: int, limit: int, event_of: Callable[[ExpiredSession], Event]) -> int:

@@ -4,8 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Final, Literal
 
-from taproof.core.accounts import AuditEntry
-from taproof.core.errors import BotTaken
+from taproof.core.accounts import NO_PHONES, AuditEntry
+from taproof.core.errors import BotTaken, InvalidRequest, TaproofError
 from taproof.core.model import (
     PROJECT_FLAGS,
     EncryptedWebhookSecrets,
@@ -15,7 +15,7 @@ from taproof.core.model import (
     SignInProject,
 )
 from taproof.core.project_bots import BotChange
-from taproof.core.return_url import lacks_return_page
+from taproof.core.return_url import NO_RETURN_PAGE, lacks_return_page
 from taproof.core.roles import require_action
 from taproof.storage.queries.bots import is_taken, write_bot
 from taproof.storage.queries.counts import ERASE_DAILY_COUNTS, remove_user_days
@@ -109,6 +109,8 @@ UPDATE projects SET {", ".join(f"{name} = {value}" for name, value in _NEW.items
 WHERE id = ${len(_CHANGED) + 1} AND (COALESCE({_COLLECTS}, 0) = 0
   OR EXISTS (SELECT 1 FROM developers d WHERE d.id = projects.developer_id AND d.plan <> 'free'))
 RETURNING id"""
+IS_PAID: Final = "SELECT 1 FROM developers WHERE id = $1 AND plan <> 'free'"
+Refusal = Literal["taken", "no_phones", "no_page"]
 FIND_ANY_CLIENT: Final = "SELECT 1 FROM oidc_clients WHERE project_id = $1 LIMIT 1"
 REPLACE_PROJECT_SECRETS: Final = """
 UPDATE projects SET secret_key_hash = $1, secret_key_preview = $2, encrypted_webhook_secret = $3,
@@ -150,27 +152,29 @@ class ProjectQueries(Queries):
     ) -> bool:
         """Store a project with its developer as the owner, together with its bot if `bot` is given.
 
-        Return False if the developer has `limit` projects, or if the project collects phone numbers on the plan "free".
+        Return False if the developer has `limit` projects.
 
         Raises:
             BotTaken: the bot serves another project, and this change does not take it away.
+            InvalidRequest: the project collects phone numbers on the plan "free".
         """
         creator = (project.id, project.developer_id, "owner", project.created_at, "")
 
-        async def create(transaction: Transaction) -> bool | Literal["taken"]:
+        async def create(transaction: Transaction) -> bool | Refusal:
             await transaction.lock(FIND_DEVELOPER, project.developer_id)
             if await is_taken(transaction, project.id, bot):
                 return "taken"
             if not await transaction.add(CREATE_PROJECT, *project_values(project, secret_key_hash), limit):
-                return False
+                may_collect = not project.collect_phone or await transaction.fetch(IS_PAID, project.developer_id)
+                return False if may_collect else "no_phones"
             await transaction.add(ADD_MEMBER, *creator)
             await transaction.add_entry(entry)
             await write_bot(transaction, project.id, bot)
             return True
 
         created = await self._database.in_transaction(create)
-        if created == "taken":
-            raise BotTaken
+        if isinstance(created, str):
+            raise _error_of(created)
         return created
 
     async def read_project(self, project_id: str) -> Project | None:
@@ -225,9 +229,7 @@ class ProjectQueries(Queries):
     ) -> Project | None:
         """Change the fields that are not None, and the bot if `bot` is given. Either all changes are made or none.
 
-        Return None if this developer has no such project, if the change starts to collect phone numbers on the plan
-        "free", or if it leaves a policy other than "off" without a page to return to: an allowed origin or return URL
-        that the messenger opens, or the page of the sign-ins of an OpenID Connect client.
+        Return None if this developer has no such project.
 
         Removing the webhook URL ends the project's due deliveries: `ENDED_AT_ONCE` of them immediately, and the rest in
         `end_deliveries`. Until then, the rest are shown as due, but no worker can claim them. A new webhook URL is set
@@ -236,22 +238,25 @@ class ProjectQueries(Queries):
 
         Raises:
             BotTaken: the bot serves another project, and this change does not take it away.
+            InvalidRequest: the change starts to collect phone numbers on the plan "free", or leaves a policy other than
+                "off" without a page to return to: an allowed origin or return URL that the messenger opens, or the page
+                of the sign-ins of an OpenID Connect client.
         """
         # A change of only the bot has no entry but that of `bot`.
         changed = entry if changes != ProjectChanges() else None
 
-        async def update(transaction: Transaction) -> Project | Literal["later", "taken"] | None:
-            is_locked = await _lock(transaction, developer_id, project_id, changes, bot)
-            if not is_locked or not await _has_return_page(transaction, project_id, changes):
+        async def update(transaction: Transaction) -> Project | Literal["later"] | Refusal | None:
+            if not await _lock(transaction, developer_id, project_id, changes, bot):
                 return None
+            if not await _has_return_page(transaction, project_id, changes):
+                return "no_page"
             if changes.webhook_url and await transaction.fetch(FIND_ENDED_WEBHOOK, project_id):
                 return "later"
             if await is_taken(transaction, project_id, bot):
                 return "taken"
             if not await transaction.add(UPDATE_PROJECT, *change_values(changes), project_id):
-                return None
-            if changes.webhook_url is not None:
-                await _begin_endpoint(transaction, project_id, changes.webhook_url, now)
+                return "no_phones"
+            await _begin_endpoint(transaction, project_id, changes.webhook_url, now)
             await transaction.add_entry(changed)
             await write_bot(transaction, project_id, bot)
             return project_from((await transaction.fetch(READ_MEMBER_PROJECT, developer_id, project_id))[0])
@@ -262,8 +267,8 @@ class ProjectQueries(Queries):
 
         while (project := await self._database.in_transaction(update)) == "later":
             await self._database.in_transaction(end)
-        if project == "taken":
-            raise BotTaken
+        if isinstance(project, str):
+            raise _error_of(project)
         return project
 
     async def regenerate_secrets(
@@ -349,6 +354,13 @@ class ProjectQueries(Queries):
         return await self._database.in_transaction(purge) if await self._database.read(NEXT_DELETED_PROJECT) else 0
 
 
+def _error_of(refusal: Refusal) -> TaproofError:
+    """Return the error of a refused change. It is raised after the transaction, so that it fails no other write."""
+    if refusal == "taken":
+        return BotTaken()
+    return InvalidRequest(NO_PHONES if refusal == "no_phones" else NO_RETURN_PAGE)
+
+
 async def erase_project(transaction: Transaction, project_id: str) -> None:
     """Delete a project whose members are locked. Housekeeping erases its data later."""
     for plan_and_creator in await transaction.fetch(DELETE_PROJECT, project_id):
@@ -381,8 +393,10 @@ async def _has_return_page(transaction: Transaction, project_id: str, changes: P
     return not lacks_return_page(before, changes) or bool(await transaction.fetch(FIND_ANY_CLIENT, project_id))
 
 
-async def _begin_endpoint(transaction: Transaction, project_id: str, webhook_url: str, now: int) -> None:
-    """Reset the state of an endpoint whose URL was just set. If the URL was removed, end its due deliveries."""
+async def _begin_endpoint(transaction: Transaction, project_id: str, webhook_url: str | None, now: int) -> None:
+    """Reset the state of an endpoint whose URL was just set, if it was. If it was removed, end its due deliveries."""
+    if webhook_url is None:
+        return
     if not webhook_url:
         await begin_ending(transaction, project_id, now)
     await transaction.fetch(FORGET_ENDPOINT, project_id)

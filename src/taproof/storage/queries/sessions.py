@@ -152,9 +152,9 @@ UPDATE sessions AS s SET reported_at = $1, context = NULL,
   cancelled_at = CASE status WHEN 'pending' THEN $1 ELSE cancelled_at END,
   {FORGET_RETURN_IF_PENDING}
 WHERE day = $2 AND token_hash = $3 AND opener_id = $4 AND reported_at IS NULL
-  AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5)) AND status = $6
+  AND (status IN ('confirmed', 'used') OR (status = 'pending' AND expires_at > $5))
   AND EXISTS (SELECT 1 FROM projects p WHERE p.id = s.project_id)
-RETURNING project_id, id, status, confirmed_at"""
+RETURNING project_id, id, status, confirmed_at, used_at"""
 # After the report, no application may be told that this user signed in, not even if the event is resent. Only an
 # attempt in progress may still arrive.
 END_CONFIRMED_EVENT: Final = """

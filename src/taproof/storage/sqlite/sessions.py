@@ -4,7 +4,7 @@ import asyncio
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import apsw
@@ -209,22 +209,23 @@ class SqliteSessions(queries.SessionQueries):
         return await self._database.writer.run(write)
 
     async def report_session(
-        self, key: SessionKey, opener_id: str, now: int, status: Status, events: Sequence[Event]
+        self, key: SessionKey, opener_id: str, now: int, events: Mapping[Status, Sequence[Event]]
     ) -> Status | None:
-        values = (now, *key, opener_id, self._deadline(now), status)
+        values = (now, *key, opener_id, self._deadline(now))
 
         def write(connection: apsw.Connection) -> Status | None:
             found = rows(connection, queries.REPORT_SESSION, values)
             if not found:
                 return None
             moved_to: Status
-            project_id, session_id, moved_to, confirmed_at = found[0]
+            project_id, session_id, moved_to, confirmed_at, used_at = found[0]
+            before: Status = "pending" if moved_to == "cancelled" else "confirmed" if used_at is None else "used"
             connection.execute(count_queries.COUNT_REPORTED, (project_id, key.day, int(moved_to == "cancelled")))
             if moved_to == "cancelled":
                 notify.record(connection, key)
             else:
                 connection.execute(queries.END_CONFIRMED_EVENT, (b"", now, project_id, confirmed_at, session_id))
-            for event in events:
+            for event in events.get(before, ()):
                 connection.execute(delivery_queries.RECORD_EVENT, (session_id, *event_values(event)))
             return moved_to
 
