@@ -28,13 +28,13 @@ from taproof.api.openapi.document import build_openapi
 from taproof.api.parameters import PAGE_LIMIT
 from taproof.api.project_fields import RotateWebhookSecret
 from taproof.api.schemas import AttemptAnswer, DeliveryAnswer
+from taproof.contract.project import OVERLAP_LIMIT
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
 from taproof.http.metrics import Metrics
-from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
 from taproof.webhooks import scheduler
 

@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.contract.project import ENTRY_LENGTH, RETURN_URLS_LIMIT
 from taproof.core.errors import InvalidRequest, ReturnUrlNotAllowed
 from taproof.core.model import Project, ProjectChanges, SignInProject
 from taproof.core.origins import NotAnOrigin, read_origin
 
 RETURN_URL_LENGTH: Final = 2048
 """The maximum number of characters in a return URL."""
-RETURN_URLS_LIMIT: Final = 10
-"""The maximum number of entries in a project's return_urls."""
-ENTRY_LENGTH: Final = 300
-"""The maximum number of characters in such an entry, so that all fit into a request and into the console's form."""
 _NOT_OPENABLE: Final = (
     "Telegram opens no page whose host has no dot, such as localhost. Open the page as http://127.0.0.1, with its port."
 )

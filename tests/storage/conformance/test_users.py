@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 from tests.databases import NOW, expired_event
 
+from taproof.contract.project import ProjectEvent
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import DeliveryState, EventType
-from taproof.core.model import (
-    NamedProject,
-    NewSession,
-    PhoneRequest,
-    Project,
-    ProjectChanges,
-    ProjectEvent,
-    Session,
-    Status,
-)
+from taproof.core.model import NamedProject, NewSession, PhoneRequest, Project, ProjectChanges, Session, Status
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

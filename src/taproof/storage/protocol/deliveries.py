@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Protocol
 
+from taproof.contract.project import TurnOffReason
 from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import (
     NOBODY,
@@ -15,7 +16,7 @@ from taproof.core.deliveries import (
     EventType,
     PassedOver,
 )
-from taproof.core.model import PageCursor, TurnOffReason
+from taproof.core.model import PageCursor
 
 ENDED_AT_ONCE: Final = 200
 """The maximum number of due deliveries that end in the transaction that removes their webhook. Ending 100,000 at once

@@ -2,8 +2,8 @@
 
 from typing import Final, Literal, Protocol
 
+from taproof.contract.member import Role
 from taproof.core.accounts import AuditEntry, Member, MemberInvitation
-from taproof.core.roles import Role
 
 MEMBER_LIMIT: Final = 100
 """The maximum number of a project's members, and of its open invitations."""

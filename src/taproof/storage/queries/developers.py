@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from taproof.contract.member import Role
 from taproof.core.accounts import (
     AuditEntry,
     Developer,
@@ -14,7 +15,6 @@ from taproof.core.accounts import (
 )
 from taproof.core.errors import ProjectsNeedOwner
 from taproof.core.model import DeveloperSignIn
-from taproof.core.roles import Role
 from taproof.storage.protocol.developers import DescribeEnded, DescribeRemoved
 from taproof.storage.queries.credentials import (
     DELETE_ACCESS_TOKENS,

@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from taproof.contract.member import Role
 from taproof.core.accounts import AuditEntry, Member, MemberInvitation
 from taproof.core.errors import LastOwner
-from taproof.core.roles import PERMITTED, Role, require_action
+from taproof.core.roles import PERMITTED, require_action
 from taproof.storage.protocol.members import MEMBER_LIMIT, MEMBERSHIP_LIMIT, JoinOutcome
 from taproof.storage.queries.database import AnyDatabase, Queries
 from taproof.storage.queries.plans import STOP_COLLECTING_IN_PROJECT
