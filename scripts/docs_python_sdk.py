@@ -3,11 +3,12 @@
 import inspect
 import re
 from types import FunctionType
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 from scripts.docs_markdown import cell, table
 
 import taproof
+from taproof.contract.fields import described
 
 INTRO: Final = """\
 # Python SDK
@@ -128,6 +129,8 @@ def _entry(name: str, thing: Any) -> str:
     parts = [f"### {name}", "", f"```text\n{name}{_signature(thing)}\n```", "", _prose(inspect.getdoc(thing) or "")]
     if not inspect.isclass(thing):
         return "\n".join(parts)
+    if thing.__module__.startswith("taproof.contract."):
+        return "\n".join([*parts, *_fields(thing)])
     members = _members(thing)
     if thing is taproof.AsyncClient:
         # AsyncClient has the same methods, to be awaited, so they are listed once.
@@ -140,6 +143,13 @@ def _entry(name: str, thing: Any) -> str:
         first, *_ = (inspect.getdoc(each) or "").split("\n\n")
         parts.append(f"- `{usage}`: {' '.join(first.split())}")
     return "\n".join([*parts, ""] if members else parts)
+
+
+def _fields(thing: type) -> list[str]:
+    """Return the list of the described fields of a class of `contract/`, in the words of Python."""
+    told = {name: field.sentences.replace("null", "None") for name, (_, field) in described(thing).items()}
+    lines = [f"- `{name}`: {text}" for name, text in told.items() if text]
+    return ["**Attributes**", "", *lines, ""] if lines else []
 
 
 def _members(thing: type) -> list[tuple[str, Any]]:
@@ -160,6 +170,14 @@ def _signature(thing: Any, width: int = 100) -> str:
     except (TypeError, ValueError):
         return ""
     given = [each for name, each in signature.parameters.items() if name != "self"]
+    if inspect.isclass(thing) and thing.__module__.startswith("taproof.contract."):
+        # The annotations contain the descriptions, which follow below. A `TypedDict` has no signature of its own.
+        kinds, defaults = get_type_hints(thing), {each.name: each.default for each in given}
+        keyword, none = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+        given = [
+            inspect.Parameter(name, keyword, default=defaults.get(name, none), annotation=kind)
+            for name, kind in kinds.items()
+        ]
     signature = signature.replace(parameters=given)
     text = _readable(str(signature)).removesuffix(" -> None")
     if len(text) <= width:

@@ -14,11 +14,12 @@ from tests.service.conftest import Node, acting
 from tests.signals import signals
 from tests.whole_sign_in import OWN_ORIGIN
 
+from taproof.contract.client import SigningAlg
 from taproof.core.accounts import Developer
 from taproof.core.brand import Brand
 from taproof.core.entropy import system_entropy
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
-from taproof.core.oidc.clients import GRANT_TYPES, ClientChanges, OidcClient, SignInClient, SigningAlg
+from taproof.core.oidc.clients import GRANT_TYPES, ClientChanges, OidcClient, SignInClient
 from taproof.core.oidc.errors import OAuthError
 from taproof.core.oidc.signing import PrivateKey, new_private_key
 from taproof.core.request_context import Requester

@@ -4,6 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from taproof.contract.access_token import AccessToken, CreatedAccessToken
+    from taproof.contract.client import ChangedOidcClient, ClientSettings, ClientUpdate, OidcClient
+    from taproof.contract.member import CreatedMemberInvitation, Member, MemberInvitation
+    from taproof.contract.project import (
+        CreatedProject,
+        Project,
+        ProjectSecrets,
+        ProjectSettings,
+        ProjectUpdate,
+        WebhookSecret,
+        WebhookTurnedOff,
+    )
     from taproof.sdk.api_errors import (
         AuthenticationFailed,
         ConnectionFailed,
@@ -30,29 +42,17 @@ if TYPE_CHECKING:
         verify_proof,
     )
     from taproof.sdk.results import (
-        AccessToken,
         Account,
         Analytics,
         AnalyticsDay,
         AnalyticsFunnel,
         AuditEntry,
-        ChangedOidcClient,
-        CreatedAccessToken,
-        CreatedMemberInvitation,
-        CreatedProject,
         Delivery,
         DeliveryAttempt,
-        Member,
-        MemberInvitation,
-        OidcClient,
-        Project,
         ProjectName,
-        ProjectSecrets,
         ProjectUser,
         Session,
         Usage,
-        WebhookSecret,
-        WebhookTurnedOff,
     )
     from taproof.sdk.session_calls import MessengerUser, SignIn, SignInResult, SignInStatus
     from taproof.sdk.webhook import (
@@ -76,6 +76,8 @@ __all__ = [
     "AuthenticationFailed",
     "ChangedOidcClient",
     "Client",
+    "ClientSettings",
+    "ClientUpdate",
     "ConnectionFailed",
     "CreatedAccessToken",
     "CreatedMemberInvitation",
@@ -93,6 +95,8 @@ __all__ = [
     "Project",
     "ProjectName",
     "ProjectSecrets",
+    "ProjectSettings",
+    "ProjectUpdate",
     "ProjectUser",
     "ProofAlreadyUsed",
     "ProofError",
@@ -127,15 +131,19 @@ __all__ = [
 ]
 
 _MODULES: Final = (
-    "code_challenge",
-    "guard",
-    "proof",
-    "webhook",
-    "api_errors",
-    "results",
-    "session_calls",
-    "client",
-    "async_client",
+    "sdk.code_challenge",
+    "sdk.guard",
+    "sdk.proof",
+    "sdk.webhook",
+    "sdk.api_errors",
+    "contract.access_token",
+    "contract.client",
+    "contract.member",
+    "contract.project",
+    "sdk.results",
+    "sdk.session_calls",
+    "sdk.client",
+    "sdk.async_client",
 )
 """The modules that define these names. The clients are last, so that checking a proof does not load them."""
 
@@ -145,7 +153,7 @@ if not TYPE_CHECKING:  # With `__getattr__`, a type checker would assume that ev
         """Return an SDK name from the module that defines it. The service's own commands use no such names."""
         if name in __all__:
             for module in _MODULES:
-                found = getattr(import_module(f"taproof.sdk.{module}"), name, None)
+                found = getattr(import_module(f"taproof.{module}"), name, None)
                 if found is not None:
                     return globals().setdefault(name, found)
         raise AttributeError(f"module 'taproof' has no attribute {name!r}")

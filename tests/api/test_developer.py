@@ -7,37 +7,14 @@ import httpx
 import pytest
 from tests.api.conftest import START, Api, assert_error
 
+from taproof.contract.fields import described
+from taproof.contract.project import Project
 from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.identifiers import is_key, is_project_id
 from taproof.core.model import MessengerIdentity
 from taproof.http.download import PIECE
 
-PROJECT_FIELDS = [
-    "id",
-    "name",
-    "role",
-    "secret_key_preview",
-    "webhook_url",
-    "webhook_events",
-    "is_active",
-    "public_access",
-    "collect_phone",
-    "phone_required",
-    "show_context",
-    "match_code",
-    "allowed_origins",
-    "same_device",
-    "return_urls",
-    "texts",
-    "logo_url",
-    "created_at",
-    "sessions_count",
-    "confirmed_count",
-    "webhook_failing_since",
-    "webhook_turned_off",
-    "bot_username",
-    "bot_broken_at",
-]
+PROJECT_FIELDS = list(described(Project))
 SESSION_FIELDS = [
     "id",
     "project_id",

@@ -18,6 +18,8 @@ from tests.api.conftest import Api, assert_error
 from taproof.api.health import Readiness, build_operations, build_watching
 from taproof.api.openapi.reference_page import docs_page
 from taproof.api.openapi.serving import build_documents
+from taproof.contract.fields import described
+from taproof.contract.project import ProjectSettings
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.deliveries import EventType
 from taproof.core.errors import API_ERRORS, StoreUnavailable
@@ -340,15 +342,9 @@ async def test_the_page_shows_defaults(operations: httpx.AsyncClient) -> None:
             "id_token_lifetime": "3600",
         },
         "create_project": {
-            "webhook_url": "&#34;&#34;",
-            "public_access": "true",
-            "collect_phone": "false",
-            "phone_required": "true",
-            "show_context": "true",
-            "match_code": "&#34;off&#34;",
-            "same_device": "&#34;off&#34;",
-            "logo_url": "&#34;&#34;",
-            "bot_token": "&#34;&#34;",
+            name: json.dumps(field.default).replace('"', "&#34;")
+            for name, (_, field) in described(ProjectSettings).items()
+            if isinstance(field.default, str | bool)
         },
         "rotate_webhook_secret": {"overlap_hours": "24"},
         "delete_access_token": {"created": "&#34;revoke&#34;"},

@@ -7,9 +7,10 @@ from typing import Any
 from tests.api.conftest import Api, acting, assert_error
 from tests.api.test_developer_access import ENDPOINTS, NEW_CLIENT, VALID_BODIES, dump
 
+from taproof.contract.member import Role
 from taproof.core.accounts import Developer
 from taproof.core.clock import DAY, iso8601
-from taproof.core.roles import PERMITTED, ROLES, ProjectAction, Role
+from taproof.core.roles import PERMITTED, ROLES, ProjectAction
 
 ROUTES = [
     *((method, path) for method, path in ENDPOINTS if "{" in path and "{token}" not in path),

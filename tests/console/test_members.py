@@ -7,8 +7,9 @@ import pytest
 from tests.console.browsing import Browsing, Shown
 from tests.console.conftest import ADA, Installation, Visitor
 
+from taproof.contract.member import Role
 from taproof.core.model import Project
-from taproof.core.roles import ACTIONS, PERMITTED, ROLES, ProjectAction, Role
+from taproof.core.roles import ACTIONS, PERMITTED, ROLES, ProjectAction
 
 JOIN = "/console/join"
 ACCEPT = "/console/join/accept"

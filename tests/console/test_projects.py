@@ -12,8 +12,9 @@ from tests.console.conftest import SESSION_COOKIE, Installation, Visitor
 
 from taproof.console.app import Console
 from taproof.console.projects import PAGE_SIZE
+from taproof.contract.project import ProjectEvent
 from taproof.core.errors import InvalidSecretKey, ProjectNotFound
-from taproof.core.model import PROJECT_DEFAULTS, Project, ProjectChanges, ProjectEvent
+from taproof.core.model import PROJECT_DEFAULTS, Project, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges
 from taproof.service import projects
 

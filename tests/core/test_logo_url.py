@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taproof.api.project_fields import CreateProject
-from taproof.core.logo_url import LOGO_URL_LIMIT, logo_origin, logo_url_problem
+from taproof.contract.project import LOGO_URL_LIMIT
+from taproof.core.logo_url import logo_origin, logo_url_problem
 
 ORIGINS = {
     "https://shop.example/logo.png": "https://shop.example",

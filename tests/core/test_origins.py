@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taproof.core.origins import ORIGIN_LENGTH, NotAnOrigin, read_origin
+from taproof.contract.project import ORIGIN_LENGTH
+from taproof.core.origins import NotAnOrigin, read_origin
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,9 @@ from typing import Any
 
 import pytest
 
+from taproof.contract.project import LANGUAGES, TEXT_LIMITS
 from taproof.core.errors import InvalidRequest
-from taproof.core.project_texts import (
-    LANGUAGES,
-    TEXT_LIMITS,
-    changed_texts,
-    dump_texts,
-    load_texts,
-    own_text,
-    read_texts,
-)
+from taproof.core.project_texts import changed_texts, dump_texts, load_texts, own_text, read_texts
 from taproof.messengers.texts import catalog
 
 HIDDEN = "must not contain invisible or direction-changing characters."

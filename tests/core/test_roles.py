@@ -2,8 +2,9 @@
 
 import pytest
 
+from taproof.contract.member import Role
 from taproof.core.errors import InsufficientRole
-from taproof.core.roles import ACTIONS, ROLES, ProjectAction, Role, require_action, roles_with
+from taproof.core.roles import ACTIONS, ROLES, ProjectAction, require_action, roles_with
 
 PERMITTED: dict[Role, set[ProjectAction]] = {
     "owner": {"read", "write", "secrets", "members", "traces", "delete"},

@@ -3,8 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taproof.contract.project import WEBHOOK_URL_LIMIT
 from taproof.core.address_rules import AddressRules
-from taproof.core.webhook_url import WEBHOOK_URL_LIMIT, is_loopback, split_url, webhook_url_problem
+from taproof.core.webhook_url import is_loopback, split_url, webhook_url_problem
 
 PORTS = frozenset({443, 8443})
 BASE = "https://example.com/"

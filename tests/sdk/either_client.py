@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from taproof import AsyncClient, Client
+from taproof import AsyncClient, Client, ProjectUpdate
+from taproof.contract.fields import described
 
 KINDS = ("Client", "AsyncClient")
 ACCESS_TOKEN = "tap_" + "a" * 49
@@ -23,6 +24,7 @@ ACCOUNT = {
     "usage": {"projects": 2, "projects_limit": 3, "sign_ins_this_month": 120, "sign_ins_limit": None},
 }
 PROJECT = {
+    **{name: field.default for name, (_, field) in described(ProjectUpdate).items() if name != "bot_token"},
     "id": "proj_1",
     "name": "Shop",
     "role": "owner",

@@ -120,7 +120,7 @@ def test_omitted_arguments_are_not_sent(client: EitherClient, server: ScriptedSe
     client.create_project("Shop")
     client.update_project("proj_1", name="Store")
     created, updated = (each.body for each in server.received)
-    assert created == {"name": "Shop", "webhook_url": "", "public_access": True, "collect_phone": False}
+    assert created == {"name": "Shop"}
     assert updated == {"name": "Store"}
 
 
@@ -144,13 +144,13 @@ def test_arguments_are_sent(client: EitherClient, server: ScriptedServer) -> Non
     client.update_project("proj_1", match_code="off", allowed_origins=(), bot_token="")
     sent = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
     created, updated, emptied = (each.body for each in server.received)
-    assert created == sent | {"name": "Shop", "webhook_url": "", "public_access": True, "collect_phone": False}
+    assert created == sent | {"name": "Shop"}
     assert updated == sent
     assert emptied == {"match_code": "off", "allowed_origins": [], "bot_token": ""}
 
 
-def test_lists_are_not_strings(client: EitherClient, server: ScriptedServer) -> None:
-    """A string instead of a list would be read as a list of letters: it is refused before anything is sent."""
+def test_invalid_settings_are_not_sent(client: EitherClient, server: ScriptedServer) -> None:
+    """A string would be read as a list of letters, and an unknown setting not be set: both are refused unsent."""
     server.replies = [reply(200, PROJECT)]
     with pytest.raises(TypeError, match="allowed_origins"):
         client.update_project("proj_1", allowed_origins="https://shop.example.com")
@@ -158,6 +158,8 @@ def test_lists_are_not_strings(client: EitherClient, server: ScriptedServer) -> 
         client.update_project("proj_1", return_urls="https://shop.example.com/app")
     with pytest.raises(TypeError, match="webhook_events"):
         client.update_project("proj_1", webhook_events="auth.reported")
+    with pytest.raises(TypeError, match="public_acces is not a setting"):
+        client.update_project("proj_1", public_acces=True)
     assert server.received == []
 
 

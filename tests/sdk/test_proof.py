@@ -137,7 +137,7 @@ def test_the_sdk_stands_alone() -> None:
     program = "import sys, taproof; [getattr(taproof, name) for name in taproof.__all__]; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
     ours = {name for name in loaded if name.partition(".")[0] == "taproof"}
-    assert all(name == "taproof" or name.startswith("taproof.sdk") for name in ours), ours
+    assert all(name == "taproof" or name.startswith(("taproof.sdk", "taproof.contract")) for name in ours), ours
     assert "taproof.sdk.async_client" in ours
     assert not {"pydantic", "fastapi", "starlette", "aiohttp", "apsw", "httpx", "urllib3"} & set(loaded)
 
@@ -149,7 +149,7 @@ def test_checking_proofs_waits_for_no_client() -> None:
     bare, checking = (set(line.split()) for line in done.stdout.splitlines())
     assert not {"jwt", "taproof.sdk"} & bare
     assert "taproof.sdk.proof" in checking
-    assert not {"taproof.sdk.client", "taproof.sdk.results"} & checking
+    assert not {"taproof.sdk.client", "taproof.contract.project"} & checking
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -26,12 +26,12 @@ from taproof import WebhookError, verify_webhook
 from taproof.api.parameters import PAGE_LIMIT
 from taproof.api.project_fields import RotateWebhookSecret
 from taproof.api.schemas import AttemptAnswer, DeliveryAnswer
+from taproof.contract.project import OVERLAP_LIMIT
 from taproof.core.attempt_errors import SENTENCES
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.retry_schedule import RETRY_DELAYS, next_attempt_at
 from taproof.core.signature import signature_headers
-from taproof.service.projects import OVERLAP_LIMIT
 from taproof.service.webhooks import ANSWER_KEPT, FAILING_LIMIT, SEND_TIMEOUT
 from taproof.webhooks import scheduler
 
@@ -349,7 +349,8 @@ def test_the_limits_are_the_codes() -> None:
     assert ANSWER_KEPT == 1024
     assert f"`attempts` | the latest {ATTEMPTS_SHOWN} |" in TEXT
     assert f"`limit` is at most {PAGE_LIMIT}" in TEXT
-    assert f"by default {RotateWebhookSecret().overlap_hours} and at most {OVERLAP_LIMIT}" in TEXT
+    default = RotateWebhookSecret().model_dump()["overlap_hours"]
+    assert f"by default {default} and at most {OVERLAP_LIMIT}" in TEXT
 
 
 def test_the_error_codes_are_the_codes() -> None:

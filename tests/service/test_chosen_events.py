@@ -10,9 +10,10 @@ from tests.databases import every_driver
 from tests.service.conftest import acting
 from tests.service.test_user_control import ADA, control_of, key_of
 
+from taproof.contract.project import ProjectEvent
 from taproof.core.clock import HOUR, MINUTE, iso8601
 from taproof.core.errors import InvalidRequest
-from taproof.core.model import MessengerIdentity, Project, ProjectChanges, ProjectEvent
+from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.service.webhooks import WebhookResponse
 
 if TYPE_CHECKING:

@@ -12,11 +12,13 @@ import pytest
 from tests.databases import DRIVERS, NOW, Database, OpenStore, copied_postgres, migrated_sqlite
 from tests.postgres_server import fresh_database
 
+from taproof.contract.client import AuthMethod
+from taproof.contract.project import ProjectEvent
 from taproof.core.accounts import AccessToken, AuditAction, AuditEntry, ConsoleSession, Developer, Invitation, Plan
 from taproof.core.clock import DAY, MINUTE, SECOND
 from taproof.core.deliveries import Attempt, Delivery, DeliveryState, Event, EventType
-from taproof.core.model import MessengerIdentity, NewSession, Project, ProjectEvent, SessionKey, Status
-from taproof.core.oidc.clients import GRANT_TYPES, AuthMethod, OidcClient
+from taproof.core.model import MessengerIdentity, NewSession, Project, SessionKey, Status
+from taproof.core.oidc.clients import GRANT_TYPES, OidcClient
 from taproof.storage.postgres.store import PostgresStorage
 from taproof.storage.protocol import Storage
 from taproof.storage.sqlite.store import SqliteStorage

@@ -4,10 +4,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
+from taproof.contract.project import SameDevice
 from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.identifiers import session_key
 from taproof.core.model import Hint, Project, Session, SessionKey, Status
-from taproof.core.return_code import SameDevice
 from taproof.core.session_state import IllegalTransition, SessionEvent, State, next_expiry, next_status, visible_status
 
 

@@ -19,6 +19,7 @@ from tests.databases import DRIVERS, expired_event
 from tests.storage.session_model import ModelProject, ModelSession, recount
 from tests.whole_sign_in import WholeSignIn
 
+from taproof.contract.project import SameDevice
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, MINUTE
@@ -35,7 +36,7 @@ from taproof.core.errors import (
 )
 from taproof.core.identifiers import new_id
 from taproof.core.model import MessengerIdentity, ProjectChanges, ReturningUser, Status
-from taproof.core.return_code import SameDevice, new_return_code, return_code_hash
+from taproof.core.return_code import new_return_code, return_code_hash
 from taproof.core.session_state import SESSION_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects

@@ -31,14 +31,15 @@ from taproof.api.parameters import (
     answer_invalid_parameters,
     json_body,
 )
-from taproof.api.project_fields import RotateWebhookSecret, RotationAnswer
 from taproof.api.users import UserEndpoints
+from taproof.contract.project import ProjectSecrets, WebhookSecret
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken
-from taproof.core.model import Status
+from taproof.core.model import Status, project_changes
 from taproof.http.download import Download, joined
 from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
+from taproof.http.instants import read_instant
 from taproof.http.limits.developers import TellLimits
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import CountRequests, Metrics
@@ -49,6 +50,7 @@ from taproof.service.use_cases import UseCases
 PREFIX: Final = "/api/v1/dev"
 _WAYS_OUT: Final = frozenset({("GET", f"{PREFIX}/tokens"), ("DELETE", f"{PREFIX}/tokens/{{token_id}}")})
 """The calls needed to revoke a stolen token: see `http/limits/developers.py`."""
+_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class DeveloperApi:
@@ -152,88 +154,85 @@ class DeveloperApi:
         """Yield the list project by project: with 2,000 projects, it has megabytes."""
         separator = '{"projects":['
         async for each in self._projects.walk_projects(caller):
-            yield separator + serializers.project(each).model_dump_json(exclude_unset=True)
+            yield separator + _ENCODE(json_fields.project(each))
             separator = ","
         yield "]}" if separator == "," else '{"projects":[]}'
 
     async def create_project(
-        self, writer: Writer, body: Annotated[project_fields.CreateProject, json_body(project_fields.CreateProject)]
-    ) -> project_fields.CreatedProjectAnswer:
+        self, writer: Writer, body: Annotated[dict[str, Any], json_body(project_fields.CreateProject)]
+    ) -> dict[str, Any]:
         """Create a project. Keep its secret_key: it is shown only once."""
-        wanted = body.as_changes()
-        bot = None
-        if body.bot_token:
+        bot_token, bot = body.pop("bot_token"), None
+        wanted = project_changes(body)
+        if bot_token:
             self._projects.check_new(writer, wanted)  # Ask the messenger only if everything else is valid.
-            bot = await self._bots.check_token(writer, body.bot_token)
+            bot = await self._bots.check_token(writer, bot_token)
         project, secrets = await self._projects.create_project(writer, wanted, bot=bot)
-        return serializers.created_project(project, secrets)
+        return json_fields.created_project(project, secrets)
 
-    async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> project_fields.ProjectAnswer:
+    async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> dict[str, Any]:
         """Return one project."""
-        return serializers.project(await self._projects.read_project(caller, project_id))
+        return json_fields.project(await self._projects.read_project(caller, project_id))
 
     async def update_project(
         self,
         writer: Writer,
         project_id: schemas.ProjectId,
-        body: Annotated[project_fields.UpdateProject, json_body(project_fields.UpdateProject)],
-    ) -> project_fields.ProjectAnswer:
+        body: Annotated[dict[str, Any], json_body(project_fields.UpdateProject)],
+    ) -> dict[str, Any]:
         """Change a project. Omitted fields keep their values."""
-        changes = body.as_changes()
-        bot = None
-        if (bot_token := body.new_bot_token()) is not None:
+        bot_token, bot = body.pop("bot_token", None), None
+        changes = project_changes(body)
+        if bot_token is not None:
             # Ask the messenger only if everything else is valid.
             await self._projects.check_changes(writer, project_id, changes)
             bot = await self._bots.check_change(writer, project_id, bot_token)
-        return serializers.project(await self._projects.update_project(writer, project_id, changes, bot=bot))
+        return json_fields.project(await self._projects.update_project(writer, project_id, changes, bot=bot))
 
     async def delete_project(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.DeletedAnswer:
         """Delete a project with its sessions and analytics. This cannot be undone."""
         await self._projects.delete_project(writer, project_id)
         return schemas.DeletedAnswer(deleted=True)
 
-    async def regenerate_secrets(self, writer: Writer, project_id: schemas.ProjectId) -> project_fields.SecretsAnswer:
+    async def regenerate_secrets(self, writer: Writer, project_id: schemas.ProjectId) -> dict[str, Any]:
         """Replace the secret key and the webhook secret. The old ones stop working immediately. Takes no body."""
-        secrets = await self._projects.regenerate_secrets(writer, project_id)
-        return project_fields.SecretsAnswer(**dataclasses.asdict(secrets))
+        return json_fields.shown(ProjectSecrets, await self._projects.regenerate_secrets(writer, project_id))
 
-    async def read_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> RotationAnswer:
+    async def read_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> dict[str, Any]:
         """Return the webhook secret, which verifies proofs and webhooks. During a rotation, also return the next one.
 
         This call requires the scope write, because the secret can sign proofs.
         """
-        return serializers.rotation(await self._projects.read_webhook_secret(writer, project_id))
+        return json_fields.shown(WebhookSecret, await self._projects.read_webhook_secret(writer, project_id))
 
     async def rotate_webhook_secret(
         self,
         writer: Writer,
         project_id: schemas.ProjectId,
-        body: Annotated[RotateWebhookSecret, json_body(RotateWebhookSecret, may_be_empty=True)],
-    ) -> RotationAnswer:
+        body: Annotated[dict[str, Any], json_body(project_fields.RotateWebhookSecret, may_be_empty=True)],
+    ) -> dict[str, Any]:
         """Create the next webhook secret. It replaces the current one after an overlap: see Webhooks.
 
         The secret key does not change. The body is optional.
         """
-        return serializers.rotation(
-            await self._projects.rotate_webhook_secret(writer, project_id, overlap_hours=body.overlap_hours)
-        )
+        return json_fields.shown(WebhookSecret, await self._projects.rotate_webhook_secret(writer, project_id, **body))
 
-    async def promote_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> RotationAnswer:
+    async def promote_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> dict[str, Any]:
         """End a rotation now: the next webhook secret replaces the current one. Takes no body."""
         promoted = await self._projects.promote_webhook_secret(writer, project_id)
-        return serializers.rotation(Rotation(promoted, None, None))
+        return json_fields.shown(WebhookSecret, Rotation(promoted, None, None))
 
     async def send_webhook_test(
         self,
         writer: Writer,
         project_id: schemas.ProjectId,
-        body: Annotated[schemas.SendWebhookTest, json_body(schemas.SendWebhookTest, may_be_empty=True)],
+        body: Annotated[dict[str, Any], json_body(schemas.SendWebhookTest, may_be_empty=True)],
     ) -> schemas.DeliveryAnswer:
         """Send one test event to the webhook URL, without retries, and return the delivery. The body is optional.
 
         The call waits up to 10 seconds for the receiver. It returns 200 even if the delivery failed.
         """
-        return serializers.delivery(await self._deliveries.send_test(writer, project_id, body.event))
+        return serializers.delivery(await self._deliveries.send_test(writer, project_id, body["event"]))
 
     async def list_deliveries(
         self,
@@ -310,25 +309,24 @@ class DeveloperApi:
         async with self._across_projects(caller):
             return serializers.analytics(await self._analytics.read_analytics(caller, days=days, project_id=project_id))
 
-    async def list_access_tokens(self, caller: Caller) -> schemas.AccessTokenListAnswer:
+    async def list_access_tokens(self, caller: Caller) -> dict[str, Any]:
         """Return your access tokens, newest first. Their plaintext is not stored and so not returned."""
         async with self._limits.developers.turn(caller.id):
             found = await self._developers.list_access_tokens(caller.id)
-        return schemas.AccessTokenListAnswer(
-            tokens=[schemas.AccessTokenAnswer(**json_fields.access_token(token)) for token in found]
-        )
+        return {"tokens": [json_fields.access_token(token) for token in found]}
 
     async def create_access_token(
-        self, writer: Writer, body: Annotated[schemas.CreateAccessToken, json_body(schemas.CreateAccessToken)]
-    ) -> schemas.CreatedAccessTokenAnswer:
+        self, writer: Writer, body: Annotated[dict[str, Any], json_body(schemas.CreateAccessToken)]
+    ) -> dict[str, Any]:
         """Create another access token for your account. Keep it: it is shown only once.
 
         It cannot have more scopes than the token that makes this request, or expire later.
         """
+        expires_at = read_instant(body["expires_at"], "expires_at") if "expires_at" in body else None
         created = await self._developers.create_access_token(
-            writer, body.name, expires_at=body.expiry(), scopes=body.scopes or None
+            writer, body["name"], expires_at=expires_at, scopes=body.get("scopes")
         )
-        return schemas.CreatedAccessTokenAnswer(**json_fields.created_access_token(created))
+        return json_fields.created_access_token(created)
 
     async def delete_access_token(
         self,
@@ -369,10 +367,11 @@ class DeveloperApi:
             endpoint: Callable[..., Any],
             body: type[BaseModel] | None = None,
             *,
+            answer: type[BaseModel] | None = None,
             body_required: bool = True,
-            **options: Any,
         ) -> None:
             content = {"application/json": {"schema": body.model_json_schema()}} if body else {}
+            options: dict[str, Any] = {} if answer is None else {"response_model": answer}
             app.add_api_route(
                 PREFIX + path,
                 # FastAPI reads the source of an endpoint for its first request, but not of a partial function.
@@ -388,32 +387,62 @@ class DeveloperApi:
                 **options,
             )
 
+        fields = project_fields
         add("Account", "GET", "/me", self.read_account)
-        add("Projects", "GET", "/projects", self.list_projects, response_model=project_fields.ProjectListAnswer)
-        add("Projects", "POST", "/projects", self.create_project, project_fields.CreateProject)
+        add("Projects", "GET", "/projects", self.list_projects, answer=fields.ProjectListAnswer)
+        add(
+            "Projects",
+            "POST",
+            "/projects",
+            self.create_project,
+            fields.CreateProject,
+            answer=fields.CreatedProjectAnswer,
+        )
         project = "/projects/{project_id}"
-        add("Projects", "GET", project, self.read_project)
-        add("Projects", "PATCH", project, self.update_project, project_fields.UpdateProject)
+        add("Projects", "GET", project, self.read_project, answer=fields.ProjectAnswer)
+        add(
+            "Projects",
+            "PATCH",
+            project,
+            self.update_project,
+            fields.UpdateProject,
+            answer=fields.ProjectAnswer,
+        )
         add("Projects", "DELETE", project, self.delete_project)
-        add("Projects", "POST", f"{project}/regenerate", self.regenerate_secrets)
+        add("Projects", "POST", f"{project}/regenerate", self.regenerate_secrets, answer=fields.SecretsAnswer)
         self._members.add_routes(add)
         self._users.add_routes(add)
         self._clients.add_routes(add)
         webhooks = "Webhook secret and deliveries"
         secret = f"{project}/webhook-secret"
-        add(webhooks, "GET", secret, self.read_webhook_secret)
-        add(webhooks, "POST", f"{secret}/rotate", self.rotate_webhook_secret, RotateWebhookSecret, body_required=False)
-        add(webhooks, "POST", f"{secret}/promote", self.promote_webhook_secret)
+        add(webhooks, "GET", secret, self.read_webhook_secret, answer=fields.RotationAnswer)
+        add(
+            webhooks,
+            "POST",
+            f"{secret}/rotate",
+            self.rotate_webhook_secret,
+            fields.RotateWebhookSecret,
+            answer=fields.RotationAnswer,
+            body_required=False,
+        )
+        add(webhooks, "POST", f"{secret}/promote", self.promote_webhook_secret, answer=fields.RotationAnswer)
         test = f"{project}/webhook-test"
         add(webhooks, "POST", test, self.send_webhook_test, schemas.SendWebhookTest, body_required=False)
-        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, response_model=schemas.DeliveryPageAnswer)
+        add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, answer=schemas.DeliveryPageAnswer)
         add(webhooks, "GET", "/deliveries/{delivery_id}", self.read_delivery)
         add(webhooks, "POST", "/deliveries/{delivery_id}/resend", self.resend_delivery)
         add("Sessions and analytics", "GET", "/sessions", self.list_sessions)
         add("Sessions and analytics", "GET", "/sessions/{session_id}", self.read_session)
         add("Sessions and analytics", "GET", "/analytics", self.read_analytics)
-        add("Access tokens", "GET", "/tokens", self.list_access_tokens)
-        add("Access tokens", "POST", "/tokens", self.create_access_token, schemas.CreateAccessToken)
+        add("Access tokens", "GET", "/tokens", self.list_access_tokens, answer=schemas.AccessTokenListAnswer)
+        add(
+            "Access tokens",
+            "POST",
+            "/tokens",
+            self.create_access_token,
+            schemas.CreateAccessToken,
+            answer=schemas.CreatedAccessTokenAnswer,
+        )
         add("Access tokens", "DELETE", "/tokens/{token_id}", self.delete_access_token)
         add("Audit log", "GET", "/audit", self.list_audit_entries)
 

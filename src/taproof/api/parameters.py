@@ -1,7 +1,7 @@
 """Read the caller, the body and the parameters of a request to the developer API."""
 
 from functools import partial
-from typing import Annotated, Any, Final, TypeVar, cast
+from typing import Annotated, Any, Final, cast
 
 from fastapi import Depends, FastAPI, Path, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -19,8 +19,6 @@ from taproof.service.analytics import Window
 PAGE_LIMIT: Final = 200
 """The maximum number of sessions, deliveries or audit log entries on a page."""
 
-Model = TypeVar("Model", bound=BaseModel)
-
 
 async def _actor(request: Request) -> Actor:
     return cast("Actor", request.state.actor)
@@ -32,17 +30,21 @@ async def _caller(request: Request) -> Developer:
     return actor.developer
 
 
-def json_body(model: type[Model], *, may_be_empty: bool = False) -> Any:
-    """Make a dependency that reads the body as `model`. FastAPI itself would read the body before authentication."""
+def json_body(model: type[BaseModel], *, may_be_empty: bool = False) -> Any:
+    """Make a dependency that returns the fields of the body that were sent, and the defaults of the others.
 
-    async def read(request: Request) -> Model:
+    FastAPI itself would read the body before authentication.
+    """
+
+    async def read(request: Request) -> dict[str, Any]:
         document = await read_json_object(request.scope, request.receive, may_be_empty=may_be_empty)
         # Authenticate again: the token can have been revoked while the body was being received.
         await request.state.authenticate()
         try:
-            return model.model_validate(document)
+            fields = model.model_validate(document).model_dump()
         except ValidationError as error:
             raise InvalidRequest(validation_sentence(error.errors(include_url=False))) from None
+        return {name: value for name, value in fields.items() if value is not None}
 
     return Depends(read)
 

@@ -7,29 +7,23 @@ documents these rules as far as it can express them.
 
 from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema
 
+from taproof.api.models import StrictRequest, answer_model, described_as, list_model, request_model
+from taproof.contract import project as contract
+from taproof.contract.access_token import AccessToken, CreatedAccessToken, NewAccessToken
+from taproof.contract.fields import described
 from taproof.core.accounts import Plan
 from taproof.core.attempt_errors import SENTENCES, ShownError
 from taproof.core.deliveries import ATTEMPTS_SHOWN, DeliveryState, EventType
 from taproof.core.model import Status
-from taproof.core.names import NAME_LIMIT
-from taproof.core.rights import AccessScope
-from taproof.http.instants import read_instant
-
-_PRINTED: Final = r"[^\u0000-\u001f\u007f-\u009f\u2028\u2029]"
-"""Any character except control characters and line breaks, as an ECMA-262 regular expression."""
 
 Time = Annotated[
     str,
     WithJsonSchema({"type": "string", "format": "date-time"}),
     Field(description="UTC, with milliseconds.", examples=["2026-11-20T22:44:03.127Z"]),
 ]
-ProjectId = Annotated[
-    str,
-    WithJsonSchema({"type": "string", "pattern": "^proj_[A-Za-z0-9]{16,40}$"}),
-    Field(description="The project's id.", examples=["proj_4KsdT0aQm2vXc81LpZwEyB"]),
-]
+ProjectId = Annotated[str, described_as(contract.PROJECT_ID)]
 AccessTokenId = Annotated[
     str,
     WithJsonSchema({"type": "string", "pattern": "^tok_[A-Za-z0-9]{1,40}$"}),
@@ -45,45 +39,14 @@ SessionId = Annotated[
     WithJsonSchema({"type": "string", "pattern": "^sess_[A-Za-z0-9]{27}$"}),
     Field(description="The session's id.", examples=["sess_7Wk2PdQ0Bv7TqLm29XcYdKpRfWz"]),
 ]
-Name = Annotated[
-    str,
-    WithJsonSchema(
-        {"type": "string", "minLength": 1, "maxLength": NAME_LIMIT, "pattern": rf"^{_PRINTED}*\S{_PRINTED}*$"}
-    ),
-]
-
-
-class StrictRequest(BaseModel):
-    """A request body that refuses unknown fields and type conversions."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
-class CreateAccessToken(StrictRequest):
-    """A new access token."""
-
-    name: Name = Field(description="The purpose of the token.", examples=["deploy script"])
-    expires_at: Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})] = Field(
-        default_factory=str,
-        description="The time at which the token expires (RFC 3339, in the future). It cannot be later than the expiry "
-        "of the token that makes this request. Default: that token's expiry, if it has one.",
-        examples=["2030-01-01T00:00:00Z"],
-    )
-    scopes: Annotated[list[AccessScope], Field(min_length=1)] = Field(
-        default_factory=list,
-        description="The scopes of the token. Default: the scopes of the token that makes this request.",
-        examples=[["read", "write"]],
-    )
-
-    def expiry(self) -> int | None:
-        """Return `expires_at` in ms since the epoch; None if it was not sent.
-
-        Raises:
-            InvalidRequest: it is not a time with a UTC offset.
-        """
-        if "expires_at" not in self.model_fields_set:
-            return None
-        return read_instant(self.expires_at, "expires_at")
+CreateAccessToken: Final = request_model(
+    "CreateAccessToken", "A new access token.", described(NewAccessToken), required=["name"]
+)
+AccessTokenAnswer: Final = answer_model("AccessTokenAnswer", AccessToken)
+AccessTokenListAnswer: Final = list_model(
+    "AccessTokenListAnswer", "All of a developer's access tokens, newest first.", "tokens", AccessTokenAnswer
+)
+CreatedAccessTokenAnswer: Final = answer_model("CreatedAccessTokenAnswer", CreatedAccessToken)
 
 
 class SendWebhookTest(StrictRequest):
@@ -268,35 +231,3 @@ class AnalyticsAnswer(BaseModel):
     daily: list[DayAnswer] = Field(description="Every UTC day of the window, ending today.")
     funnel: FunnelAnswer
     projects: list[ProjectNameAnswer] = Field(description="All of the developer's projects.")
-
-
-class AccessTokenAnswer(BaseModel):
-    """An access token, without its plaintext."""
-
-    id: str = Field(examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"])
-    name: str = Field(examples=["deploy script"])
-    preview: str = Field(examples=["tap_a1B2…Wx9z"])
-    created_at: Time
-    last_used_at: Time | None = Field(description="Accurate to one minute; null if the token was never used.")
-    expires_at: Time | None = Field(description="null: the token does not expire.")
-    scopes: list[AccessScope] = Field(
-        description="read: read everything except secrets. write: change projects and read their secrets. tokens: "
-        "create and revoke access tokens.",
-        examples=[["read", "write", "tokens"]],
-    )
-    created_with: str | None = Field(
-        description="The id of the access token that was used to create it; null if none was used.",
-        examples=["tok_5Nc8RjXw1ZaQe07UbKyLvT"],
-    )
-
-
-class AccessTokenListAnswer(BaseModel):
-    """All of a developer's access tokens, newest first."""
-
-    tokens: list[AccessTokenAnswer]
-
-
-class CreatedAccessTokenAnswer(AccessTokenAnswer):
-    """A new access token with its plaintext."""
-
-    access_token: str = Field(description="Shown only once.", examples=["tap_" + "a1B2c3D" * 7])

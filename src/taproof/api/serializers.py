@@ -1,39 +1,13 @@
 """Turn service results into developer API responses. Only fields named here are shown."""
 
-import dataclasses
-
-from taproof.api import project_fields, schemas
+from taproof.api import schemas
 from taproof.core.attempt_errors import attempt_error, attempt_sentence
 from taproof.core.clock import iso8601, iso_date
 from taproof.core.deliveries import Attempt
-from taproof.core.model import Project, Session
-from taproof.core.roles import Role
-from taproof.service import json_fields
+from taproof.core.model import Session
 from taproof.service.analytics import Analytics
 from taproof.service.deliveries import SeenDelivery
 from taproof.service.json_fields import time_or_none
-from taproof.service.projects import ProjectSecrets, Rotation
-
-
-def project(found: Project) -> project_fields.ProjectAnswer:
-    """Return a project without its secrets."""
-    return project_fields.ProjectAnswer(**json_fields.project(found), role=_role_in(found))
-
-
-def created_project(created: Project, secrets: ProjectSecrets) -> project_fields.CreatedProjectAnswer:
-    """Return a new project with its secrets."""
-    return project_fields.CreatedProjectAnswer(**json_fields.created_project(created, secrets), role=_role_in(created))
-
-
-def _role_in(found: Project) -> Role:
-    assert found.role is not None, "The API shows a project only to its members."  # noqa: S101 — for the type checker.
-    return found.role
-
-
-def rotation(found: Rotation) -> project_fields.RotationAnswer:
-    """Return the webhook secret and, during a rotation, the next one."""
-    fields = dataclasses.asdict(found) | {"promoted_at": time_or_none(found.promoted_at)}
-    return project_fields.RotationAnswer(**fields)
 
 
 def session(found: Session) -> schemas.SessionAnswer:

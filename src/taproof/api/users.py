@@ -138,5 +138,5 @@ class UserEndpoints:
     def add_routes(self, add: Callable[..., None]) -> None:
         """Register every endpoint at its path with `add`, as `DeveloperApi` does."""
         add(TAG, "GET", "/projects/{project_id}/users", self.list_users)
-        add(TAG, "GET", "/users/{messenger_id}", self.export_user, response_model=UserExportAnswer)
+        add(TAG, "GET", "/users/{messenger_id}", self.export_user, answer=UserExportAnswer)
         add(TAG, "DELETE", "/users/{messenger_id}", self.erase_user)

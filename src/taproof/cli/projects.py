@@ -1,121 +1,21 @@
 """`taproof projects`: the projects that users sign in to."""
 
-import inspect
-import json
-import sys
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import typer
 
 from taproof.cli.command import group
 from taproof.cli.developer_api import DeveloperCalls, Output, ProjectId, Yes, api_command, confirm, items_of
-from taproof.cli.help import SELDOM
 from taproof.cli.output import Column, print_fields, print_items, print_secrets
-from taproof.core.errors import InvalidRequest
+from taproof.cli.setting_options import given_settings, with_settings
+from taproof.contract.project import ProjectSettings
 from taproof.core.names import visible_name
 
 commands: Final = group("projects", "Manage projects, which users sign in to.")
 
-_STANDARD: Final = "-"
 _ON_DATABASE: Final = ("webhook_allow", "webhook_ports")
 """The settings of the service that decide which webhook URLs are accepted."""
-
-
-def _option(
-    kind: Any, meaning: str, flag: str | None = None, *, metavar: str | None = None, panel: str | None = SELDOM
-) -> Any:
-    flags = [flag] if flag else []
-    option = typer.Option(*flags, metavar=metavar, show_default=False, help=meaning, rich_help_panel=panel)
-    return Annotated[kind | None, option]
-
-
-def _switch(name: str, meaning: str, *, panel: str | None = SELDOM) -> Any:
-    return _option(bool, meaning, f"--{name}/--no-{name}", panel=panel)
-
-
-_SETTINGS: Final[dict[str, Any]] = {
-    "webhook_url": _option(
-        str, 'The https:// address that webhooks are sent to; "" for none.', metavar="URL", panel=None
-    ),
-    "webhook_events": _option(
-        list[str],
-        "An event to send there; repeat it for several. A new project: auth.confirmed and auth.cancelled.",
-        "--webhook-event",
-        metavar="EVENT",
-        panel=None,
-    ),
-    "public_access": _switch(
-        "public-access",
-        "Whether browsers and apps can start sign-ins; with --no-public-access, only servers can.",
-        panel=None,
-    ),
-    "collect_phone": _switch(
-        "collect-phone", "Whether users are asked for their phone number. Plans pro and business."
-    ),
-    "phone_required": _switch("phone-required", "Whether users who are asked must share their phone number."),
-    "show_context": _switch("show-context", "Whether the messenger shows where a sign-in was started."),
-    "match_code": _option(str, "Whether users choose a number that your page shows.", metavar="on|off"),
-    "allowed_origins": _option(
-        list[str],
-        'The origin of a page that can start sign-ins; repeat it for several. "": any page.',
-        "--allowed-origin",
-        metavar="ORIGIN",
-    ),
-    "same_device": _option(str, "Whether users return to the page from the messenger.", metavar="off|offer|require"),
-    "return_urls": _option(
-        list[str],
-        'A URL to which users can return, exactly; repeat it for several. "": any page of the allowed origins.',
-        "--return-url",
-        metavar="URL",
-    ),
-    "logo_url": _option(str, 'The https:// address of the image that hosted pages show; "" for none.', metavar="URL"),
-    "texts_file": _option(
-        str,
-        "A file with the project's own texts, as JSON; - is standard input. They replace all earlier texts.",
-        metavar="FILE",
-    ),
-    "bot_token_file": _option(
-        str,
-        "A file with the token of the project's own bot; - is standard input. An empty file: the service's bot.",
-        metavar="FILE",
-    ),
-}
-"""The options of create and update, by parameter: the fields of the API, or files with their values."""
-
-
-def _with_settings(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a function the options of `_SETTINGS` in place of its parameter `**settings`."""
-    *own, _ = inspect.signature(work).parameters.values()
-    only = inspect.Parameter.KEYWORD_ONLY
-    options = [inspect.Parameter(name, only, default=None, annotation=each) for name, each in _SETTINGS.items()]
-    work.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]  # `api_command` reads it.
-    return work
-
-
-def _given(*, bot_token_file: str | None, texts_file: str | None, **fields: Any) -> dict[str, Any]:
-    """Return the fields of the body: those that were given. A list of empty strings empties the setting."""
-    body = {
-        name: [each for each in value if each] if isinstance(value, list) else value
-        for name, value in fields.items()
-        if value is not None
-    }
-    if bot_token_file is not None:
-        body["bot_token"] = _read_text(bot_token_file).strip()
-    if texts_file is not None:
-        try:
-            body["texts"] = json.loads(_read_text(texts_file))
-        except ValueError as error:
-            raise InvalidRequest(f"{texts_file} is not JSON: {error}.") from None
-    return body
-
-
-def _read_text(file: str) -> str:
-    try:
-        return sys.stdin.read() if file == _STANDARD else Path(file).read_text(encoding="utf-8", errors="replace")
-    except OSError as error:
-        raise InvalidRequest(f"{file} cannot be read: {error.strerror or error}.") from None
 
 
 @api_command(commands, "list")
@@ -142,20 +42,20 @@ async def read_project(api: DeveloperCalls, project_id: ProjectId) -> Output:
 
 
 @api_command(commands, "create", *_ON_DATABASE, "plan_projects")
-@_with_settings
+@with_settings(ProjectSettings)
 async def create_project(
     api: DeveloperCalls,
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name that users see in the confirmation prompt.")],
     **settings: Any,
 ) -> Output:
     """Create a project and print its secrets."""
-    body = _given(name=name, **settings)
+    body = given_settings(ProjectSettings, {"name": name, **settings})
     answer = await api.call("POST", ["projects"], body)
     return Output(answer, lambda: _show_secrets(f"Created {_called(answer)}.", answer, _id(answer)))
 
 
 @api_command(commands, "update", *_ON_DATABASE)
-@_with_settings
+@with_settings(ProjectSettings)
 async def update_project(
     api: DeveloperCalls,
     project_id: ProjectId,
@@ -164,7 +64,7 @@ async def update_project(
     **settings: Any,
 ) -> Output:
     """Change the given settings of a project. A given list replaces the whole earlier one."""
-    body = _given(name=name, **settings)
+    body = given_settings(ProjectSettings, {"name": name, **settings})
     return await _change(api, project_id, body, "Changed")
 
 

@@ -13,13 +13,13 @@ from taproof.console.access import HOME, Access, Visitor
 from taproof.console.client_form import in_words
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
+from taproof.contract.client import MAX_LIFETIME, MIN_LIFETIME, REDIRECT_URIS_LIMIT
 from taproof.core.errors import ClientNotFound, InvalidRequest, TooManyClients
 from taproof.core.identifiers import is_client_id
 from taproof.core.model import Project
 from taproof.core.names import isolated_name
-from taproof.core.oidc.clients import CLIENT_LIMIT, MAX_LIFETIME, MIN_LIFETIME, ClientChanges, OidcClient
+from taproof.core.oidc.clients import CLIENT_LIMIT, ClientChanges, OidcClient
 from taproof.core.oidc.discovery import provider_metadata
-from taproof.core.oidc.redirect_uris import REDIRECT_URIS_LIMIT
 from taproof.service.oidc.clients import OidcClients
 
 _SHOWN_ONCE: Final = (

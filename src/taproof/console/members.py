@@ -11,6 +11,7 @@ from taproof.console.access import ACCEPT_JOINING, HOME, JOIN, Access, Visitor
 from taproof.console.encrypted_cookie import EncryptedCookie
 from taproof.console.forms import read_form
 from taproof.console.rendering import PageRenderer
+from taproof.contract.member import Role
 from taproof.core.errors import (
     AlreadyMember,
     InvalidRequest,
@@ -23,7 +24,7 @@ from taproof.core.errors import (
 from taproof.core.identifiers import is_key
 from taproof.core.model import Project
 from taproof.core.names import isolated_name
-from taproof.core.roles import ACTIONS, PERMITTED, ROLES, Role
+from taproof.core.roles import ACTIONS, PERMITTED, ROLES
 from taproof.service.members import Members
 
 

@@ -3,10 +3,14 @@
 from typing import Any, Final, get_args
 
 from taproof.console.forms import Form
+from taproof.contract.fields import described
+from taproof.contract.project import ProjectEvent, ProjectUpdate
 from taproof.core.errors import TaproofError
-from taproof.core.model import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, ProjectChanges, ProjectEvent
+from taproof.core.model import PROJECT_DEFAULTS, PROJECT_FLAGS, Project, ProjectChanges
 from taproof.core.names import visible_name
 
+BOXES: Final = {name: field.box for name, (_, field) in described(ProjectUpdate).items() if field.box}
+"""The check boxes of the form, by setting."""
 _IN_WORDS: Final = {
     "name ": "The name ",
     "webhook_url ": "The webhook URL ",

@@ -211,6 +211,7 @@ class ProjectPages:
             "typed": kept | (typed or {}),
             "was": kept | (was or {}),
             "appearance": appearance or appearance_form.shown(project),
+            "boxes": project_form.BOXES,
             "errors": errors,
             "new_bot_link": await self.managed_bots.suggest_bot(visitor.actor, project) if needs_bot else None,
             # Repeated at the top, because the other forms are far down the page.

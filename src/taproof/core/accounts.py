@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
-from taproof.core.rights import FULL, SCOPES, AccessScope, Grant
-from taproof.core.roles import Role
+from taproof.contract.access_token import AccessScope
+from taproof.contract.member import Role
+from taproof.core.rights import FULL, SCOPES, Grant
 
 Plan = Literal["free", "pro", "business"]
 NO_PHONES: Final = (

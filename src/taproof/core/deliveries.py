@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple, get_args
 
+from taproof.contract.project import ProjectEvent
 from taproof.core.errors import InvalidRequest
-from taproof.core.model import EncryptedWebhookSecrets, ProjectEvent
+from taproof.core.model import EncryptedWebhookSecrets
 
 EventType = Literal[ProjectEvent, "webhook.test"]
 

@@ -1,14 +1,11 @@
 """The URL of a project's logo: which ones are accepted, and the origin from which browsers load it."""
 
 from ipaddress import ip_address
-from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.contract.project import LOGO_URL_LIMIT
 from taproof.core.origins import read_origin
 from taproof.core.webhook_url import is_loopback
-
-LOGO_URL_LIMIT: Final = 500
-"""The maximum number of characters."""
 
 
 def logo_url_problem(url: str, *, allow_loopback_http: bool) -> str | None:

@@ -4,13 +4,14 @@ Times are integer milliseconds since the Unix epoch (UTC). See also `accounts.py
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal, NamedTuple, get_args
 
+from taproof.contract.fields import UNSET, described
+from taproof.contract.member import Role
+from taproof.contract.project import ProjectEvent, ProjectUpdate, SameDevice, TurnOffReason
 from taproof.core.accounts import Plan
-from taproof.core.project_texts import NO_TEXTS, ProjectTexts
-from taproof.core.return_code import SameDevice
-from taproof.core.roles import Role
+from taproof.core.project_texts import ProjectTexts
 
 Status = Literal["pending", "confirmed", "cancelled", "expired", "used"]
 """A session's state (service-spec.md, States and transitions)."""
@@ -30,17 +31,11 @@ def known_hint(stored: str | None) -> Hint:
     return HINTS.get(stored, "waiting")
 
 
-ProjectEvent = Literal["auth.confirmed", "auth.cancelled", "auth.expired", "auth.reported"]
-"""A webhook event that a project can choose."""
-
 SERVICE_DEVELOPER: Final = "dev_console"
 """The owner of the projects through which developers sign in to the service. No developer's id is as short."""
 
 SERVICE_BOT: Final = 0
 """The bot id that stands for the service's own bot."""
-
-TurnOffReason = Literal["gone", "failing"]
-"""The reason for turning off a webhook: a 410 Gone response, or five days in which every attempt failed."""
 
 
 class SessionKey(NamedTuple):
@@ -404,24 +399,26 @@ class ProjectChanges:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-PROJECT_DEFAULTS: Final = ProjectChanges(
-    webhook_url="",
-    is_active=True,
-    public_access=True,
-    collect_phone=False,
-    phone_required=True,
-    show_context=True,
-    match_code=False,
-    allowed_origins=(),
-    webhook_events=("auth.confirmed", "auth.cancelled"),
-    same_device="off",
-    return_urls=(),
-    texts=NO_TEXTS,
-    logo_url="",
+def project_changes(settings: Mapping[str, Any]) -> ProjectChanges:
+    """Return the changes to the given settings, whose values are those of the API."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
+    }
+    if "match_code" in values:
+        values["match_code"] = values["match_code"] == "on"
+    return ProjectChanges(**values)
+
+
+PROJECT_DEFAULTS: Final = project_changes(
+    {
+        name: field.default
+        for name, (_, field) in described(ProjectUpdate).items()
+        if field.default is not UNSET and name != "bot_token"
+    }
 )
 """The default settings of a new project."""
 
-PROJECT_FLAGS: Final = tuple(name for name, value in PROJECT_DEFAULTS.given().items() if isinstance(value, bool))
+PROJECT_FLAGS: Final = tuple(each.name for each in fields(ProjectChanges) if each.type == bool | None)
 """A project's boolean fields. Columns, forms and responses derive from this list."""
 
 

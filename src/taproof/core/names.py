@@ -4,7 +4,8 @@ import functools
 import unicodedata
 from typing import Final
 
-NAME_LIMIT: Final = 100
+from taproof.contract.project import NAME_LIMIT
+
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Invisible characters that are letters, marks or symbols: fillers, the grapheme joiner, the empty Braille cell."""
 _JOINERS: Final = "\u200c\u200d"

@@ -6,13 +6,10 @@ from ipaddress import IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.contract.project import ORIGIN_LENGTH, ORIGINS_LIMIT
 from taproof.core.errors import InvalidRequest, OriginNotAllowed
 from taproof.core.webhook_url import is_loopback
 
-ORIGINS_LIMIT: Final = 20
-"""The maximum number of origins per project."""
-ORIGIN_LENGTH: Final = 300
-"""The maximum number of characters in an origin. A host name has at most 253."""
 _LABEL: Final = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 # If a host's last part is a number, browsers parse the host as an IPv4 address, in any notation.

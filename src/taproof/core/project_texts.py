@@ -8,24 +8,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from taproof.contract.project import DEFAULT, LANGUAGES, TEXT_LIMITS
 from taproof.core.errors import InvalidRequest
 from taproof.core.names import text_problem
 
 ProjectTexts = Mapping[str, Mapping[str, str]]
 """Texts by language, then by key."""
 
-LANGUAGES: Final = ("ar", "en", "es", "fa", "id", "pt", "ru", "tr", "uk", "uz")
-"""The languages of the bot and of the hosted pages."""
-DEFAULT: Final = "default"
-"""Stands for every language that has no text of its own."""
-TEXT_LIMITS: Final[Mapping[str, int]] = {
-    "prompt_title": 100,
-    "button_label": 40,
-    "confirmed": 160,
-    "cancelled": 160,
-    "expired": 160,
-}
-"""The keys, each with the maximum number of characters. Together, the texts of all languages fit into a request."""
 NO_TEXTS: Final[ProjectTexts] = {}
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z_-]{1,40}")
 

@@ -8,13 +8,11 @@ import base64
 import hashlib
 import hmac
 import re
-from typing import Final, Literal
+from typing import Final
 
 from taproof.core.clock import MINUTE
 from taproof.core.entropy import Entropy
 
-SameDevice = Literal["off", "offer", "require"]
-"""A project's policy: no return code, a button only, or no proof without the code."""
 RETURN_LIFETIME: Final = 5 * MINUTE
 """The time for which a confirmed session waits for its return code, in milliseconds (contract.md, Policy)."""
 FRAGMENT: Final = "taproof_return"

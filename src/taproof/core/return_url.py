@@ -4,16 +4,13 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.contract.project import ENTRY_LENGTH, RETURN_URLS_LIMIT
 from taproof.core.errors import InvalidRequest, ReturnUrlNotAllowed
 from taproof.core.model import Project, ProjectChanges, SignInProject
 from taproof.core.origins import NotAnOrigin, read_origin
 
 RETURN_URL_LENGTH: Final = 2048
 """The maximum number of characters in a return URL."""
-RETURN_URLS_LIMIT: Final = 10
-"""The maximum number of entries in a project's return_urls."""
-ENTRY_LENGTH: Final = 300
-"""The maximum number of characters in such an entry, so that all fit into a request and into the console's form."""
 NO_RETURN_PAGE: Final = (
     "same_device cannot be offer or require without a page to return to. Add one to return_urls or, if it is empty, to "
     "allowed_origins. Its host must have a dot, because Telegram opens no other. Or create an OpenID Connect client, "

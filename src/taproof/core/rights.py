@@ -7,14 +7,11 @@ still exists. The table in `docs/explanation/rights.md` shows what creates and w
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
+from taproof.contract.access_token import AccessScope
 from taproof.core.clock import iso8601
 from taproof.core.errors import InsufficientScope, InvalidRequest
-
-AccessScope = Literal["read", "write", "tokens"]
-"""One right of a credential. `read` reads everything but secrets, `write` changes projects and reads their secrets,
-`tokens` creates and ends credentials."""
 
 SCOPES: Final[tuple[AccessScope, ...]] = ("read", "write", "tokens")
 """All scopes, in the order in which they are stored and shown."""

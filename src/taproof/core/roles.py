@@ -7,9 +7,9 @@ transaction of each change, and `docs/how-to/teams.md` shows it.
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from taproof.contract.member import Role
 from taproof.core.errors import InsufficientRole
 
-Role = Literal["owner", "developer", "viewer"]
 ROLES: Final[tuple[Role, ...]] = ("owner", "developer", "viewer")
 """All roles, from the one with the most rights to the one with the fewest."""
 

@@ -10,9 +10,9 @@ from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.contract.project import WEBHOOK_URL_LIMIT
 from taproof.core.address_rules import AddressRules
 
-WEBHOOK_URL_LIMIT: Final = 2048
 _NAME: Final = re.compile(r"[a-z0-9._-]+")
 # If a host's last part is a number, browsers and `inet_aton` parse the host as an IPv4 address.
 _NUMBER_LAST: Final = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)\.*$")

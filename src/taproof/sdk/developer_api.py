@@ -1,9 +1,11 @@
 """Requests to the developer endpoints, and the results in their responses: shared by all of these calls."""
 
+import json
 import re
-from collections.abc import Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Collection, Mapping
+from typing import Any, Final, TypeVar, get_origin
 
+from taproof.contract.fields import described, required_kind
 from taproof.sdk.api_errors import UnexpectedAnswer
 from taproof.sdk.exchange import ANSWER_LIMIT, Call, Request, Service
 from taproof.sdk.reading import read
@@ -62,6 +64,25 @@ def read_list(result: type[T], answer: Mapping[str, Any], field: str) -> list[T]
 def given_only(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def sent_settings(definition: type, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings that are not None, as JSON values.
+
+    Raises:
+        TypeError: a setting is unknown, or a string instead of a list.
+    """
+    fields = described(definition)
+    sent = given_only(settings)
+    for name, value in sent.items():
+        if name not in fields:
+            raise TypeError(f"{name} is not a setting. The settings are {', '.join(fields)}.")
+        kind, field = fields[name]
+        if get_origin(required_kind(kind)) is Collection:
+            if isinstance(value, str):
+                raise TypeError(f"{name} must be a list, such as {json.dumps(field.example)}.")
+            sent[name] = list(value)
+    return sent
 
 
 def path_id(value: str) -> str:

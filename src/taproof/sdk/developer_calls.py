@@ -4,36 +4,34 @@ The clients have methods with the same names, parameters and docstrings, except 
 `oidc_client_calls.py` has the calls for OpenID Connect clients.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar, Unpack
 from urllib.parse import urlencode
 
+from taproof.contract.access_token import AccessScope, AccessToken, CreatedAccessToken
+from taproof.contract.project import (
+    CreatedProject,
+    Project,
+    ProjectSecrets,
+    ProjectSettings,
+    ProjectUpdate,
+    WebhookSecret,
+)
 from taproof.sdk.api_errors import UnexpectedAnswer
-from taproof.sdk.developer_api import ask_developer_api, given_only, path_id, read_list, read_one
+from taproof.sdk.developer_api import ask_developer_api, given_only, path_id, read_list, read_one, sent_settings
 from taproof.sdk.exchange import ANSWER_LIMIT, Call, Service
 from taproof.sdk.results import (
-    AccessToken,
     Account,
     Analytics,
     AuditEntry,
-    CreatedAccessToken,
-    CreatedProject,
     Delivery,
-    Project,
-    ProjectSecrets,
     Session,
-    WebhookSecret,
 )
 
 T = TypeVar("T")
 
-_EXAMPLES: Final = {
-    "allowed_origins": "https://shop.example.com",
-    "return_urls": "https://shop.example.com/app",
-    "webhook_events": "auth.confirmed",
-}
 _DELIVERIES_LIMIT: Final = 16 * ANSWER_LIMIT
 """Maximum size of a page of deliveries, in bytes: each has up to 50 attempts, and each attempt quotes up to 1 KiB."""
 
@@ -48,68 +46,18 @@ def list_projects(service: Service) -> Call[list[Project]]:
     return read_list(Project, (yield from ask_developer_api(service, "GET", "/projects")), "projects")
 
 
-def create_project(
-    service: Service,
-    name: str,
-    *,
-    webhook_url: str = "",
-    public_access: bool = True,
-    collect_phone: bool = False,
-    phone_required: bool | None = None,
-    show_context: bool | None = None,
-    match_code: Literal["off", "on"] | None = None,
-    allowed_origins: Collection[str] | None = None,
-    same_device: Literal["off", "offer", "require"] | None = None,
-    return_urls: Collection[str] | None = None,
-    texts: Mapping[str, Mapping[str, str]] | None = None,
-    logo_url: str | None = None,
-    webhook_events: Collection[str] | None = None,
-    bot_token: str | None = None,
-) -> Call[CreatedProject]:
+def create_project(service: Service, name: str, **settings: Unpack[ProjectSettings]) -> Call[CreatedProject]:
     """Create a project. Store its `secret_key`: it is shown only once.
 
-    Arguments of None are not sent.
+    Settings that are omitted or None have their defaults.
 
     Args:
         service: given by the client.
         name: the name that users see in the messenger, up to 100 characters.
-        webhook_url: the https:// address that receives webhooks; "" for none.
-        public_access: whether browsers can start sign-ins with only the project id.
-        collect_phone: whether users are asked for their phone number; on the pro and business plans only.
-        phone_required: whether users must share their phone number to sign in; True by default.
-        show_context: whether the messenger shows where a sign-in was started; True by default.
-        match_code: "on" for a number that the page shows and the user must choose in the messenger; "off" by default.
-        allowed_origins: the only sites whose pages can start sign-ins, such as "https://shop.example.com"; any site by
-            default.
-        same_device: whether a sign-in must end in the browser in which it began: "off" by default. With "offer", the
-            messenger leads the user back to `return_url`; with "require", there is no other way. Both need
-            `allowed_origins` or `return_urls`.
-        return_urls: the URLs that are allowed as `return_url`; they match exactly, with the query string. Without any,
-            every page of `allowed_origins` is allowed.
-        texts: texts for the project's users, by language, then by key, such as
-            {"default": {"prompt_title": "Members area"}}. A change replaces all of them.
-        logo_url: the https:// address of the image that hosted pages show; "" for none.
-        webhook_events: the events sent to `webhook_url`; "auth.confirmed" and "auth.cancelled" by default, with
-            "auth.expired" and "auth.reported" to choose from.
-        bot_token: the token of the project's own bot, from @BotFather. It is not shown again.
+        settings: see `ProjectSettings`.
     """
-    body = {
-        "name": name,
-        "webhook_url": webhook_url,
-        "public_access": public_access,
-        "collect_phone": collect_phone,
-        "phone_required": phone_required,
-        "show_context": show_context,
-        "match_code": match_code,
-        "allowed_origins": _listed("allowed_origins", allowed_origins),
-        "same_device": same_device,
-        "return_urls": _listed("return_urls", return_urls),
-        "texts": texts,
-        "logo_url": logo_url,
-        "webhook_events": _listed("webhook_events", webhook_events),
-        "bot_token": bot_token,
-    }
-    return read_one(service, CreatedProject, "POST", "/projects", given_only(body))
+    body = {"name": name, **sent_settings(ProjectSettings, settings)}
+    return read_one(service, CreatedProject, "POST", "/projects", body)
 
 
 def read_project(service: Service, project_id: str) -> Call[Project]:
@@ -117,49 +65,20 @@ def read_project(service: Service, project_id: str) -> Call[Project]:
     return read_one(service, Project, "GET", f"/projects/{path_id(project_id)}")
 
 
-def update_project(
-    service: Service,
-    project_id: str,
-    *,
-    name: str | None = None,
-    webhook_url: str | None = None,
-    is_active: bool | None = None,
-    public_access: bool | None = None,
-    collect_phone: bool | None = None,
-    phone_required: bool | None = None,
-    show_context: bool | None = None,
-    match_code: Literal["off", "on"] | None = None,
-    allowed_origins: Collection[str] | None = None,
-    same_device: Literal["off", "offer", "require"] | None = None,
-    return_urls: Collection[str] | None = None,
-    texts: Mapping[str, Mapping[str, str]] | None = None,
-    logo_url: str | None = None,
-    webhook_events: Collection[str] | None = None,
-    bot_token: str | None = None,
-) -> Call[Project]:
-    """Change a project. Omitted fields stay as they are. For the fields, see `create_project`.
+def update_project(service: Service, project_id: str, **settings: Unpack[ProjectUpdate]) -> Call[Project]:
+    """Change a project. Settings that are omitted or None stay as they are.
 
     A `webhook_url` of "" removes the webhook, a `bot_token` of "" removes the project's own bot, and `allowed_origins`
     of () allows all sites again.
+
+    Args:
+        service: given by the client.
+        project_id: the project.
+        settings: see `ProjectUpdate`.
     """
-    given = {
-        "name": name,
-        "webhook_url": webhook_url,
-        "is_active": is_active,
-        "public_access": public_access,
-        "collect_phone": collect_phone,
-        "phone_required": phone_required,
-        "show_context": show_context,
-        "match_code": match_code,
-        "allowed_origins": _listed("allowed_origins", allowed_origins),
-        "same_device": same_device,
-        "return_urls": _listed("return_urls", return_urls),
-        "texts": texts,
-        "logo_url": logo_url,
-        "webhook_events": _listed("webhook_events", webhook_events),
-        "bot_token": bot_token,
-    }
-    return read_one(service, Project, "PATCH", f"/projects/{path_id(project_id)}", given_only(given))
+    return read_one(
+        service, Project, "PATCH", f"/projects/{path_id(project_id)}", sent_settings(ProjectUpdate, settings)
+    )
 
 
 def delete_project(service: Service, project_id: str) -> Call[None]:
@@ -232,7 +151,7 @@ def create_access_token(
     name: str,
     *,
     expires_at: datetime | None = None,
-    scopes: Sequence[Literal["read", "write", "tokens"]] | None = None,
+    scopes: Sequence[AccessScope] | None = None,
 ) -> Call[CreatedAccessToken]:
     """Create another access token for your account. Store its `access_token`: it is shown only once.
 
@@ -350,12 +269,6 @@ def list_audit_entries(service: Service, project_id: str | None = None, *, page_
 
 
 # ---- arguments
-
-
-def _listed(name: str, given: Collection[str] | None) -> list[str] | None:
-    if isinstance(given, str):
-        raise TypeError(f'{name} must be a list, such as ["{_EXAMPLES[name]}"].')
-    return None if given is None else list(given)
 
 
 def _with_query(path: str, given: Mapping[str, Any]) -> str:

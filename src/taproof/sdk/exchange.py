@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 R = TypeVar("R")
 
@@ -114,6 +114,10 @@ def present(method: Any, call: Callable[..., Any], returned: Any = None) -> None
     signature = inspect.signature(call)
     result = get_args(signature.return_annotation)[-1]
     _, *parameters = signature.parameters.values()
+    if parameters and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:  # Show the settings one by one.
+        keyword, (settings,) = inspect.Parameter.KEYWORD_ONLY, get_args(parameters.pop().annotation)
+        kinds = get_type_hints(settings).items()
+        parameters += [inspect.Parameter(name, keyword, default=None, annotation=kind) for name, kind in kinds]
     method.__name__ = call.__name__
     method.__doc__ = (call.__doc__ or "").replace("        service: given by the client.\n", "")
     method.__signature__ = signature.replace(

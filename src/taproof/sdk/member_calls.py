@@ -1,12 +1,9 @@
 """The calls for a project's members and invitations; see `developer_calls.py`."""
 
-from typing import Literal
-
+from taproof.contract.member import CreatedMemberInvitation, Member, MemberInvitation, Role
+from taproof.contract.project import Project
 from taproof.sdk.developer_api import ask_developer_api, path_id, read_list, read_one
 from taproof.sdk.exchange import Call, Service
-from taproof.sdk.results import CreatedMemberInvitation, Member, MemberInvitation, Project
-
-_Role = Literal["owner", "developer", "viewer"]
 
 
 def list_members(service: Service, project_id: str) -> Call[list[Member]]:
@@ -14,7 +11,7 @@ def list_members(service: Service, project_id: str) -> Call[list[Member]]:
     return read_list(Member, (yield from ask_developer_api(service, "GET", _members(project_id))), "members")
 
 
-def update_member(service: Service, project_id: str, developer_id: str, role: _Role) -> Call[Member]:
+def update_member(service: Service, project_id: str, developer_id: str, role: Role) -> Call[Member]:
     """Give a member another role. Only owners can do this. The only owner keeps their role."""
     return read_one(service, Member, "PATCH", f"{_members(project_id)}/{path_id(developer_id)}", {"role": role})
 
@@ -31,7 +28,7 @@ def list_member_invitations(service: Service, project_id: str) -> Call[list[Memb
 
 
 def create_member_invitation(
-    service: Service, project_id: str, role: _Role = "developer"
+    service: Service, project_id: str, role: Role = "developer"
 ) -> Call[CreatedMemberInvitation]:
     """Create a one-time link that makes a developer a member. It is shown only once, and expires after 7 days."""
     return read_one(service, CreatedMemberInvitation, "POST", _invitations(project_id), {"role": role})

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from taproof.contract.access_token import AccessScope
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Via
 from taproof.core.clock import iso8601
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import ID_LENGTH, is_project_id, new_id
 from taproof.core.model import PageCursor
-from taproof.core.rights import AccessScope
 from taproof.core.roles import permits
 from taproof.service.paging import read_cursor, write_cursor
 from taproof.service.project_access import read_in_projects

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from taproof.contract.access_token import AccessScope
 from taproof.core.accounts import AccessToken, Actor, AuditEntry, Developer, EndedToken, Plan, RemovedDeveloper, Via
 from taproof.core.clock import MINUTE, Clock, iso8601
 from taproof.core.entropy import Entropy
@@ -23,7 +24,6 @@ from taproof.core.errors import (
 from taproof.core.identifiers import is_key, key_hash, key_preview, new_id, new_key
 from taproof.core.model import DeveloperSignIn
 from taproof.core.names import name_problem
-from taproof.core.rights import AccessScope
 from taproof.service.audit import audit_entry
 from taproof.storage.protocol import Storage
 

@@ -1,14 +1,22 @@
 """Convert the services' results to JSON values for the API and `--json`. Only the fields listed here are shown."""
 
-from typing import Any, Final
+import functools
+from collections.abc import Callable, Hashable
+from datetime import datetime
+from typing import Any, Final, cast, get_origin
 
-from taproof.core.accounts import AccessToken, Developer, Member, MemberInvitation
+from taproof.contract import access_token as contract_token
+from taproof.contract import client as contract_client
+from taproof.contract import member as contract_member
+from taproof.contract import project as contract
+from taproof.contract.fields import described, required_kind
+from taproof.contract.project import TurnOffReason
+from taproof.core.accounts import AccessToken, Developer, Member
 from taproof.core.clock import iso8601
 from taproof.core.counts import ProjectUser
-from taproof.core.model import PROJECT_FLAGS, Project, TurnOffReason
+from taproof.core.model import Project
 from taproof.core.oidc.clients import OidcClient
 from taproof.service.developers import CreatedAccessToken
-from taproof.service.members import CreatedMemberInvitation
 from taproof.service.projects import ProjectSecrets
 
 _TURNED_OFF: Final[dict[TurnOffReason, str]] = {
@@ -16,6 +24,32 @@ _TURNED_OFF: Final[dict[TurnOffReason, str]] = {
     "failing": "Every attempt failed for five days, so no more events are sent to the receiver. Check it, then set"
     " webhook_url again.",
 }
+
+
+def shown(definition: type, found: Any, **values: Any) -> dict[str, Any]:
+    """Return the fields of a definition in `contract/`, as JSON values.
+
+    Args:
+        definition: the dataclass. Only its fields are shown.
+        found: has the values as attributes of the same names; times are in ms since the epoch.
+        values: the values of fields that have no such attribute, or another value there.
+    """
+    return {
+        name: values[name] if name in values else convert(getattr(found, name))
+        for name, convert in _conversions(definition)
+    }
+
+
+@functools.cache
+def _conversions(definition: Hashable) -> list[tuple[str, Callable[[Any], Any]]]:
+    """Return the function for each field that converts its value to JSON."""
+
+    def conversion(kind: Any) -> Callable[[Any], Any]:
+        if required_kind(kind) is datetime:
+            return time_or_none
+        return list if get_origin(kind) is tuple else lambda value: value
+
+    return [(name, conversion(kind)) for name, (kind, _) in described(cast("type", definition)).items()]
 
 
 def time_or_none(instant: int | None) -> str | None:
@@ -34,28 +68,13 @@ def account(developer: Developer) -> dict[str, Any]:
 
 
 def project(found: Project) -> dict[str, Any]:
-    """Return a project without its secrets."""
-    return {
-        "id": found.id,
-        "name": found.name,
-        "secret_key_preview": found.secret_key_preview,
-        "webhook_url": found.webhook_url,
-        "webhook_events": list(found.webhook_events),
-        **{flag: getattr(found, flag) for flag in PROJECT_FLAGS},
-        "match_code": "on" if found.match_code else "off",
-        "allowed_origins": list(found.allowed_origins),
-        "same_device": found.same_device,
-        "return_urls": list(found.return_urls),
-        "texts": found.texts,
-        "logo_url": found.logo_url,
-        "created_at": iso8601(found.created_at),
-        "sessions_count": found.sessions_count,
-        "confirmed_count": found.confirmed_count,
-        "webhook_failing_since": time_or_none(found.webhook_failing_since),
-        "webhook_turned_off": _turned_off(found),
-        "bot_username": found.bot_username,
-        "bot_broken_at": time_or_none(found.bot_broken_at),
-    }
+    """Return a project as one of its members sees it, without its secrets."""
+    return shown(
+        contract.Project,
+        found,
+        match_code="on" if found.match_code else "off",
+        webhook_turned_off=_turned_off(found),
+    )
 
 
 def created_project(created: Project, secrets: ProjectSecrets) -> dict[str, Any]:
@@ -65,18 +84,7 @@ def created_project(created: Project, secrets: ProjectSecrets) -> dict[str, Any]
 
 def client(found: OidcClient) -> dict[str, Any]:
     """Return an OpenID Connect client without its secret."""
-    return {
-        "client_id": found.id,
-        "name": found.name,
-        "redirect_uris": list(found.redirect_uris),
-        "auth_method": found.auth_method,
-        "signing_alg": found.signing_alg,
-        "email": found.email,
-        "id_token_lifetime": found.id_token_lifetime,
-        "grant_types": list(found.grant_types),
-        "client_secret_preview": found.secret_preview,
-        "created_at": iso8601(found.created_at),
-    }
+    return shown(contract_client.OidcClient, found, client_id=found.id, client_secret_preview=found.secret_preview)
 
 
 def client_with_secret(found: OidcClient, secret: str | None) -> dict[str, Any]:
@@ -86,29 +94,7 @@ def client_with_secret(found: OidcClient, secret: str | None) -> dict[str, Any]:
 
 def member(found: Member) -> dict[str, Any]:
     """Return a member of a project."""
-    return {
-        "developer_id": found.developer_id,
-        "email": found.email,
-        "role": found.role,
-        "joined_at": iso8601(found.created_at),
-        "invited_by": found.invited_by,
-    }
-
-
-def member_invitation(found: MemberInvitation) -> dict[str, Any]:
-    """Return an invitation to a project without its link."""
-    return {
-        "id": found.id,
-        "role": found.role,
-        "invited_by": found.invited_by,
-        "created_at": iso8601(found.created_at),
-        "expires_at": iso8601(found.expires_at),
-    }
-
-
-def created_member_invitation(created: CreatedMemberInvitation) -> dict[str, Any]:
-    """Return a new invitation to a project with its link."""
-    return {**member_invitation(created.invitation), "link": created.link}
+    return shown(contract_member.Member, found, joined_at=iso8601(found.created_at))
 
 
 def user(found: ProjectUser) -> dict[str, Any]:
@@ -126,16 +112,7 @@ def user(found: ProjectUser) -> dict[str, Any]:
 
 def access_token(found: AccessToken) -> dict[str, Any]:
     """Return an access token without its plaintext."""
-    return {
-        "id": found.id,
-        "name": found.name,
-        "preview": found.preview,
-        "created_at": iso8601(found.created_at),
-        "last_used_at": time_or_none(found.last_used_at),
-        "expires_at": time_or_none(found.expires_at),
-        "scopes": list(found.scopes),
-        "created_with": found.parent_id,
-    }
+    return shown(contract_token.AccessToken, found, created_with=found.parent_id)
 
 
 def created_access_token(created: CreatedAccessToken) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from taproof.contract.member import Role
 from taproof.core.accounts import Actor, AuditAction, AuditEntry, Developer, Member, MemberInvitation
 from taproof.core.clock import DAY, Clock
 from taproof.core.entropy import Entropy
@@ -22,7 +23,7 @@ from taproof.core.errors import (
 )
 from taproof.core.identifiers import is_key, key_hash, new_id, new_key
 from taproof.core.model import Project
-from taproof.core.roles import Role, require_action
+from taproof.core.roles import require_action
 from taproof.service.audit import audit_entry
 from taproof.service.project_access import read_project_for, reading_project
 from taproof.storage.protocol import Storage

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any, get_args
 
+from taproof.contract.project import SameDevice
 from taproof.core.accounts import NO_PHONES, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.deliveries import read_events
@@ -13,7 +14,6 @@ from taproof.core.model import Project, ProjectChanges
 from taproof.core.names import name_problem
 from taproof.core.origins import read_origins
 from taproof.core.project_texts import NO_TEXTS, changed_texts, read_texts
-from taproof.core.return_code import SameDevice
 from taproof.core.return_url import read_return_urls
 from taproof.core.webhook_url import url_origin, webhook_url_problem
 

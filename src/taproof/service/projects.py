@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from taproof.contract.project import OVERLAP_LIMIT
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import HOUR, Clock, iso8601
@@ -43,8 +44,6 @@ from taproof.storage.protocol import Storage
 
 PROJECT_LIMIT: Final = 1000
 """The maximum number of projects per developer."""
-OVERLAP_LIMIT: Final = 168
-"""The maximum duration of a webhook secret rotation in hours."""
 _READ_AT_ONCE: Final = 25
 """The number of projects read and written as JSON in one step, which blocks the event loop for 1 to 2 ms."""
 

@@ -9,11 +9,12 @@ from jsonschema import Draft202012Validator
 from tests.api.conftest import Api
 from tests.api.test_deliveries import own_project
 
+from taproof.contract.project import ProjectEvent
 from taproof.core.attempt_errors import ShownError
 from taproof.core.clock import MINUTE
 from taproof.core.deliveries import ATTEMPTS_SHOWN, EventType
 from taproof.core.entropy import system_entropy
-from taproof.core.model import MessengerIdentity, ProjectChanges, ProjectEvent
+from taproof.core.model import MessengerIdentity, ProjectChanges
 from taproof.service.housekeeping import Housekeeping
 from taproof.service.webhooks import SEND_TIMEOUT, SignedRequest
 

@@ -6,14 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from taproof.contract.client import REDIRECT_URI_LENGTH
 from taproof.core.errors import InvalidRequest
-from taproof.core.oidc.redirect_uris import (
-    REDIRECT_URI_LENGTH,
-    NotARedirectUri,
-    matches,
-    read_redirect_uri,
-    read_redirect_uris,
-)
+from taproof.core.oidc.redirect_uris import NotARedirectUri, matches, read_redirect_uri, read_redirect_uris
 
 ACCEPTED = (
     "https://app.example/callback",

@@ -9,7 +9,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from taproof.core.oidc.clients import SIGNING_ALGS, SigningAlg
+from taproof.contract.client import SigningAlg
+from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.signing import (
     PrivateKey,
     dump_private_key,

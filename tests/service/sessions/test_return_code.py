@@ -11,6 +11,7 @@ from tests.service.callers import never
 from tests.service.conftest import acting
 from tests.waiting import until
 
+from taproof.contract.project import SameDevice
 from taproof.core.clock import MINUTE
 from taproof.core.code_challenge import REREAD_WINDOW
 from taproof.core.errors import (
@@ -22,7 +23,7 @@ from taproof.core.errors import (
 )
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges, ReturnPolicy
 from taproof.core.oidc.clients import ClientChanges
-from taproof.core.return_code import RETURN_LIFETIME, SameDevice
+from taproof.core.return_code import RETURN_LIFETIME
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.oidc.clients import OidcClients
 from taproof.service.sessions.results import VerifyResult

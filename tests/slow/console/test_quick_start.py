@@ -18,8 +18,8 @@ from tests.console.conftest import BASE_URL, Installation, Visitor
 from tests.e2e.conftest import Developer, OwnProject, Service, launch, make_phone
 
 from taproof.console.quick_start import QuickStart
+from taproof.contract.project import SameDevice
 from taproof.core.model import Project, ProjectChanges
-from taproof.core.return_code import SameDevice
 from taproof.http.sdk_files import sdk_release
 
 PROGRAMS = {"node": ["node"], "python": [sys.executable], "curl": ["bash"]}

@@ -16,13 +16,14 @@ from tests.conftest import Figure
 from tests.databases import DRIVERS
 from tests.slow.faults.openid_sign_ins import ISSUER, OpenidNode, create_client
 
+from taproof.contract.client import MAX_LIFETIME
 from taproof.core.accounts import Actor
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import DAY, HOUR, MINUTE, SECOND
 from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.model import ProjectChanges
-from taproof.core.oidc.clients import MAX_LIFETIME, SignInClient
+from taproof.core.oidc.clients import SignInClient
 from taproof.oidc.metadata import MetadataEndpoints
 from taproof.service.developers import Developers
 from taproof.service.housekeeping import Housekeeping

@@ -16,6 +16,7 @@ from tests.conftest import Figure
 from tests.databases import DRIVERS
 from tests.whole_sign_in import WholeSignIn
 
+from taproof.contract.project import SameDevice
 from taproof.core.accounts import Actor, Developer
 from taproof.core.address_rules import AddressRules
 from taproof.core.clock import system_clock
@@ -23,7 +24,6 @@ from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.errors import CodeVerifierMissing
 from taproof.core.model import MessengerIdentity, ProjectChanges
-from taproof.core.return_code import SameDevice
 from taproof.sdk.code_challenge import code_challenge
 from taproof.service.projects import Projects
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 from tests.databases import NOW, expired_event
 
+from taproof.contract.project import ProjectEvent
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import DeliveryRecord
-from taproof.core.model import NewSession, Project, ProjectChanges, ProjectEvent
+from taproof.core.model import NewSession, Project, ProjectChanges
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

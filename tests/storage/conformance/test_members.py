@@ -10,13 +10,14 @@ import pytest
 from tests.databases import NOW
 from tests.storage.conformance.test_erasure import erase_all
 
+from taproof.contract.member import Role
 from taproof.core.accounts import Developer, MemberInvitation, ProjectItem, RemovedDeveloper
 from taproof.core.clock import DAY
 from taproof.core.errors import InsufficientRole, LastOwner, ProjectsNeedOwner
 from taproof.core.identifiers import new_session_id
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.oidc.clients import ClientChanges, ClientSecret
-from taproof.core.roles import PERMITTED, ROLES, ProjectAction, Role
+from taproof.core.roles import PERMITTED, ROLES, ProjectAction
 from taproof.storage.protocol import Storage
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 from tests.databases import NOW, expired_event
 
+from taproof.contract.project import ProjectEvent
 from taproof.core.clock import DAY, MINUTE
 from taproof.core.deliveries import DeliveryState, Event, EventType
 from taproof.core.model import (
@@ -16,7 +17,6 @@ from taproof.core.model import (
     PhoneRequest,
     Project,
     ProjectChanges,
-    ProjectEvent,
     Session,
     Status,
 )

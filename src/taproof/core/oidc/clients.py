@@ -1,25 +1,25 @@
 """The applications that sign in with OpenID Connect: the clients of a project, and what a developer may set."""
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, NamedTuple, get_args
 
-from taproof.core.clock import HOUR, SECOND
+from taproof.contract.client import (
+    MAX_LIFETIME,
+    MIN_LIFETIME,
+    AuthMethod,
+    ClientSettings,
+    EmailClaim,
+    GrantType,
+    SigningAlg,
+)
+from taproof.contract.fields import described
+from taproof.contract.project import SameDevice
 from taproof.core.errors import InvalidRequest
 from taproof.core.names import name_problem
 from taproof.core.oidc.redirect_uris import read_redirect_uris
 from taproof.core.project_texts import NO_TEXTS, ProjectTexts
-from taproof.core.return_code import SameDevice
-
-AuthMethod = Literal["basic", "post", "none"]
-"""The way in which a client authenticates: with its secret in the Authorization header or in the body.
-"none" is a public client, which has no secret and must use PKCE (RFC 6749, section 2.1)."""
-SigningAlg = Literal["RS256", "ES256"]
-"""The algorithm that signs a client's ID tokens (RFC 7518)."""
-EmailClaim = Literal["none", "synthetic"]
-"""The e-mail address in ID tokens: "none", or "synthetic" for an address that receives no mail."""
-GrantType = Literal["authorization_code", "device_code"]
-"""A way in which a client signs users in: in a browser that returns to it, or on a device without one (RFC 8628)."""
 
 AUTH_METHODS: Final[tuple[AuthMethod, ...]] = get_args(AuthMethod)
 SIGNING_ALGS: Final[tuple[SigningAlg, ...]] = get_args(SigningAlg)
@@ -27,9 +27,6 @@ EMAIL_CLAIMS: Final[tuple[EmailClaim, ...]] = get_args(EmailClaim)
 GRANT_TYPES: Final[tuple[GrantType, ...]] = get_args(GrantType)
 CLIENT_LIMIT: Final = 50
 """The maximum number of clients per project."""
-MIN_LIFETIME: Final = 300
-MAX_LIFETIME: Final = 24 * HOUR // SECOND
-"""The lifetime of an ID token, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +107,15 @@ class ClientChanges:
         return {name: value for name, value in fields if value is not None}
 
 
-CLIENT_DEFAULTS: Final = ClientChanges(
-    auth_method="basic",
-    signing_alg="RS256",
-    email="none",
-    id_token_lifetime=HOUR // SECOND,
-    grant_types=("authorization_code",),
-)
+def client_changes(settings: Mapping[str, Any]) -> ClientChanges:
+    """Return the changes to the given settings, whose values are those of the API."""
+    values: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
+    }
+    return ClientChanges(**values)
+
+
+CLIENT_DEFAULTS: Final = client_changes({name: field.default for name, (_, field) in described(ClientSettings).items()})
 """The settings of a new client for which the developer gives none."""
 
 

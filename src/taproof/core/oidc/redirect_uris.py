@@ -10,12 +10,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 from urllib.parse import urlsplit
 
+from taproof.contract.client import REDIRECT_URI_LENGTH, REDIRECT_URIS_LIMIT
 from taproof.core.errors import InvalidRequest
 
-REDIRECT_URI_LENGTH: Final = 2048
-"""The maximum number of characters in a redirect URI."""
-REDIRECT_URIS_LIMIT: Final = 20
-"""The maximum number of redirect URIs per client."""
 _CHARACTERS: Final = re.compile(r"(?:[A-Za-z0-9._~:/?\[\]@!$&'()+,;=-]|%[0-9A-Fa-f]{2})+")
 """The characters of a URI (RFC 3986), without `#`, which begins a fragment, and `*`, which people use as a wildcard."""
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*):")

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from taproof.core.oidc.clients import SigningAlg
+from taproof.contract.client import SigningAlg
 
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 

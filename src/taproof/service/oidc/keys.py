@@ -10,11 +10,12 @@ import json
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from taproof.contract.client import SigningAlg
 from taproof.core.accounts import Actor
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
-from taproof.core.oidc.clients import SIGNING_ALGS, SigningAlg
+from taproof.core.oidc.clients import SIGNING_ALGS
 from taproof.core.oidc.model import (
     KEY_LIFETIME,
     KEYS_RELOADED_AFTER,

@@ -5,10 +5,11 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+from taproof.contract.client import GrantType
 from taproof.core.clock import SECOND, Clock
 from taproof.core.entropy import Entropy
 from taproof.core.identifiers import random_base64url
-from taproof.core.oidc.clients import GrantType, SignInClient
+from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.errors import OAuthError, RefusedOnPage
 from taproof.core.oidc.model import PUSHED_LIFETIME
 from taproof.core.oidc.redirect_uris import matches

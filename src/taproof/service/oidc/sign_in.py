@@ -11,13 +11,14 @@ import json
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
 
+from taproof.contract.client import GrantType
 from taproof.core.clock import Clock
 from taproof.core.encryption import Encryptor, associated_data_of
 from taproof.core.entropy import Entropy
 from taproof.core.errors import SessionNotFound
 from taproof.core.identifiers import new_id, random_base64url, session_key
 from taproof.core.model import Hint, PolledSession, SessionKey
-from taproof.core.oidc.clients import GrantType, SignInClient
+from taproof.core.oidc.clients import SignInClient
 from taproof.core.oidc.model import AUTHORIZATION_LIFETIME, CODE_LIFETIME, Authorization, NewAuthorization, NewCode
 from taproof.core.oidc.redirect_uris import matches
 from taproof.core.oidc.requests import AuthorizationRequest

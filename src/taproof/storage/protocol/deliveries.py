@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from taproof.contract.project import TurnOffReason
 from taproof.core.accounts import AuditEntry
 from taproof.core.deliveries import (
     NOBODY,
@@ -15,7 +16,7 @@ from taproof.core.deliveries import (
     EventType,
     PassedOver,
 )
-from taproof.core.model import PageCursor, TurnOffReason
+from taproof.core.model import PageCursor
 
 
 class DeliveryStorage(Protocol):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from taproof.contract.member import Role
 from taproof.core.accounts import (
     AuditEntry,
     Developer,
@@ -15,7 +16,6 @@ from taproof.core.accounts import (
 )
 from taproof.core.errors import ProjectsNeedOwner
 from taproof.core.model import DeveloperSignIn
-from taproof.core.roles import Role
 from taproof.storage.queries.credentials import (
     DELETE_ACCESS_TOKENS,
     DELETE_ACCESS_TOKENS_OF_SIGN_IN,

@@ -2,9 +2,10 @@
 
 from typing import Final, Literal
 
+from taproof.contract.member import Role
 from taproof.core.accounts import AuditEntry, Member, MemberInvitation
 from taproof.core.errors import LastOwner
-from taproof.core.roles import PERMITTED, Role, require_action
+from taproof.core.roles import PERMITTED, require_action
 from taproof.storage.queries.database import Queries
 from taproof.storage.queries.plans import STOP_COLLECTING_IN_PROJECT
 from taproof.storage.queries.projects import COUNT_PROJECTS

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from tests.databases import NOW
 
+from taproof.contract.client import GrantType
 from taproof.core.clock import HOUR, MINUTE
 from taproof.core.model import NewSession, Project, ProjectChanges, SessionKey
-from taproof.core.oidc.clients import ClientChanges, GrantType
+from taproof.core.oidc.clients import ClientChanges
 from taproof.core.oidc.model import Authorization, NewAuthorization, NewCode, NewTokens
 from taproof.storage.protocol import Storage
 

@@ -1,0 +1,115 @@
+"""Builds the models of requests and answers from the definitions in `contract/`.
+
+Requests are strict: unknown fields, type conversions and null are refused. The services apply the rules for names and
+URLs; the JSON Schema documents these rules as far as it can express them.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Collection, Mapping
+from datetime import date, datetime
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, WithJsonSchema, create_model
+from pydantic import Field as JsonField
+
+from taproof.contract.fields import UNSET, Described, Field, described, required_kind
+
+_TIME: Final = Annotated[str, WithJsonSchema({"type": "string", "format": "date-time"})]
+_DATE: Final = Annotated[str, WithJsonSchema({"type": "string", "format": "date"})]
+Models = Mapping[Any, type[BaseModel]]
+"""The models of dataclasses that are the values of fields."""
+
+
+class StrictRequest(BaseModel):
+    """A request body that refuses unknown fields and type conversions."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def answer_model(name: str, definition: type, *settings: type, models: Models | None = None) -> type[BaseModel]:
+    """Return the model of an answer.
+
+    Args:
+        name: its name in the OpenAPI document.
+        definition: its dataclass. The first line of the docstring is the description.
+        settings: where the fields are described that have no description in `definition`.
+        models: the models of the dataclasses in its fields.
+    """
+    found: dict[str, Any] = {}
+    for each in dataclasses.fields(definition):
+        kind, field = described(definition, *settings)[each.name]
+        may_be_omitted = each.default is None
+        options = {"default_factory": str} if may_be_omitted else {}
+        found[each.name] = (
+            _json_kind(required_kind(kind) if may_be_omitted else kind, models or {}),
+            described_as(field, **options),
+        )
+    return create_model(name, __doc__=(definition.__doc__ or "").partition("\n")[0], **found)
+
+
+def list_model(name: str, doc: str, field: str, item: type[BaseModel]) -> type[BaseModel]:
+    """Return the model of an answer with objects in one field."""
+    fields: dict[str, Any] = {field: (list[item], ...)}  # type: ignore[valid-type]  # Computed at run time.
+    return create_model(name, __doc__=doc, **fields)
+
+
+def page_model(name: str, doc: str, field: str, item: type[BaseModel]) -> type[BaseModel]:
+    """Return the model of an answer with one page of objects in a field."""
+    following = JsonField(description="Send it as cursor to get the next page; null on the last page.")
+    return create_model(
+        name, __base__=list_model(name, doc, field, item), __doc__=doc, next_cursor=(str | None, following)
+    )
+
+
+def request_model(
+    name: str, doc: str, fields: Mapping[str, Described], *, required: Collection[str] = (), is_new: bool = True
+) -> type[StrictRequest]:
+    """Return the model of a request body.
+
+    Args:
+        name: its name in the OpenAPI document.
+        doc: its description.
+        fields: its fields.
+        required: the fields that must be sent. `model_fields_set` says which of the others were sent.
+        is_new: whether fields that are not sent have the defaults of a new object.
+    """
+    found: dict[str, Any] = {}
+    for field_name, (kind, field) in fields.items():
+        optional: dict[str, Any] = {"default_factory": lambda: None}
+        if field_name in required:
+            optional = {}
+        elif is_new and isinstance(field.default, str | int):
+            optional = {"default": field.default}
+        found[field_name] = (_json_kind(required_kind(kind), {}), described_as(field, **optional))
+    return create_model(name, __base__=StrictRequest, __doc__=doc, **found)
+
+
+def described_as(field: Field, **options: Any) -> Any:
+    """Return the description of a field for pydantic."""
+    example = field.default if field.example is UNSET else field.example
+    return JsonField(
+        description=field.sentences or None,
+        examples=None if example is UNSET else [example],
+        json_schema_extra=dict(field.limits or {}),
+        **options,
+    )
+
+
+def _json_kind(kind: Any, models: Models) -> Any:
+    """Return the type of a value in JSON."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin in {types.UnionType, typing.Union}:
+        return _json_kind(required_kind(kind), models) | None
+    if origin is Annotated or origin is Literal:
+        return kind
+    if origin in {tuple, Collection}:
+        return list[_json_kind(arguments[0], models)]  # type: ignore[misc]  # Computed at run time.
+    if origin in {dict, Mapping}:
+        return dict[str, Any]
+    if kind is datetime:
+        return _TIME
+    if kind is date:
+        return _DATE
+    return models[kind] if dataclasses.is_dataclass(kind) else kind

@@ -1,0 +1,169 @@
+"""OpenID Connect clients: the applications that sign a project's users in."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Final, Literal, TypedDict, get_args
+
+from taproof.contract.fields import TIME, Field, Option
+from taproof.contract.project import NAME
+
+AuthMethod = Literal["basic", "post", "none"]
+"""The way in which a client authenticates: with its secret in the Authorization header or in the body.
+"none" is a public client, which has no secret and must use PKCE (RFC 6749, section 2.1)."""
+SigningAlg = Literal["RS256", "ES256"]
+"""The algorithm that signs a client's ID tokens (RFC 7518)."""
+EmailClaim = Literal["none", "synthetic"]
+"""The e-mail address in ID tokens: "none", or "synthetic" for an address that receives no mail."""
+GrantType = Literal["authorization_code", "device_code"]
+"""A way in which a client signs users in: in a browser that returns to it, or on a device without one (RFC 8628)."""
+MIN_LIFETIME: Final = 300
+MAX_LIFETIME: Final = 86_400
+"""The lifetime of an ID token, in seconds."""
+REDIRECT_URI_LENGTH: Final = 2048
+"""The maximum number of characters in a redirect URI."""
+REDIRECT_URIS_LIMIT: Final = 20
+"""The maximum number of redirect URIs of a client."""
+_AFTER_HOST: Final = r"(:[0-9]{1,5})?([/?][!$-)+-;=?-\[\]_a-z~%@]*)?"
+_REDIRECT_URI: Final = (
+    rf"^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+){_AFTER_HOST}|http://(127\.0\.0\.1|\[::1\]|localhost){_AFTER_HOST}"
+    r"|[a-z][a-z0-9-]*(\.[a-z0-9-]+)+:[!$-)+-;=?-\[\]_a-z~%@]*)$"
+)
+
+CLIENT_ID: Final = Field(
+    "The client's id.", example="oidc_6Fh2YzQw8sVb1KdTnXcR3L", limits={"pattern": "^oidc_[A-Za-z0-9]{16,40}$"}
+)
+_SECRET_EXAMPLE: Final = "ocs_" + "a1B2c3D" * 7
+
+
+class ClientSettings(TypedDict, total=False):
+    """The settings of a client that have defaults. A field of None is not sent."""
+
+    auth_method: Annotated[
+        AuthMethod | None,
+        Field(
+            "How the client sends its secret to the token endpoint: basic (in the Authorization header), post "
+            "(in the body), or none. A client without a secret, such as an app or a page, must use PKCE.",
+            default="basic",
+            option=Option(
+                "How the client sends its secret: basic, post or none. A new client: basic.",
+                metavar="METHOD",
+                often=True,
+            ),
+        ),
+    ]
+    signing_alg: Annotated[
+        SigningAlg | None,
+        Field(
+            "The algorithm that signs the client's ID tokens.",
+            default="RS256",
+            option=Option("How ID tokens are signed: RS256 or ES256. A new client: RS256.", metavar="ALG"),
+        ),
+    ]
+    email: Annotated[
+        EmailClaim | None,
+        Field(
+            "synthetic: ID tokens contain an e-mail address made from the user's id, with email_verified false. No "
+            "message can be sent to it.",
+            default="none",
+            option=Option(
+                "The e-mail address in ID tokens: none, or synthetic (made from the user's id). A new client: none.",
+                metavar="EMAIL",
+            ),
+        ),
+    ]
+    id_token_lifetime: Annotated[
+        int | None,
+        Field(
+            "The lifetime of ID tokens in seconds.",
+            limits={"minimum": MIN_LIFETIME, "maximum": MAX_LIFETIME},
+            default=3600,
+            option=Option("The lifetime of ID tokens. A new client: 3600.", metavar="SECONDS"),
+        ),
+    ]
+    grant_types: Annotated[
+        Collection[GrantType] | None,
+        Field(
+            "How the client signs users in, at least one: authorization_code (in a browser), device_code (on a "
+            "device that shows a code, RFC 8628). Any other use is refused with unauthorized_client. Removing one ends "
+            "the sign-ins that use it. The order and duplicates do not matter.",
+            limits={"items": {"type": "string", "enum": list(get_args(GrantType))}, "minItems": 1},
+            default=["authorization_code"],
+            option=Option(
+                "How the client signs users in: authorization_code, or device_code for devices that show a code; "
+                "repeat it for both. A new client: authorization_code.",
+                flag="--grant-type",
+                metavar="GRANT",
+                often=True,
+            ),
+        ),
+    ]
+
+
+class ClientUpdate(ClientSettings, total=False):
+    """What a change of a client can set."""
+
+    name: Annotated[
+        str | None, Field("The name of the application, up to 100 characters.", example="Grafana", limits=NAME)
+    ]
+    redirect_uris: Annotated[
+        Collection[str] | None,
+        Field(
+            "The addresses to which users can return. A sign-in must name one of them exactly, except for the "
+            "port of a loopback address. https://; http:// for 127.0.0.1, [::1] and localhost only; or an app's own "
+            "scheme that contains a dot.",
+            example=["https://grafana.example/login/generic_oauth"],
+            limits={
+                "items": {"type": "string", "maxLength": REDIRECT_URI_LENGTH, "pattern": _REDIRECT_URI},
+                "minItems": 1,
+                "maxItems": REDIRECT_URIS_LIMIT,
+            },
+            option=Option(
+                "An address to which users can return. Repeat the option for several.",
+                flag="--redirect-uri",
+                metavar="URI",
+                often=True,
+            ),
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OidcClient:
+    """A client, with a preview of its secret.
+
+    `ClientUpdate` describes the fields that can be set.
+    """
+
+    client_id: Annotated[str, CLIENT_ID]
+    name: Annotated[str, Field("The name of the application.", example="Grafana")]
+    redirect_uris: tuple[str, ...]
+    auth_method: str
+    signing_alg: str
+    email: str
+    id_token_lifetime: int
+    grant_types: tuple[str, ...]
+    client_secret_preview: Annotated[str | None, Field("null: the client has no secret.", example="ocs_a1B2…Wx9z")]
+    created_at: Annotated[datetime, TIME]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangedOidcClient(OidcClient):
+    """A client and, if it has a new one, its secret. The secret is shown only once.
+
+    It is omitted from `repr`.
+    """
+
+    client_secret: Annotated[
+        str | None,
+        Field(
+            "Shown only once. Omitted if the client has no secret, or keeps the one it has.", example=_SECRET_EXAMPLE
+        ),
+    ] = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSecret:
+    """A client's new secret, shown only once."""
+
+    client_secret: Annotated[str, Field("Shown only once.", example=_SECRET_EXAMPLE)] = field(repr=False)
