@@ -54,7 +54,7 @@ async def test_a_store_that_cannot_be_written_changes_nothing_and_recovers(
         lambda: sqlite.deliveries.claim_deliveries(seed.now, seed.now + 1, 10),
         lambda: sqlite.projects.delete_project(project.developer_id, project.id),
     ]
-    modules = ("transaction", "sessions", "projects", "deliveries")
+    modules = ("transaction", "sessions", "deliveries")
     before = content(sqlite)
     other = apsw.Connection(str(tmp_path / "taproof.db"))
     if trouble == "locked":

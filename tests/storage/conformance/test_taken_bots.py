@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.storage.conformance.test_bots import actions, bot_of, give
 
-from taproof.core.errors import BotTaken
+from taproof.core.errors import BotTaken, InvalidRequest
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.project_bots import BotChange, BotLoss, ProjectBot
 from taproof.storage.protocol import Storage
@@ -133,7 +133,8 @@ async def test_update_project_takes_the_bot_or_changes_nothing(storage: Storage,
     """A plan that does not allow the rest, or a stranger, leaves the loser as it was."""
     loser, bot = await broken(storage, seed)
     project, stranger = await seed.project(), await seed.developer()
-    assert await take(storage, seed, project, loser, bot_of(project), collect_phone=True) is None
+    with pytest.raises(InvalidRequest):
+        await take(storage, seed, project, loser, bot_of(project), collect_phone=True)
     foreign = dataclasses.replace(project, developer_id=stranger.id)
     assert await take(storage, seed, foreign, loser, bot_of(project)) is None
     assert await storage.bots.list_project_bots() == [dataclasses.replace(bot, broken_at=seed.now)]

@@ -306,8 +306,8 @@ async def test_a_decision_locks_the_counts_before_the_project(
         async with holder.transaction():
             await holder.execute("SELECT 1 FROM daily_counts WHERE project_id = $1 FOR UPDATE", project.id)
             decide: Callable[..., Coroutine[Any, Any, object]] = getattr(postgres.sessions, decision)
-            values = ("pending", [event]) if decision == "report_session" else (event,)
-            deciding = asyncio.ensure_future(decide(session.key, "7", NOW, *values))
+            values = {"pending": [event]} if decision == "report_session" else event
+            deciding = asyncio.ensure_future(decide(session.key, "7", NOW, values))
             await until(lambda: prober.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"))
             async with prober.transaction():
                 assert await prober.fetch("SELECT id FROM projects WHERE id = $1 FOR UPDATE NOWAIT", project.id)
