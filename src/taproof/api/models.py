@@ -55,14 +55,6 @@ def list_model(name: str, doc: str, field: str, item: type[BaseModel]) -> type[B
     return create_model(name, __doc__=doc, **fields)
 
 
-def page_model(name: str, doc: str, field: str, item: type[BaseModel]) -> type[BaseModel]:
-    """Return the model of an answer with one page of objects in a field."""
-    following = JsonField(description="Send it as cursor to get the next page; null on the last page.")
-    return create_model(
-        name, __base__=list_model(name, doc, field, item), __doc__=doc, next_cursor=(str | None, following)
-    )
-
-
 def request_model(
     name: str, doc: str, fields: Mapping[str, Described], *, required: Collection[str] = (), is_new: bool = True
 ) -> type[StrictRequest]:
