@@ -7,7 +7,7 @@ URLs; the JSON Schema documents these rules as far as it can express them.
 import dataclasses
 import types
 import typing
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date, datetime
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
@@ -55,14 +55,6 @@ def list_model(name: str, doc: str, field: str, item: type[BaseModel]) -> type[B
     return create_model(name, __doc__=doc, **fields)
 
 
-def page_model(name: str, doc: str, field: str, item: type[BaseModel]) -> type[BaseModel]:
-    """Return the model of an answer with one page of objects in a field."""
-    following = JsonField(description="Send it as cursor to get the next page; null on the last page.")
-    return create_model(
-        name, __base__=list_model(name, doc, field, item), __doc__=doc, next_cursor=(str | None, following)
-    )
-
-
 def request_model(
     name: str, doc: str, fields: Mapping[str, Described], *, required: Collection[str] = (), is_new: bool = True
 ) -> type[StrictRequest]:
@@ -82,7 +74,9 @@ def request_model(
             optional = {}
         elif is_new and isinstance(field.default, str | int):
             optional = {"default": field.default}
-        found[field_name] = (_json_kind(required_kind(kind), {}), described_as(field, **optional))
+        # The services check the items of a list whose limits describe them, with a better sentence.
+        shown = list[str] if "items" in (field.limits or {}) else _json_kind(required_kind(kind), {})
+        found[field_name] = (shown, described_as(field, **optional))
     return create_model(name, __base__=StrictRequest, __doc__=doc, **found)
 
 
@@ -104,7 +98,7 @@ def _json_kind(kind: Any, models: Models) -> Any:
         return _json_kind(required_kind(kind), models) | None
     if origin is Annotated or origin is Literal:
         return kind
-    if origin in {tuple, Collection}:
+    if origin in {tuple, Collection, Sequence}:
         return list[_json_kind(arguments[0], models)]  # type: ignore[misc]  # Computed at run time.
     if origin in {dict, Mapping}:
         return dict[str, Any]
