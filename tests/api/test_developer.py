@@ -1,5 +1,6 @@
 """The developer endpoints (service-spec.md, Developer endpoints; contract.md, Developer endpoints)."""
 
+import asyncio
 import re
 from typing import Any
 
@@ -12,6 +13,7 @@ from taproof.contract.project import Project
 from taproof.core.clock import DAY, MINUTE, iso8601
 from taproof.core.identifiers import is_key, is_project_id
 from taproof.core.model import MessengerIdentity
+from taproof.core.model import Project as StoredProject
 from taproof.http.download import PIECE
 
 PROJECT_FIELDS = list(described(Project))
@@ -129,6 +131,28 @@ async def test_a_long_list_of_projects_is_sent_in_pieces(api: Api) -> None:
     assert [each["id"] for each in answer.json()["projects"]] == sorted(made)
     assert max(map(len, pieces)) < PIECE + 4_000
     assert len(pieces) > 3
+
+
+async def test_one_developers_lists_take_turns(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece of a list is read in the developer's turn, so many lists at once do not fill the store."""
+    _, token = await api.sign_up("ada@example.com", "business")
+    for number in range(60):
+        await api.post("/projects", token, {"name": f"{number}", "webhook_url": "https://a.example/" + "x" * 2_000})
+    read, reading, most = api.storage.projects.read_projects, 0, 0
+
+    async def counted(*asked: Any) -> list[StoredProject]:
+        nonlocal reading, most
+        reading += 1
+        most = max(most, reading)
+        await asyncio.sleep(0)
+        found = await read(*asked)
+        reading -= 1
+        return found
+
+    monkeypatch.setattr(api.storage.projects, "read_projects", counted)
+    answers = await asyncio.gather(*(api.call("GET", "/projects", token) for _ in range(4)))
+    assert [len(answer.json()["projects"]) for answer in answers] == [60] * 4
+    assert most == 1
 
 
 @pytest.mark.parametrize("field", _NEW)
