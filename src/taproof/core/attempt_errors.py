@@ -32,8 +32,8 @@ SENTENCES: Final[dict[ShownError, str]] = {
     " or ask the operator of this service to allow this one.",
     "port_not_allowed": "Webhooks are not sent to this port. Use 443, or ask the operator of this service which others"
     " are allowed.",
-    "invalid_answer": "The response is not valid HTTP, or its headers are longer than 128 KiB. Check that a web server"
-    " listens on this port.",
+    "invalid_answer": "The response is not valid HTTP, or its headers are longer than 128 KiB or 2,500 lines. Check"
+    " that a web server listens on this port.",
     "circuit_open": "The event was not sent, because all recent attempts failed. The service probes the receiver from"
     " time to time and retries this event on schedule.",
     "not_signed": "The stored event or secret cannot be decrypted, so nothing was sent. Ask the operator of this"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.giving_bots import give_bot
 
-from taproof.core.errors import BotTaken
+from taproof.core.errors import BotTaken, InvalidRequest
 from taproof.core.model import Project, ProjectChanges
 from taproof.core.project_bots import BotChange, ProjectBot
 from taproof.storage.protocol import Storage
@@ -164,7 +164,8 @@ async def test_update_project_changes_the_fields_and_the_bot_or_neither(
     with pytest.raises(BotTaken):
         await update(ProjectChanges(name="New"), bot_of(project), project.developer_id)
     free = bot_of(project, 7_000_000_002)
-    assert await update(ProjectChanges(collect_phone=True), free, project.developer_id) is None
+    with pytest.raises(InvalidRequest):
+        await update(ProjectChanges(collect_phone=True), free, project.developer_id)
     stranger = await seed.developer()
     assert await update(ProjectChanges(name="New"), free, stranger.id) is None
     assert await storage.projects.read_project(project.id) == before
