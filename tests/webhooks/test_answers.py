@@ -22,6 +22,7 @@ def chunked(status: int, *chunks: bytes) -> bytes:
         (b"HTTP/1.1 500 No\r\nContent-Length: 999999999999\r\n\r\n" + b"x" * 70_000, 500, b"x" * 1024, 2),
         (chunked(200, b"ab", b"c"), 200, b"abc", 1),
         (chunked(200, *[b"y"] * 20_000), 200, b"y" * 1024, 2),
+        (chunked(200, b"ab").removesuffix(b"\r\n") + b"a: b\n" * 3_000 + b"\n", 200, b"ab", 2),
         (b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", 200, b"ok", 2),
         (b"HTTP/1.1 204 No Content\r\n\r\n", 204, b"", 1),
         (b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n", 202, b"", 1),

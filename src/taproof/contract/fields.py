@@ -53,7 +53,7 @@ class Field:
     Attributes:
         text: the sentences of the API's description, in which null and true are those of JSON.
         example: a value, as in JSON.
-        limits: what the JSON Schema of the field has in addition to that of its type.
+        limits: what the JSON Schema of the field has in addition to that of its type. Only the use cases enforce it.
         default: the value of a new object, as in JSON; UNSET if the field is required or decided by the service.
         option: how the command line offers it.
         box: the check box in the console, if it is a boolean setting.

@@ -179,9 +179,10 @@ class ReceiverConnection(asyncio.Protocol):
                 raise Refused("invalid_answer")
             size = int(found[0], 16)
             if size == 0:
-                while await self._read_line():
-                    pass  # Trailers.
-                return bytes(body), True
+                while self._lines < LINES_LIMIT:
+                    if not await self._read_line():  # The end of the trailers.
+                        return bytes(body), True
+                break
             room = BODY_CAP - len(body)
             body += await self._take(min(size, room))
             if size > room:
