@@ -244,6 +244,8 @@ class LoopWork:
             return  # It is a part of an import, which has been reported.
         if any(frame.name == "newer" and frame.filename.endswith(_KEY_FILE) for frame in stack):
             return
+        if any(frame.name == "_describe" and frame.filename == __file__ for frame in stack):
+            return  # A report of a long step reads the lines of its stack.
         self._report = None  # The report itself reads the lines of the stack.
         try:
             shown = "".join(traceback.StackSummary.from_list(stack[-_SHOWN_FRAMES:]).format())
