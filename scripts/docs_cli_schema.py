@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
-from taproof.api import clients, members, project_fields, schemas, users
+from taproof.api import clients, members, projects, schemas, users
 from taproof.api.audit import AuditPageAnswer
 from taproof.api.schemas import Time
 from taproof.core.accounts import Plan
@@ -276,16 +276,16 @@ OUTPUTS: Final[dict[str, type[BaseModel]]] = {
     "login": LoggedIn,
     "logout": LoggedOut,
     "token": PrintedToken,
-    "projects list": project_fields.ProjectListAnswer,
-    "projects show": project_fields.ProjectAnswer,
-    "projects create": project_fields.CreatedProjectAnswer,
-    "projects update": project_fields.ProjectAnswer,
-    "projects pause": project_fields.ProjectAnswer,
-    "projects resume": project_fields.ProjectAnswer,
-    "projects regenerate": project_fields.SecretsAnswer,
-    "projects webhook-secret": project_fields.RotationAnswer,
-    "projects rotate-webhook-secret": project_fields.RotationAnswer,
-    "projects promote-webhook-secret": project_fields.RotationAnswer,
+    "projects list": projects.ProjectListAnswer,
+    "projects show": projects.ProjectAnswer,
+    "projects create": projects.CreatedProjectAnswer,
+    "projects update": projects.ProjectAnswer,
+    "projects pause": projects.ProjectAnswer,
+    "projects resume": projects.ProjectAnswer,
+    "projects regenerate": projects.SecretsAnswer,
+    "projects webhook-secret": projects.RotationAnswer,
+    "projects rotate-webhook-secret": projects.RotationAnswer,
+    "projects promote-webhook-secret": projects.RotationAnswer,
     "projects delete": schemas.DeletedAnswer,
     "sessions list": schemas.SessionPageAnswer,
     "sessions show": schemas.SessionAnswer,

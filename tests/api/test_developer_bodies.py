@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.api.conftest import Api, assert_error
 
-from taproof.api.project_fields import CreateProject
+from taproof.api.projects import CreateProject
 from taproof.core.return_url import NotAReturnUrl, read_return_url
 
 EVENTS = 'webhook_events must be a list of strings, such as ["auth.confirmed"].'

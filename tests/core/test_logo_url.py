@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taproof.api.project_fields import CreateProject
+from taproof.api.projects import CreateProject
 from taproof.contract.project import LOGO_URL_LIMIT
 from taproof.core.logo_url import logo_origin, logo_url_problem
 

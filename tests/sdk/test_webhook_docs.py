@@ -24,7 +24,7 @@ from scripts.docs_reference import openapi
 import taproof
 from taproof import WebhookError, verify_webhook
 from taproof.api.parameters import PAGE_LIMIT
-from taproof.api.project_fields import RotateWebhookSecret
+from taproof.api.projects import RotateWebhookSecret
 from taproof.api.schemas import AttemptAnswer, DeliveryAnswer
 from taproof.contract.project import OVERLAP_LIMIT
 from taproof.core.attempt_errors import SENTENCES

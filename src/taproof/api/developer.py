@@ -9,15 +9,15 @@ import asyncio
 import dataclasses
 import inspect
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Depends, FastAPI, Query, Request, Response
 from pydantic import BaseModel
 
-from taproof.api import parameters, project_fields, schemas, serializers
+from taproof.api import parameters, schemas, serializers
 from taproof.api.audit import AuditPageAnswer, show_entry
 from taproof.api.clients import ClientEndpoints
 from taproof.api.members import MemberEndpoints
@@ -31,26 +31,23 @@ from taproof.api.parameters import (
     answer_invalid_parameters,
     json_body,
 )
+from taproof.api.projects import WEBHOOKS_TAG, ProjectEndpoints
 from taproof.api.users import UserEndpoints
-from taproof.contract.project import ProjectSecrets, WebhookSecret
 from taproof.core.accounts import Actor, Developer
 from taproof.core.deliveries import DeliveryState, EventType
 from taproof.core.errors import InvalidAccessToken
-from taproof.core.model import Status, project_changes
-from taproof.http.download import Download, joined
+from taproof.core.model import Status
 from taproof.http.errors import NO_PAGE, bearer_token, install_error_handlers
 from taproof.http.instants import read_instant
 from taproof.http.limits.developers import TellLimits
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import CountRequests, Metrics
 from taproof.service import json_fields
-from taproof.service.projects import Rotation
 from taproof.service.use_cases import UseCases
 
 PREFIX: Final = "/api/v1/dev"
 _WAYS_OUT: Final = frozenset({("GET", f"{PREFIX}/tokens"), ("DELETE", f"{PREFIX}/tokens/{{token_id}}")})
 """The calls needed to revoke a stolen token: see `http/limits/developers.py`."""
-_ENCODE: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class DeveloperApi:
@@ -63,7 +60,7 @@ class DeveloperApi:
         self._analytics = use_cases.analytics
         self._deliveries = use_cases.deliveries
         self._audit = use_cases.audit
-        self._bots = use_cases.bots
+        self._project_endpoints = ProjectEndpoints(use_cases.projects, use_cases.bots, limits, self._across_projects)
         self._clients = ClientEndpoints(use_cases.clients)
         self._members = MemberEndpoints(use_cases.members)
         self._plans = use_cases.plans
@@ -132,95 +129,6 @@ class DeveloperApi:
         async with self._across_projects(writer.developer):
             usage = dataclasses.asdict(await self._plans.read_usage(writer.developer))
         return schemas.OwnAccountAnswer(**json_fields.account(writer.developer), usage=schemas.UsageAnswer(**usage))
-
-    async def list_projects(self, request: Request, caller: Caller) -> Response:
-        """Return all of your projects, oldest first."""
-        pieces = joined(self._project_list(caller))
-        async with self._across_projects(caller):
-            first = await anext(pieces)
-        return Download(first, self._in_turns(caller, pieces), request.state.authenticate, nullcontext())
-
-    async def _in_turns(self, caller: Developer, pieces: AsyncGenerator[str, None]) -> AsyncGenerator[str, None]:
-        """Read each further piece in the developer's turn, but do not keep the turn while it is sent."""
-        async with aclosing(pieces):
-            while True:
-                async with self._limits.developers.turn(caller.id):
-                    piece = await anext(pieces, None)
-                if piece is None:
-                    return
-                yield piece
-
-    async def _project_list(self, caller: Developer) -> AsyncGenerator[str, None]:
-        """Yield the list project by project: with 2,000 projects, it has megabytes."""
-        separator = '{"projects":['
-        async for each in self._projects.walk_projects(caller):
-            yield separator + _ENCODE(json_fields.project(each))
-            separator = ","
-        yield "]}" if separator == "," else '{"projects":[]}'
-
-    async def create_project(
-        self, writer: Writer, body: Annotated[dict[str, Any], json_body(project_fields.CreateProject)]
-    ) -> dict[str, Any]:
-        """Create a project. Keep its secret_key: it is shown only once."""
-        bot_token, bot = body.pop("bot_token"), None
-        wanted = project_changes(body)
-        if bot_token:
-            self._projects.check_new(writer, wanted)  # Ask the messenger only if everything else is valid.
-            bot = await self._bots.check_token(writer, bot_token)
-        project, secrets = await self._projects.create_project(writer, wanted, bot=bot)
-        return json_fields.created_project(project, secrets)
-
-    async def read_project(self, caller: Caller, project_id: schemas.ProjectId) -> dict[str, Any]:
-        """Return one project."""
-        return json_fields.project(await self._projects.read_project(caller, project_id))
-
-    async def update_project(
-        self,
-        writer: Writer,
-        project_id: schemas.ProjectId,
-        body: Annotated[dict[str, Any], json_body(project_fields.UpdateProject)],
-    ) -> dict[str, Any]:
-        """Change a project. Omitted fields keep their values."""
-        bot_token, bot = body.pop("bot_token", None), None
-        changes = project_changes(body)
-        if bot_token is not None:
-            # Ask the messenger only if everything else is valid.
-            await self._projects.check_changes(writer, project_id, changes)
-            bot = await self._bots.check_change(writer, project_id, bot_token)
-        return json_fields.project(await self._projects.update_project(writer, project_id, changes, bot=bot))
-
-    async def delete_project(self, writer: Writer, project_id: schemas.ProjectId) -> schemas.DeletedAnswer:
-        """Delete a project with its sessions and analytics. This cannot be undone."""
-        await self._projects.delete_project(writer, project_id)
-        return schemas.DeletedAnswer(deleted=True)
-
-    async def regenerate_secrets(self, writer: Writer, project_id: schemas.ProjectId) -> dict[str, Any]:
-        """Replace the secret key and the webhook secret. The old ones stop working immediately. Takes no body."""
-        return json_fields.shown(ProjectSecrets, await self._projects.regenerate_secrets(writer, project_id))
-
-    async def read_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> dict[str, Any]:
-        """Return the webhook secret, which verifies proofs and webhooks. During a rotation, also return the next one.
-
-        This call requires the scope write, because the secret can sign proofs.
-        """
-        return json_fields.shown(WebhookSecret, await self._projects.read_webhook_secret(writer, project_id))
-
-    async def rotate_webhook_secret(
-        self,
-        writer: Writer,
-        project_id: schemas.ProjectId,
-        body: Annotated[dict[str, Any], json_body(project_fields.RotateWebhookSecret, may_be_empty=True)],
-    ) -> dict[str, Any]:
-        """Create the next webhook secret. It replaces the current one after an overlap: see Webhooks.
-
-        The secret key does not change. The body is optional.
-        """
-        return json_fields.shown(WebhookSecret, await self._projects.rotate_webhook_secret(writer, project_id, **body))
-
-    async def promote_webhook_secret(self, writer: Writer, project_id: schemas.ProjectId) -> dict[str, Any]:
-        """End a rotation now: the next webhook secret replaces the current one. Takes no body."""
-        promoted = await self._projects.promote_webhook_secret(writer, project_id)
-        return json_fields.shown(WebhookSecret, Rotation(promoted, None, None))
 
     async def send_webhook_test(
         self,
@@ -387,45 +295,12 @@ class DeveloperApi:
                 **options,
             )
 
-        fields = project_fields
         add("Account", "GET", "/me", self.read_account)
-        add("Projects", "GET", "/projects", self.list_projects, answer=fields.ProjectListAnswer)
-        add(
-            "Projects",
-            "POST",
-            "/projects",
-            self.create_project,
-            fields.CreateProject,
-            answer=fields.CreatedProjectAnswer,
-        )
-        project = "/projects/{project_id}"
-        add("Projects", "GET", project, self.read_project, answer=fields.ProjectAnswer)
-        add(
-            "Projects",
-            "PATCH",
-            project,
-            self.update_project,
-            fields.UpdateProject,
-            answer=fields.ProjectAnswer,
-        )
-        add("Projects", "DELETE", project, self.delete_project)
-        add("Projects", "POST", f"{project}/regenerate", self.regenerate_secrets, answer=fields.SecretsAnswer)
+        self._project_endpoints.add_routes(add)
         self._members.add_routes(add)
         self._users.add_routes(add)
         self._clients.add_routes(add)
-        webhooks = "Webhook secret and deliveries"
-        secret = f"{project}/webhook-secret"
-        add(webhooks, "GET", secret, self.read_webhook_secret, answer=fields.RotationAnswer)
-        add(
-            webhooks,
-            "POST",
-            f"{secret}/rotate",
-            self.rotate_webhook_secret,
-            fields.RotateWebhookSecret,
-            answer=fields.RotationAnswer,
-            body_required=False,
-        )
-        add(webhooks, "POST", f"{secret}/promote", self.promote_webhook_secret, answer=fields.RotationAnswer)
+        webhooks, project = WEBHOOKS_TAG, "/projects/{project_id}"
         test = f"{project}/webhook-test"
         add(webhooks, "POST", test, self.send_webhook_test, schemas.SendWebhookTest, body_required=False)
         add(webhooks, "GET", f"{project}/deliveries", self.list_deliveries, answer=schemas.DeliveryPageAnswer)

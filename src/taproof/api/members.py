@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 
 from taproof.api.models import answer_model, described_as, list_model, request_model
 from taproof.api.parameters import Caller, Writer, json_body
-from taproof.api.project_fields import ProjectAnswer
+from taproof.api.projects import ProjectAnswer
 from taproof.api.schemas import DeletedAnswer, ProjectId
 from taproof.contract.fields import described
 from taproof.contract.member import (
