@@ -172,6 +172,15 @@ async def test_open_session_has_one_owner(storage: Storage, other_node: Storage,
     assert not await storage.sessions.open_session(new.key, f"{won.index(True)}", seed.now)
 
 
+async def test_open_session_of_a_deleted_project_changes_nothing(storage: Storage, seed: "Seed") -> None:
+    """The account is refused, and nothing is counted."""
+    project = await seed.project()
+    new = await seed.session(project)
+    assert await storage.projects.delete_project(project.developer_id, project.id)
+    assert await storage.sessions.open_session(new.key, "1001", seed.now) == Refused(None)
+    assert (await storage.counts.read_daily_counts([project.id], 0))[0].opened == 0
+
+
 @pytest.mark.parametrize(("late_by", "works"), [(-1, True), (0, False), (1, False)])
 async def test_open_session_ends_at_the_edge(storage: Storage, seed: "Seed", late_by: int, works: bool) -> None:  # noqa: FBT001 — a table's column.
     """An expired link stops working, whether or not anything has written the expiry down."""

@@ -82,7 +82,8 @@ WITH asked AS (
   SELECT * FROM unnest($2::INTEGER[], $3::BYTEA[], $4::BIGINT[], $5::BIGINT[], $6::TEXT[], $7::TEXT[])
     AS a (day, token_hash, opened_at, deadline, opener_id, hint)
 ), {_HELD}, moved AS (
-  UPDATE sessions s SET opened_at = h.opened_at, opener_id = h.opener_id, hint = h.hint FROM held h
+  UPDATE sessions s SET opened_at = h.opened_at, opener_id = h.opener_id, hint = h.hint
+  FROM held h JOIN projects p ON p.id = h.found_project
   WHERE s.day = ANY ($1::INTEGER[]) AND s.day = h.day AND s.token_hash = h.token_hash
     AND h.status = 'pending' AND h.owner_id IS NULL AND h.expires_at > h.deadline
   RETURNING s.day, s.token_hash, s.project_id
@@ -91,13 +92,8 @@ CONFIRM_SESSIONS: Final = """
 SELECT * FROM confirm_sessions($1, $2, $3, $4, $6, $7, $8, $5, $9, $10, $11, $12, $13, $14, $15, $16)"""
 # The state is read first and kept by its lock, as in `_HELD`.
 AWAIT_RETURN: Final = f"""
-WITH held AS MATERIALIZED (
-  {queries.FIND_STATE.replace("$1", "$8").replace("$2", "$9")} FOR UPDATE OF s
-), moved AS ({
-    queries.AWAIT_RETURN.replace("THEN $7", "THEN $7::BYTEA").replace(
-        "RETURNING", "AND EXISTS (SELECT FROM held) RETURNING"
-    )
-})
+WITH held AS MATERIALIZED ({queries.find_state("$8", "$9")} FOR UPDATE OF s),
+moved AS ({queries.await_return("$7::BYTEA", "EXISTS (SELECT FROM held)")})
 SELECT EXISTS (SELECT FROM moved), h.* FROM held h"""
 CANCEL_SESSIONS: Final = f"""
 WITH asked AS (

@@ -63,13 +63,20 @@ PROMPT_COLUMNS: Final = """
 READ_SESSION: Final = f"""
 SELECT {SESSION_COLUMNS}, {PROMPT_COLUMNS.format(viewer="$1")}
 {OF_SESSIONS} LEFT JOIN developers d ON d.id = p.developer_id WHERE s.day = $2 AND s.token_hash = $3"""
-FIND_STATE: Final = f"""
+
+
+def find_state(day: str, token_hash: str) -> str:
+    """Return the statement that finds why a guarded statement changed nothing, in the same transaction."""
+    return f"""
 SELECT s.status, s.opener_id, s.expires_at, s.confirmed_at, s.cancelled_at, s.withdrawn {OF_SESSIONS}
-WHERE s.day = $1 AND s.token_hash = $2"""
-"""Finds the reason why a guarded statement changed nothing, in the transaction of that statement."""
+WHERE s.day = {day} AND s.token_hash = {token_hash}"""
+
+
+FIND_STATE: Final = find_state("$1", "$2")
 OPEN_SESSION: Final = """
 UPDATE sessions SET opened_at = $1, opener_id = $2, hint = $3
 WHERE day = $4 AND token_hash = $5 AND status = 'pending' AND opener_id IS NULL AND expires_at > $6
+  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id"""
 SET_HINT: Final = """
 UPDATE sessions SET hint = $1
@@ -86,16 +93,28 @@ WHERE day = $6 AND token_hash = $7 AND status = 'pending' AND return_required = 
   AND expires_at > $8 AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
 RETURNING project_id, (SELECT p.creator_id FROM projects p WHERE p.id = sessions.project_id), id,
   encrypted_phone IS NOT NULL"""
-# A pending session with `confirmed_at` waits for its return code: see "returning" in `core/session_state.py`.
-# PostgreSQL runs the next three statements too. `storage/postgres/` explains `status || ''` and `COALESCE(…, '')`.
-AWAIT_RETURN: Final = f"""
+
+
+def await_return(phone: str, exists: str) -> str:
+    """Return the statement that lets a session wait for its return code.
+
+    A pending session with `confirmed_at` waits for it: see "returning" in `core/session_state.py`.
+
+    Args:
+        phone: the phone number.
+        exists: the condition that the session's project exists.
+    """
+    return f"""
 UPDATE sessions SET confirmed_at = $1, expires_at = $2, messenger_id = $3, messenger_name = $4,
-  messenger_username = $5, return_hash = $6, encrypted_phone = CASE WHEN {_COLLECTS} THEN $7 END,
+  messenger_username = $5, return_hash = $6, encrypted_phone = CASE WHEN {_COLLECTS} THEN {phone} END,
   context = NULL, hint = 'return'
 WHERE day = $8 AND token_hash = $9 AND status || '' = 'pending' AND return_required = 1 AND confirmed_at IS NULL
-  AND COALESCE(opener_id, '') = $3 AND expires_at > $10
-  AND EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)
+  AND COALESCE(opener_id, '') = $3 AND expires_at > $10 AND {exists}
 RETURNING id"""
+
+
+AWAIT_RETURN: Final = await_return("$7", "EXISTS (SELECT 1 FROM projects p WHERE p.id = sessions.project_id)")
+# PostgreSQL runs the next two statements too. `storage/postgres/` explains `status || ''` and `COALESCE(…, '')`.
 RENEW_RETURN: Final = """
 UPDATE sessions SET return_hash = $1
 WHERE day = $2 AND token_hash = $3 AND status || '' = 'pending' AND confirmed_at IS NOT NULL
