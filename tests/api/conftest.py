@@ -8,7 +8,7 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pytest
@@ -30,7 +30,7 @@ from taproof.service.bots import BotAccount, Bots
 from taproof.service.developers import Developers
 from taproof.service.plans import Plans
 from taproof.service.projects import Projects
-from taproof.service.use_cases import assemble
+from taproof.service.use_cases import UseCases, assemble
 from taproof.service.webhooks import SignedRequest, WebhookResponse, Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -188,18 +188,50 @@ def make_projects(storage: SqliteStorage, encryptor: Encryptor, clock: ManualClo
     )
 
 
-def make_bots(
-    storage: SqliteStorage, encryptor: Encryptor, clock: ManualClock, projects: Projects, bot_father: BotFather
-) -> Bots:
-    return Bots(
+class Assembled(NamedTuple):
+    """The use cases on a store, with what they call outside of it."""
+
+    use_cases: UseCases
+    encryptor: Encryptor
+    signin: WholeSignIn
+    receiver: Receiver
+    bot_father: BotFather
+
+
+def assemble_on(storage: SqliteStorage, clock: ManualClock, base_url: str) -> Assembled:
+    encryptor = Encryptor(new_master_key(system_entropy))
+    receiver, bot_father = Receiver(), BotFather()
+    projects = make_projects(storage, encryptor, clock)
+    plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
+    signin = WholeSignIn(
+        storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
+    )
+    use_cases = assemble(
         storage,
         encryptor,
         clock,
         system_entropy,
+        sign_in_sessions=signin,
+        waiting=signin.waiting,
         projects=projects,
-        ask=bot_father.ask,
-        is_service_bot=bot_father.is_service_bot,
+        plans=plans,
+        bots=Bots(
+            storage,
+            encryptor,
+            clock,
+            system_entropy,
+            projects=projects,
+            ask=bot_father.ask,
+            is_service_bot=bot_father.is_service_bot,
+        ),
+        webhooks=Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test"),
+        post=receiver.post,
+        event_recorded=receiver.recorded,
+        find_manager=bot_father.find_manager,
+        new_bot_link_base="https://t.me/newbot/",
+        base_url=base_url,
     )
+    return Assembled(use_cases, encryptor, signin, receiver, bot_father)
 
 
 @pytest.fixture
@@ -216,34 +248,9 @@ def documented() -> DocumentedAnswers:
 @pytest.fixture
 async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers) -> AsyncIterator[Api]:
     storage = SqliteStorage.open(tmp_path / "taproof.db", START)
-    encryptor = Encryptor(new_master_key(system_entropy))
+    use_cases, _, signin, receiver, bot_father = assemble_on(storage, clock, "https://taproof.test")
     metrics = Metrics(CollectorRegistry(), "0.1.0")
-    webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
-    receiver = Receiver()
-    projects = make_projects(storage, encryptor, clock)
-    plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
-    bot_father = BotFather()
     limits = RateLimits(metrics, clock, generate_address=None, generate_project=None, local_only=True)
-    signin = WholeSignIn(
-        storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
-    )
-    use_cases = assemble(
-        storage,
-        encryptor,
-        clock,
-        system_entropy,
-        sign_in_sessions=signin,
-        waiting=signin.waiting,
-        projects=projects,
-        plans=plans,
-        bots=make_bots(storage, encryptor, clock, projects, bot_father),
-        webhooks=webhooks,
-        post=receiver.post,
-        event_recorded=receiver.recorded,
-        find_manager=bot_father.find_manager,
-        new_bot_link_base="https://t.me/newbot/",
-        base_url="https://taproof.test",
-    )
     app = DeveloperApi(use_cases, metrics, limits).build_app()
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://taproof.test") as client:
         yield Api(
@@ -253,7 +260,7 @@ async def api(tmp_path: Path, clock: ManualClock, documented: DocumentedAnswers)
             use_cases.developers,
             signin,
             metrics,
-            webhooks,
+            use_cases.webhooks,
             receiver,
             client,
             documented,

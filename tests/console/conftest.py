@@ -10,14 +10,11 @@ import httpx
 import pytest
 from prometheus_client import CollectorRegistry
 from tests.api.conftest import (
-    PROJECTS_BY_PLAN,
-    SIGN_INS_BY_PLAN,
     START,
     BotFather,
     ManualClock,
     Receiver,
-    make_bots,
-    make_projects,
+    assemble_on,
 )
 from tests.console.browsing import Browsing
 from tests.sign_ins import stored_sign_in
@@ -28,17 +25,15 @@ from taproof.console.app import Console
 from taproof.console.sandbox_sign_in import SandboxDeveloper
 from taproof.core.accounts import Actor, Developer, Plan
 from taproof.core.brand import Brand
-from taproof.core.encryption import Encryptor, new_master_key
 from taproof.core.entropy import system_entropy
 from taproof.core.identifiers import session_key
 from taproof.core.model import MessengerIdentity, Project, ProjectChanges
 from taproof.http.limits.rates import RateLimits
 from taproof.http.metrics import Metrics
-from taproof.service.plans import Plans
 from taproof.service.projects import ProjectSecrets
 from taproof.service.sessions.results import CreatedSession
 from taproof.service.sessions.seen import SeenSession
-from taproof.service.use_cases import UseCases, assemble
+from taproof.service.use_cases import UseCases
 from taproof.service.webhooks import Webhooks
 from taproof.storage.sqlite.store import SqliteStorage
 
@@ -161,33 +156,7 @@ async def open_console(
 ) -> AsyncIterator[Installation]:
     """Open a console with an empty database."""
     storage = SqliteStorage.open(directory / "taproof.db", START)
-    encryptor = Encryptor(new_master_key(system_entropy))
-    receiver = Receiver()
-    webhooks = Webhooks(storage, encryptor, clock, system_entropy, "Taproof/test")
-    plans = Plans(storage, clock, system_entropy, projects=PROJECTS_BY_PLAN, sign_ins=SIGN_INS_BY_PLAN)
-    signin = WholeSignIn(
-        storage, encryptor, lambda: "https://t.me/test_bot", clock, system_entropy, require_room=plans.require_room
-    )
-    projects = make_projects(storage, encryptor, clock)
-    bot_father = BotFather()
-    bots = make_bots(storage, encryptor, clock, projects, bot_father)
-    services = assemble(
-        storage,
-        encryptor,
-        clock,
-        system_entropy,
-        sign_in_sessions=signin,
-        waiting=signin.waiting,
-        projects=projects,
-        plans=plans,
-        bots=bots,
-        webhooks=webhooks,
-        post=receiver.post,
-        event_recorded=receiver.recorded,
-        find_manager=bot_father.find_manager,
-        new_bot_link_base="https://t.me/newbot/",
-        base_url=BASE_URL,
-    )
+    services, encryptor, signin, receiver, bot_father = assemble_on(storage, clock, BASE_URL)
     limits = RateLimits(
         Metrics(CollectorRegistry(), "0.1.0"), clock, generate_address=None, generate_project=None, local_only=True
     )
@@ -203,7 +172,9 @@ async def open_console(
         sandbox=in_sandbox,
         sandbox_developer=sandbox_developer,
     )
-    installation = Installation(app, storage, clock, services, Messenger(signin), receiver, webhooks, bot_father)
+    installation = Installation(
+        app, storage, clock, services, Messenger(signin), receiver, services.webhooks, bot_father
+    )
     async with installation._clients:
         yield installation
     await storage.close()

@@ -1,4 +1,4 @@
-"""What callers see: each public resource once, with the fields of its answers and its settings.
+"""Defines each public resource once: the fields of its answers, and its settings.
 
 A resource is a frozen dataclass, which the SDK returns, and its settings are a `TypedDict`. Each field has its type and
 a `Field`: its sentence, example, limits and default. The models of the API, the OpenAPI document, the options of the

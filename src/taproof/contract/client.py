@@ -101,7 +101,7 @@ class ClientSettings(TypedDict, total=False):
 
 
 class ClientUpdate(ClientSettings, total=False):
-    """What a change of a client can set."""
+    """The settings of a client that can change."""
 
     name: Annotated[
         str | None, Field("The name of the application, up to 100 characters.", example="Grafana", limits=NAME)

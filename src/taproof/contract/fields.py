@@ -48,7 +48,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What callers are told about a field.
+    """The description of a field for callers.
 
     Attributes:
         text: the sentences of the API's description, in which null and true are those of JSON.
@@ -106,6 +106,11 @@ def described(definition: type, *settings: type) -> dict[str, Described]:
             field = next(each for each in told if isinstance(each, Field))
         found[name] = elsewhere[name] if field is None and name in elsewhere else Described(kind, field or Field())
     return found
+
+
+def stored_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings of the API as they are stored: lists become tuples."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
 
 
 def required_kind(kind: Any) -> Any:

@@ -274,7 +274,7 @@ class ProjectSettings(TypedDict, total=False):
 
 
 class ProjectUpdate(ProjectSettings, total=False):
-    """What a change of a project can set."""
+    """The settings of a project that can change."""
 
     name: Annotated[
         str | None,

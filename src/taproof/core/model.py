@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final, Literal, NamedTuple, get_args
 
-from taproof.contract.fields import UNSET, described
+from taproof.contract.fields import UNSET, described, stored_settings
 from taproof.contract.member import Role
 from taproof.contract.project import ProjectEvent, ProjectUpdate, SameDevice, TurnOffReason
 from taproof.core.accounts import Plan
@@ -220,7 +220,7 @@ class NewSession:
 
 
 class ReturnPolicy(NamedTuple):
-    """Whether a new session requires its return code, and whether it offers the way back without requiring it."""
+    """The way back from a new session: `required` with its return code, or only `offered` by a button."""
 
     required: bool
     offered: bool
@@ -401,9 +401,7 @@ class ProjectChanges:
 
 def project_changes(settings: Mapping[str, Any]) -> ProjectChanges:
     """Return the changes to the given settings, whose values are those of the API."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
-    }
+    values = stored_settings(settings)
     if "match_code" in values:
         values["match_code"] = values["match_code"] == "on"
     return ProjectChanges(**values)

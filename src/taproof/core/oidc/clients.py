@@ -14,7 +14,7 @@ from taproof.contract.client import (
     GrantType,
     SigningAlg,
 )
-from taproof.contract.fields import described
+from taproof.contract.fields import described, stored_settings
 from taproof.contract.project import SameDevice
 from taproof.core.errors import InvalidRequest
 from taproof.core.names import name_problem
@@ -109,10 +109,7 @@ class ClientChanges:
 
 def client_changes(settings: Mapping[str, Any]) -> ClientChanges:
     """Return the changes to the given settings, whose values are those of the API."""
-    values: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()
-    }
-    return ClientChanges(**values)
+    return ClientChanges(**stored_settings(settings))
 
 
 CLIENT_DEFAULTS: Final = client_changes({name: field.default for name, (_, field) in described(ClientSettings).items()})

@@ -50,7 +50,7 @@ in. "device_done": the device gets its tokens.
 
 
 class _Opened(NamedTuple):
-    """What opens the session of a sign-in. It is stored encrypted."""
+    """The token, link and code verifier of a sign-in's session. They are stored encrypted."""
 
     session_token: str
     deeplink: str
